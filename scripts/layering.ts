@@ -1,0 +1,91 @@
+/**
+ * The shape of src/: which folder may import which, no cycles between files, one place that exits, and no reading of
+ * the environment or writing to the terminal below the command line. Prints what breaks it and exits 1.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+
+/** A folder may import itself, the files directly in src/, and these. */
+const allowed: Record<string, readonly string[]> = {
+  dockerfile: [],
+  context: [],
+  store: [],
+  service: [],
+  engine: ["service/types.ts"],
+  build: ["dockerfile", "context", "service", "store"],
+  output: ["build"],
+  cli: ["build", "dockerfile", "context", "service", "store", "engine", "output"],
+};
+
+/** Files of src/ itself: what everybody may use, and the entry, which nobody imports. */
+const shared = ["errors.ts", "clock.ts", "suggest.ts", "version.ts"];
+
+const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
+  { pattern: /process\.exit\b/, meaning: "only src/main.ts exits", except: /^main\.ts$/ },
+  {
+    pattern: /process\.env\b|Bun\.env\b/,
+    meaning: "only src/main.ts reads the environment",
+    except: /^main\.ts$/,
+  },
+  {
+    pattern: /process\.(stdout|stderr|stdin)\b|console\.|Bun\.std/,
+    meaning: "only src/main.ts touches the terminal; others get streams",
+    except: /^main\.ts$/,
+  },
+];
+
+const files = readdirSync("src", { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+  .map((entry) => join(entry.parentPath, entry.name).slice("src/".length))
+  .sort();
+const imports = new Map(files.map((file) => [file, importsOf(file)]));
+const problems = [...files.flatMap(layerProblems), ...files.flatMap(ruleProblems), ...cycles()];
+for (const problem of problems) process.stderr.write(`${problem}\n`);
+if (problems.length > 0) process.exit(1);
+
+function importsOf(file: string): string[] {
+  const source = readFileSync(join("src", file), "utf8");
+  return [...source.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map((match) =>
+    normalize(join(dirname(file), match[1] ?? "")),
+  );
+}
+
+function layerProblems(file: string): string[] {
+  const folder = dirname(file).split("/")[0] ?? "";
+  return (imports.get(file) ?? []).flatMap((target) => {
+    if (!files.includes(target)) return [`src/${file}: imports ${target}, which does not exist`];
+    if (file === "main.ts" || shared.includes(target)) return [];
+    if (folder === ".") return [`src/${file}: shared by all, so it may not import ${target}`];
+    const targetFolder = dirname(target).split("/")[0] ?? "";
+    const open = allowed[folder] ?? [];
+    if (targetFolder === folder || open.includes(targetFolder) || open.includes(target)) return [];
+    return [`src/${file}: ${folder}/ may not import ${target}`];
+  });
+}
+
+function ruleProblems(file: string): string[] {
+  const lines = readFileSync(join("src", file), "utf8").split("\n");
+  return rules.flatMap((rule) =>
+    rule.except.test(file)
+      ? []
+      : lines.flatMap((line, index) =>
+          rule.pattern.test(line) && !/^\s*(\*|\/\/|\/\*)/.test(line)
+            ? [`src/${file}:${index + 1}: ${rule.meaning}`]
+            : [],
+        ),
+  );
+}
+
+function cycles(): string[] {
+  const found: string[] = [];
+  const finished = new Set<string>();
+  const visit = (file: string, path: readonly string[]) => {
+    const start = path.indexOf(file);
+    if (start >= 0) found.push(`cycle: ${[...path.slice(start), file].join(" -> ")}`);
+    if (start >= 0 || finished.has(file)) return;
+    for (const target of imports.get(file) ?? []) visit(target, [...path, file]);
+    finished.add(file);
+  };
+  for (const file of files) visit(file, []);
+  return found;
+}

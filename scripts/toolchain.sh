@@ -1,0 +1,54 @@
+# Sourced by the other scripts: brings Bun and the packages, on request also the programs that the engine runs.
+# shellcheck shell=sh
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Bun as package.json pins it: from node_modules, PATH or our cache, else from the npm registry. Its install script
+# is not run: the executable is taken straight out of the platform's own package.
+bring_bun() {
+  bun_version=$(sed -n 's/.*"packageManager": "bun@\([^"]*\)".*/\1/p' package.json)
+  bun_cache="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/bough-toolchain/bun-$bun_version"
+  if ! find_bun; then
+    command -v npm >/dev/null || { say "error: npm is missing; install Node.js with npm (Debian: apt-get install npm)"; exit 1; }
+    say "fetching Bun $bun_version from the npm registry"
+    mkdir -p "$bun_cache"
+    npm install --prefix "$bun_cache" --ignore-scripts --no-save --no-audit --no-fund --loglevel=error "bun@$bun_version" >&2
+    find_bun || { say "error: the npm package bun@$bun_version has no executable for this machine"; exit 1; }
+  fi
+  PATH="$(dirname "$bun"):$PATH"
+  export PATH
+}
+
+find_bun() {
+  for bun in node_modules/@oven/bun-*/bin/bun "$bun_cache"/node_modules/@oven/bun-*/bin/bun "$(command -v bun || true)"; do
+    case $bun in /*) ;; *) bun="$PWD/$bun" ;; esac
+    if [ -x "$bun" ] && [ "$("$bun" --version 2>/dev/null)" = "$bun_version" ]; then return 0; fi
+  done
+  return 1
+}
+
+bring_packages() {
+  bring_bun
+  bun install --frozen-lockfile --ignore-scripts --silent >&2
+}
+
+# bring_programs NAME...: programs whose Debian packages are named like them.
+bring_programs() {
+  missing=
+  for program; do
+    command -v "$program" >/dev/null || PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing="$missing $program"
+  done
+  [ -z "$missing" ] && return 0
+  install="apt-get install --yes --no-install-recommends ca-certificates$missing"
+  if [ "$(id -u)" != 0 ]; then
+    say "error: missing:$missing. Install them, then run this again:"
+    say "  sudo $install"
+    exit 1
+  fi
+  command -v apt-get >/dev/null || { say "error: missing:$missing, and this is no Debian: install them with your system's package manager"; exit 1; }
+  say "installing$missing from Debian's packages"
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -qq && $install -qq; } >&2
+}

@@ -1,0 +1,55 @@
+/** What a COPY or ADD source comes to in the build context. */
+
+interface EntryBase {
+  /** POSIX path relative to the context root, for messages and ignore rules. */
+  contextPath: string;
+  absolutePath: string;
+  /**
+   * POSIX path below the source's destination: for a directory source relative to that directory (`""` is the
+   * directory itself), for a file source its base name, with `--parents` what follows the pivot point.
+   */
+  relativePath: string;
+  /** Permission bits with setuid, setgid and sticky: 0 to 0o7777. */
+  mode: number;
+}
+
+export interface FileEntry extends EntryBase {
+  type: "file";
+  size: number;
+  /** What tells one state of a file from another; for the stat cache and to notice a file that changes while it is read. */
+  stat: FileStat;
+}
+
+export interface DirectoryEntry extends EntryBase {
+  type: "directory";
+}
+
+export interface SymlinkEntry extends EntryBase {
+  type: "symlink";
+  /** As stored in the link: never followed. */
+  target: string;
+}
+
+export type ContextEntry = FileEntry | DirectoryEntry | SymlinkEntry;
+
+export interface FileStat {
+  device: bigint;
+  inode: bigint;
+  size: bigint;
+  mtimeNanoseconds: bigint;
+  ctimeNanoseconds: bigint;
+}
+
+/** One match of one source word, in the order of the words, matches of a glob sorted. */
+export interface SourceMatch {
+  /** The source as the Dockerfile names it, expanded. */
+  source: string;
+  isDirectory: boolean;
+  /** A directory comes before what is in it; siblings are sorted by byte order of their names. */
+  entries: readonly ContextEntry[];
+}
+
+/** A source that came to nothing, or to less than its words say, because of an ignore rule or a default exclude. */
+export interface ContextWarning {
+  message: string;
+}

@@ -1,0 +1,91 @@
+/**
+ * What a build asks of an image service: the one narrow interface between deciding (`build/`) and acting
+ * (`service/`). Every method rejects with a `BoughError` that names the call, the address and what the service said,
+ * and with the signal's reason once the signal that the service was made with is aborted.
+ */
+import type { InstanceRequest } from "./types.ts";
+
+export interface ImageService {
+  /** For people: the base address without credentials, or `embedded engine (<directory>)`. */
+  readonly address: string;
+
+  /**
+   * The UUID of the image that `reference` (a UUID, `tag:<name>`, or a tag as written, then with `:latest`) names.
+   * `undefined`: there is none. `"unknowable"`: this service cannot be asked (it has no `GET /v1/images`).
+   */
+  findImage(reference: string): Promise<{ uuid: string } | undefined | "unknowable">;
+
+  /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
+  importImage(request: { url: string; tag?: string; timeoutSeconds: number }): Promise<string>;
+
+  /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
+  tagImage(uuid: string, tag: string): Promise<void>;
+
+  /**
+   * Makes sure that the service has each content, several at a time, and answers the file's id by SHA-256. Two items
+   * with one hash are sent once. Rejects where a file's bytes are no longer those that were hashed.
+   */
+  uploadFiles(
+    files: readonly LocalFile[],
+    progress?: (done: UploadProgress) => void,
+  ): Promise<Map<string, string>>;
+
+  /** Sends bytes of unknown length as they come, without ever holding them all. They can't be sent twice. */
+  uploadStream(body: ReadableStream<Uint8Array>): Promise<UploadedFile>;
+
+  /** Starts an instance and answers the operation's id. Never sent twice once it may have been received. */
+  spawn(request: InstanceRequest): Promise<string>;
+
+  /**
+   * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
+   * as they arrive, as far as the service delivers them early; the outcome has all of them in any case.
+   */
+  follow(operation: string, onOutput?: (chunk: OutputChunk) => void): Promise<OperationOutcome>;
+
+  /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
+  cancel(operation: string): Promise<boolean>;
+}
+
+export interface LocalFile {
+  absolutePath: string;
+  sha256: string;
+  size: number;
+}
+
+export interface UploadedFile {
+  uuid: string;
+  sha256: string;
+  size: number;
+}
+
+export interface UploadProgress {
+  files: number;
+  /** Bytes that went over the wire. */
+  sentBytes: number;
+  /** Contents that the service had already. */
+  reused: number;
+}
+
+export interface OutputChunk {
+  stream: "stdout" | "stderr";
+  text: string;
+}
+
+export interface OperationOutcome {
+  operation: string;
+  status: "SUCCESS" | "FAILED" | "CANCELLED";
+  /** The service's own words where it could not run the command. */
+  error: string | undefined;
+  exitCode: number | undefined;
+  timedOut: boolean;
+  stdout: CapturedOutput;
+  stderr: CapturedOutput;
+  /** The resulting image; for a command that changed nothing it may be the one it started from. */
+  image: string | undefined;
+}
+
+/** Decoded as UTF-8 with replacement, across chunk borders. */
+export interface CapturedOutput {
+  text: string;
+  truncated: boolean;
+}

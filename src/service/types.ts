@@ -1,0 +1,124 @@
+/**
+ * The service's wire types (version 1 of its API), as far as bough uses them. Shared with `engine/`, which answers
+ * the same calls. A client reads them from `unknown` and checks; only what is listed as required can be relied on.
+ */
+
+export const operationStatuses = [
+  "PENDING",
+  "ASSIGNED",
+  "EXECUTING",
+  "SUCCESS",
+  "FAILED",
+  "CANCELLED",
+] as const;
+export type OperationStatus = (typeof operationStatuses)[number];
+export type OperationKind = "instance" | "image_import";
+
+export function isTerminal(status: OperationStatus): boolean {
+  return status === "SUCCESS" || status === "FAILED" || status === "CANCELLED";
+}
+
+/** Bytes on the wire: `ascii` (or `utf-8`) is the text itself, `base64` arbitrary bytes. */
+export interface WireBytes {
+  value: string;
+  encoding: string;
+  truncated?: boolean;
+}
+
+/** A file put in place before an instance's command starts. `mode` is octal text, such as `0644`. */
+export interface InstanceFile {
+  uuid: string;
+  uid: number;
+  gid: number;
+  mode: string;
+}
+
+/** The body of `POST /v1/instances`. */
+export interface InstanceRequest {
+  /** An image's UUID or `tag:<name>`. */
+  image: string;
+  command: string;
+  args?: string[];
+  shell: boolean;
+  env?: Record<string, string>;
+  /** Absolute. The service's own default is `/root`, so it is always sent. */
+  cwd: string;
+  files?: Record<string, InstanceFile>;
+  /** Seconds. */
+  timeout?: number;
+  /** `false` keeps the result as a new image. */
+  disposable: boolean;
+  hostname?: string;
+  stdin?: { value: string; encoding: string };
+  /** Bytes of each output stream that are kept. */
+  truncate_output_at?: number;
+  preserve_env?: boolean;
+  uid?: number;
+  gid?: number;
+}
+
+export interface ProcessState {
+  exit_code: number;
+  pid?: number;
+  signal?: number;
+  timed_out?: boolean;
+}
+
+export interface InstanceResult {
+  state?: ProcessState;
+  stdout?: WireBytes;
+  stderr?: WireBytes;
+  resources?: { elapsed_time?: number; max_rss?: number };
+}
+
+/** The answer of `GET /v1/operations/{uuid}`. */
+export interface OperationRecord {
+  uuid: string;
+  kind: OperationKind;
+  status: OperationStatus;
+  error: string | null;
+  created_at?: string;
+  duration?: number | null;
+  metadata?: { command?: string; image?: string; shell?: boolean; result?: InstanceResult | null } & Record<
+    string,
+    unknown
+  >;
+  result_image_uuid?: string | null;
+  result?: { image?: string | null; tag?: string | null } | null;
+}
+
+export interface ImageRecord {
+  uuid: string;
+  tag: string | null;
+  created_at: string;
+  operation_uuid?: string | null;
+}
+
+export interface FileRecord {
+  uuid: string;
+  sha256: string;
+  size: number;
+  created_at?: string;
+  updated_at?: string;
+}
+
+export interface ImportRequest {
+  registry: { url: string; credentials?: { username: string; password: string } };
+  tag?: string;
+  /** Seconds. */
+  timeout?: number;
+}
+
+/** One frame of `GET /v1/operations/{uuid}/events`. `spid` 0 is the sandbox itself, 1 the main process. */
+export interface OperationEvent {
+  id: number;
+  ts: string;
+  spid: number;
+  type: string;
+  data: Record<string, unknown>;
+}
+
+export interface ErrorBody {
+  error: string;
+  status: number;
+}

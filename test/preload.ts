@@ -1,0 +1,18 @@
+/**
+ * Runs before every test file: no test sees the developer's home, profiles or variables, and none leaves
+ * anything behind in them.
+ */
+import { afterAll } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const home = mkdtempSync(join(tmpdir(), "bough-test-"));
+for (const name of Object.keys(process.env)) {
+  if (/^(BOUGH_|CONTREE_|NEBIUS_|XDG_|NO_COLOR$|FORCE_COLOR$|CI$|[A-Z]+_PROXY$|[a-z]+_proxy$)/.test(name))
+    delete process.env[name];
+}
+process.env.HOME = home;
+process.env.BOUGH_HOME = join(home, "bough");
+
+afterAll(() => rmSync(home, { recursive: true, force: true }));
