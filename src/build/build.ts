@@ -1,0 +1,180 @@
+import { relative } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { BuildContext } from "../context/build-context.ts";
+import type { IgnoreRules } from "../context/ignore.ts";
+import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
+import { expandWord } from "../dockerfile/words.ts";
+import { BoughError } from "../errors.ts";
+import type { Fetch, ImageService } from "../service/service.ts";
+import type { Store } from "../store/store.ts";
+import { performAdd } from "./add.ts";
+import { performCopy } from "./copy.ts";
+import type { Emit } from "./events.ts";
+import { performFrom } from "./from.ts";
+import type { ImageFacts } from "./image-facts.ts";
+import { locate } from "./location.ts";
+import { refuseUnsupported } from "./refusals.ts";
+import { commitPending, performRun } from "./run.ts";
+import { type BuildState, changeWorkdir, declareArgument, lookUp, predefinedArguments, setEnvironment, startBuild, type StageState } from "./state.ts";
+
+/** What is to be built, and what it is built with. */
+export interface Build {
+  dockerfile: Dockerfile;
+  context: BuildContext;
+  ignore: IgnoreRules;
+  /** `build:<sha16>`, see `buildSession`. */
+  session: string;
+  buildArgs: ReadonlyMap<string, string>;
+  /** False: existing layers are not looked for (`--no-cache`). */
+  useCache: boolean;
+  /** For each RUN. */
+  timeoutSeconds: number;
+  /** Complete: `name:tag`. */
+  tag: string | undefined;
+
+  service: ImageService;
+  facts: ImageFacts;
+  store: Store;
+  /** For `ADD <url>`; the service is never reached through this one. */
+  fetchUrl: Fetch;
+  clock: Clock;
+  signal: AbortSignal;
+  emit: Emit;
+}
+
+export interface BuildResult {
+  image: string;
+  tag: string | undefined;
+  session: string;
+}
+
+/** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
+export async function runBuild(build: Build): Promise<BuildResult> {
+  const { dockerfile, emit } = build;
+  refuseUnsupported(dockerfile);
+  for (const { message, range } of dockerfile.warnings) emit({ type: "warning", message, line: range.start });
+  warnOfUndeclared(build);
+
+  let state = startBuild();
+  for (const [index, instruction] of dockerfile.instructions.entries()) {
+    build.signal.throwIfAborted();
+    emit({ type: "step", instruction, step: index + 1, steps: dockerfile.instructions.length });
+    state = await locate(dockerfile, instruction, () => perform(instruction, state, build));
+  }
+  if (state.stage === undefined) throw new BoughError(`${dockerfile.path}: there is no FROM`, { kind: "usage" });
+
+  const last = dockerfile.instructions.at(-1);
+  const commit = commitPending.bind(undefined, state.stage, build);
+  const stage = await (last === undefined ? commit() : locate(dockerfile, last, commit));
+  if (build.tag !== undefined) {
+    build.signal.throwIfAborted();
+    await build.service.tagImage(stage.layer.image, build.tag);
+    emit({ type: "tagged", image: stage.layer.image, tag: build.tag });
+  }
+  return { image: stage.layer.image, tag: build.tag, session: build.session };
+}
+
+/** Spec 1: `build:<sha16(abspath(context))>`. */
+export function buildSession(contextDirectory: string): string {
+  return `build:${new Bun.CryptoHasher("sha256").update(contextDirectory).digest("hex").slice(0, 16)}`;
+}
+
+async function perform(instruction: Instruction, state: BuildState, build: Build): Promise<BuildState> {
+  if (instruction.name === "FROM") return performFrom(instruction, state, build);
+  const { stage } = state;
+  if (stage === undefined) {
+    return instruction.name === "ARG" ? { ...state, globals: declareAll(instruction, state.globals, state, build) } : state;
+  }
+  return { ...state, stage: await performInStage(instruction, stage, state, build) };
+}
+
+async function performInStage(
+  instruction: Exclude<Instruction, { name: "FROM" }>,
+  stage: StageState,
+  state: BuildState,
+  build: Build,
+): Promise<StageState> {
+  const { escape } = build.dockerfile;
+  const lookup = lookUp(stage.env, stage.args);
+  switch (instruction.name) {
+    case "RUN":
+      return performRun(instruction, stage, build);
+    case "COPY":
+      return performCopy(instruction, stage, build);
+    case "ADD":
+      return performAdd(instruction, stage, build);
+    case "WORKDIR":
+      return changeWorkdir(stage, required(expandWord(instruction.path, lookup, escape), instruction));
+    case "ENV":
+      return setEnvironment(
+        stage,
+        instruction.pairs.map(({ key, value }) => ({
+          key: expandWord(key, lookup, escape),
+          value: expandWord(value, lookup, escape),
+        })),
+      );
+    case "ARG":
+      return { ...stage, args: declareAll(instruction, stage.args, state, build) };
+    case "USER":
+      return { ...stage, user: required(expandWord(instruction.user, lookup, escape), instruction) };
+    case "CMD":
+    case "ENTRYPOINT":
+    case "LABEL":
+    case "EXPOSE":
+    case "VOLUME":
+    case "STOPSIGNAL":
+    case "MAINTAINER":
+    case "HEALTHCHECK":
+    case "ONBUILD":
+    case "SHELL":
+      build.emit({
+        type: "warning",
+        message: `${instruction.name} is skipped: ${skipReasons[instruction.name] ?? "an image of this service carries no such setting"}`,
+        line: instruction.range.start,
+      });
+      return stage;
+  }
+}
+
+const skipReasons: Partial<Record<Instruction["name"], string>> = {
+  SHELL: "every shell-form RUN goes through /bin/sh",
+  ONBUILD: "no image inherits its triggers here",
+};
+
+/** One ARG may declare several names; each default may use the ones before it. */
+function declareAll(
+  instruction: Extract<Instruction, { name: "ARG" }>,
+  declared: BuildState["globals"],
+  { stage, globals }: BuildState,
+  build: Build,
+): BuildState["globals"] {
+  let args = declared;
+  for (const { key, value } of instruction.declarations) {
+    const lookup = lookUp(stage?.env ?? new Map(), args);
+    const expanded = value === undefined ? undefined : expandWord(value, lookup, build.dockerfile.escape);
+    args = declareArgument(args, key, expanded, build.buildArgs, stage === undefined ? undefined : globals);
+  }
+  return args;
+}
+
+function required(value: string, instruction: Instruction): string {
+  if (value !== "") return value;
+  throw new BoughError(`${instruction.name} comes to nothing once its variables are replaced`, {
+    kind: "usage",
+    hint: "Declare the variable with ARG or ENV before this line, or give it a default: ${NAME:-value}.",
+  });
+}
+
+function warnOfUndeclared({ dockerfile, buildArgs, emit }: Build): void {
+  const declared = new Set(
+    dockerfile.instructions.flatMap((instruction) =>
+      instruction.name === "ARG" ? instruction.declarations.map(({ key }) => key) : [],
+    ),
+  );
+  const predefined = predefinedArguments(buildArgs);
+  const unused = [...buildArgs.keys()].filter((name) => !declared.has(name) && !predefined.has(name));
+  for (const name of unused) {
+    const path = relative(process.cwd(), dockerfile.path) || dockerfile.path;
+    emit({ type: "warning", message: `--build-arg ${name} has no effect: no ARG in ${path} declares it`, line: undefined });
+  }
+}

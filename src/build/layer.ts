@@ -1,0 +1,81 @@
+import type { HistoryEntry, HistoryKind, SessionStore } from "../store/sessions.ts";
+import type { Staged } from "./staged.ts";
+import type { StageState } from "./state.ts";
+
+/** An image reached by an instruction. */
+export interface Layer {
+  /** Of a RUN: its chain hash, 64 hex digits. Of a FROM: the image's UUID. */
+  hash: string;
+  /** The service's UUID of the image. */
+  image: string;
+  /** The entry of the session's history. */
+  entry: number;
+  /** True where nothing had to be run for it. */
+  cached: boolean;
+}
+
+/**
+ * Spec 1, "Layer cache": SHA-256 over the parent layer, the state, the directive and the pending files. The bytes are
+ * canonical JSON, in which no two different inputs look alike: every field is delimited, and maps go in sorted order.
+ * Content counts, time stamps and the service's own ids do not.
+ */
+export function chainHash(stage: StageState, directive: readonly string[]): string {
+  const state = {
+    args: sorted([...stage.args].flatMap(([name, { value }]) => (value === undefined ? [[name]] : [[name, value]]))),
+    env: sorted([...stage.env]),
+    user: stage.user ?? null,
+    workdir: stage.workdir,
+  };
+  const canonical = JSON.stringify([stage.layer.hash, state, directive, pendingFiles(stage.staged)]);
+  return new Bun.CryptoHasher("sha256").update(canonical).digest("hex");
+}
+
+/** The branch that a layer is stored under. */
+export function layerBranch(hash: string): string {
+  return `layer:${hash}`;
+}
+
+export function findLayer(sessions: SessionStore, session: string, hash: string): Layer | undefined {
+  const entry = sessions.findBranch(session, layerBranch(hash));
+  return entry === undefined ? undefined : { hash, image: entry.image, entry: entry.id, cached: true };
+}
+
+export interface NewLayer {
+  hash: string;
+  image: string;
+  parent: Layer | undefined;
+  kind: HistoryKind;
+  title: string;
+  operation: string | undefined;
+}
+
+export function commitLayer(sessions: SessionStore, session: string, layer: NewLayer): Layer {
+  const entry: HistoryEntry = sessions.commit(session, layerBranch(layer.hash), {
+    parent: layer.parent?.entry ?? null,
+    image: layer.image,
+    kind: layer.kind,
+    title: layer.title,
+    operation: layer.operation ?? null,
+  });
+  return { hash: layer.hash, image: layer.image, entry: entry.id, cached: false };
+}
+
+function pendingFiles(staged: Staged): unknown[] {
+  return sorted(
+    [...staged].map(([path, entry]) => {
+      switch (entry.type) {
+        case "file":
+          return [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
+        case "directory":
+          return [path, "directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
+        case "symlink":
+          return [path, "symlink", entry.target, entry.uid, entry.gid];
+      }
+    }),
+  );
+}
+
+/** By the first field, which is unique: a name or a path. By code unit, so that no locale plays a part. */
+function sorted<Row extends readonly unknown[]>(rows: Row[]): Row[] {
+  return rows.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+}

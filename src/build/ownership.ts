@@ -1,0 +1,61 @@
+import { BoughError } from "../errors.ts";
+import type { Build } from "./build.ts";
+import { numericUser } from "./command.ts";
+import type { StageState } from "./state.ts";
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+/**
+ * `--chown=user[:group]`, by number or by name; names are those of the image's own passwd and group. A number alone
+ * is both uid and gid, a name alone brings its primary group (BuildKit's rule).
+ */
+export async function resolveOwner(chown: string, image: string, build: Build): Promise<Owner> {
+  const [user = "", group] = chown.split(":", 2);
+  if (user === "" && (group ?? "") === "") {
+    throw new BoughError(`--chown=${chown} names no user`, { kind: "usage", hint: "Write --chown=user:group." });
+  }
+  const person = await findUser(user, image, build);
+  const gid = group === undefined || group === "" ? person.gid : await findGroup(group, image, build);
+  return { uid: person.uid, gid };
+}
+
+/** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
+export async function resolveUser(stage: StageState, build: Build): Promise<string | undefined> {
+  const { user } = stage;
+  if (user === undefined || !user.includes(":") || numericUser(user) !== undefined) return user;
+  const { uid, gid } = await resolveOwner(user, stage.layer.image, build);
+  return `${uid}:${gid}`;
+}
+
+async function findUser(user: string, image: string, build: Build): Promise<Owner> {
+  if (user === "") return { uid: 0, gid: 0 };
+  if (/^\d+$/.test(user)) return { uid: Number(user), gid: Number(user) };
+  const fields = await findRow("/etc/passwd", user, "user", image, build);
+  return { uid: Number(fields[2]), gid: Number(fields[3]) };
+}
+
+async function findGroup(group: string, image: string, build: Build): Promise<number> {
+  if (/^\d+$/.test(group)) return Number(group);
+  return Number((await findRow("/etc/group", group, "group", image, build))[2]);
+}
+
+async function findRow(path: string, name: string, what: string, image: string, build: Build): Promise<string[]> {
+  const content = await build.facts.readTextFile(image, path);
+  if (content === "unknowable") {
+    throw new BoughError(`the service can't be asked for the image's ${path}, so the ${what} ${name} has no number`, {
+      hint: "Write it as a number, such as 1000:1000.",
+    });
+  }
+  const row = content
+    ?.split("\n")
+    .map((line) => line.split(":"))
+    .find((fields) => fields[0] === name && /^\d+$/.test(fields[2] ?? ""));
+  if (row !== undefined) return row;
+  const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
+  throw new BoughError(`the image doesn't know the ${what} ${name}: ${known}`, {
+    hint: `Make the ${what} in a RUN before this line, or write a number.`,
+  });
+}

@@ -1,0 +1,93 @@
+import type { RunInstruction } from "../dockerfile/instruction.ts";
+import type { Build } from "./build.ts";
+import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
+import { chainHash, commitLayer, findLayer } from "./layer.ts";
+import { titleOf } from "./location.ts";
+import { requireSuccess, runOperation } from "./operation.ts";
+import { resolveUser } from "./ownership.ts";
+import { placeStaged } from "./placement.ts";
+import { mountType } from "./refusals.ts";
+import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
+
+/** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
+const outputLimit = 16 * 1024 * 1024;
+
+/** RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. */
+export async function performRun(instruction: RunInstruction, stage: StageState, build: Build): Promise<StageState> {
+  warnOfMounts(instruction, build);
+  const command = expandCommand(instruction, lookUp(stage.env, stage.args), build.dockerfile.escape);
+  const directive = command.form === "shell" ? ["RUN", "shell", command.line] : ["RUN", "exec", ...command.words];
+  return makeLayer(
+    {
+      directive,
+      title: titleOf(instruction),
+      process: async () => processFields(command, await resolveUser(stage, build)),
+    },
+    stage,
+    build,
+  );
+}
+
+/** At the end of a build: what no RUN has taken over yet becomes a layer of its own by a trivial one. */
+export async function commitPending(stage: StageState, build: Build): Promise<StageState> {
+  if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
+  const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
+  return makeLayer(
+    { directive: ["RUN", "shell", line], title: `RUN ${line}`, process: async () => ({ command: line, shell: true }), cwd: "/" },
+    stage,
+    build,
+  );
+}
+
+interface Step {
+  /** What enters the chain hash as the directive. */
+  directive: readonly string[];
+  title: string;
+  /** Asked only where the step has to run. */
+  process: () => Promise<ProcessFields>;
+  cwd?: string;
+}
+
+async function makeLayer(step: Step, stage: StageState, build: Build): Promise<StageState> {
+  const { store, session, emit } = build;
+  const hash = chainHash(stage, step.directive);
+  const cached = build.useCache ? findLayer(store.sessions, session, hash) : undefined;
+  if (cached !== undefined) {
+    emit({ type: "cached", title: step.title, layer: hash, image: cached.image });
+    return advance(stage, cached);
+  }
+  const process = await step.process();
+  const { image, files } = await placeStaged(stage, build);
+  const outcome = await runOperation(
+    {
+      image,
+      ...process,
+      env: environmentOf(stage, predefinedArguments(build.buildArgs)),
+      cwd: step.cwd ?? stage.workdir,
+      files,
+      timeout: build.timeoutSeconds,
+      disposable: false,
+      truncate_output_at: outputLimit,
+    },
+    step.title,
+    build,
+  );
+  const result = requireSuccess(outcome, build.timeoutSeconds);
+  const layer = commitLayer(store.sessions, session, {
+    hash,
+    image: result,
+    parent: stage.layer,
+    kind: "run",
+    title: step.title,
+    operation: outcome.operation,
+  });
+  return advance(stage, layer);
+}
+
+function warnOfMounts({ flags, range }: RunInstruction, { emit }: Build): void {
+  for (const flag of flags) {
+    if (flag.name !== "mount") continue;
+    const message = `RUN --mount=type=${mountType(flag)} is run without the mount: the directory is part of the layer`;
+    emit({ type: "warning", message, line: range.start });
+  }
+}

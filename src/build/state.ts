@@ -1,0 +1,109 @@
+import { posix } from "node:path";
+import type { Lookup } from "../dockerfile/words.ts";
+import type { Layer } from "./layer.ts";
+import type { Staged } from "./staged.ts";
+
+/** A build so far: what was declared before the first FROM, the finished stages by name, and the stage at work. */
+export interface BuildState {
+  globals: Arguments;
+  stages: ReadonlyMap<string, StageState>;
+  stage: StageState | undefined;
+}
+
+/** What the next RUN depends on; its chain hash is computed from this and from nothing else. */
+export interface StageState {
+  /** Of `FROM ... AS name`, in lower case: a later FROM may start from it. */
+  name: string | undefined;
+  layer: Layer;
+  /** Absolute. */
+  workdir: string;
+  /** WORKDIR makes its directory; true until a layer has done that. */
+  workdirIsPending: boolean;
+  env: ReadonlyMap<string, string>;
+  args: Arguments;
+  user: string | undefined;
+  staged: Staged;
+}
+
+/** Declared build arguments. */
+export type Arguments = ReadonlyMap<string, Argument>;
+
+export interface Argument {
+  /** `undefined`: declared without a default, and nobody gave a value. */
+  value: string | undefined;
+  /** From `--build-arg`. */
+  isSupplied: boolean;
+}
+
+export function startBuild(): BuildState {
+  return { globals: new Map(), stages: new Map(), stage: undefined };
+}
+
+export function startStage(name: string | undefined, layer: Layer): StageState {
+  return {
+    name,
+    layer,
+    workdir: "/",
+    workdirIsPending: false,
+    env: new Map(),
+    args: new Map(),
+    user: undefined,
+    staged: new Map(),
+  };
+}
+
+/** An ARG's effective value: `--build-arg`, then its own default, then, inside a stage, that of an ARG before FROM. */
+export function declareArgument(
+  args: Arguments,
+  name: string,
+  defaultValue: string | undefined,
+  supplied: ReadonlyMap<string, string>,
+  globals: Arguments = new Map(),
+): Arguments {
+  const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
+  return new Map(args).set(name, { value, isSupplied: supplied.has(name) });
+}
+
+export function setEnvironment(stage: StageState, pairs: readonly { key: string; value: string }[]): StageState {
+  const env = new Map(stage.env);
+  for (const { key, value } of pairs) env.set(key, value);
+  return { ...stage, env };
+}
+
+export function changeWorkdir(stage: StageState, path: string): StageState {
+  return { ...stage, workdir: posix.resolve(stage.workdir, path), workdirIsPending: true };
+}
+
+/** A new layer holds whatever was staged. */
+export function advance(stage: StageState, layer: Layer): StageState {
+  return { ...stage, layer, staged: new Map(), workdirIsPending: false };
+}
+
+/** Spec 1, "Variable substitution": `--build-arg`, then ENV so far, then the ARG's default; `undefined` for unknown names. */
+export function lookUp(env: ReadonlyMap<string, string>, args: Arguments): Lookup {
+  return (name) => {
+    const argument = args.get(name);
+    if (argument?.isSupplied) return argument.value;
+    return env.get(name) ?? argument?.value;
+  };
+}
+
+/** What a RUN gets as its environment: declared arguments that have a value, under ENV. */
+export function environmentOf(stage: StageState, passedThrough: ReadonlyMap<string, string>): Record<string, string> {
+  const environment: Record<string, string> = Object.fromEntries(passedThrough);
+  for (const [name, { value }] of stage.args) if (value !== undefined) environment[name] = value;
+  for (const [name, value] of stage.env) environment[name] = value;
+  return environment;
+}
+
+const predefinedNames = new Set(
+  ["HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]),
+);
+
+/**
+ * Build arguments that need no ARG (Dockerfile reference, "Predefined ARGs"): proxies. They reach a RUN's
+ * environment and never the chain hash.
+ */
+export function predefinedArguments(supplied: ReadonlyMap<string, string>): Map<string, string> {
+  return new Map([...supplied].filter(([name]) => predefinedNames.has(name)));
+}

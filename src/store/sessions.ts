@@ -1,0 +1,156 @@
+import type { Database } from "bun:sqlite";
+import type { Clock } from "../clock.ts";
+
+/** How an entry of a session's history came to be. */
+export type HistoryKind = "from" | "run" | "copy";
+
+export interface HistoryEntry {
+  id: number;
+  parent: number | null;
+  image: string;
+  kind: HistoryKind;
+  /** The instruction as the user wrote it. */
+  title: string;
+  operation: string | null;
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+  /** Names of the branches whose tip this is. */
+  branches: string[];
+}
+
+export interface SessionSummary {
+  key: string;
+  branches: number;
+  entries: number;
+  /** The image of the newest entry. */
+  image: string | null;
+  updatedAt: number;
+}
+
+export interface NewEntry {
+  parent: number | null;
+  image: string;
+  kind: HistoryKind;
+  title: string;
+  operation: string | null;
+}
+
+/** Sessions: named trees of images, with branches at their tips. A build's layers are branches `layer:<chain-hash>`. */
+export interface SessionStore {
+  /** Those whose key contains `filter`, by key. */
+  list(filter: string): SessionSummary[];
+  /** The whole history, oldest first; `undefined` where there is no such session. */
+  history(key: string): HistoryEntry[] | undefined;
+  findBranch(key: string, branch: string): HistoryEntry | undefined;
+  /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
+  commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
+  deleteBranch(key: string, branch: string): void;
+}
+
+export function createSessionStore(database: Database, clock: Clock): SessionStore {
+  const entryOf = (row: EntryRow): HistoryEntry => ({
+    id: row.id,
+    parent: row.parent_id,
+    image: row.image,
+    kind: row.kind,
+    title: row.title,
+    operation: row.operation,
+    createdAt: row.created_at,
+    branches: JSON.parse(row.branches),
+  });
+
+  const findBranch = (key: string, branch: string): HistoryEntry | undefined => {
+    const row = database
+      .query<EntryRow, [string, string]>(
+        `${selectEntry} JOIN branch ON branch.history_id = history.id AND branch.session_id = history.session_id
+         WHERE session.key = ? AND branch.name = ?`,
+      )
+      .get(key, branch);
+    return row === null ? undefined : entryOf(row);
+  };
+
+  const commit = database.transaction((key: string, branch: string, entry: NewEntry): void => {
+    const now = clock.now();
+    const session = database
+      .query<{ id: number }, [string, number, number]>(
+        `INSERT INTO session (key, created_at, updated_at) VALUES (?, ?, ?)
+         ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at RETURNING id`,
+      )
+      .get(key, now, now);
+    const history = database
+      .query<{ id: number }, [number, number | null, string, string, string, string | null, number]>(
+        `INSERT INTO history (session_id, parent_id, image, kind, title, operation, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+      )
+      .get(session?.id ?? 0, entry.parent, entry.image, entry.kind, entry.title, entry.operation, now);
+    database
+      .query(
+        `INSERT INTO branch (session_id, name, history_id) VALUES (?, ?, ?)
+         ON CONFLICT (session_id, name) DO UPDATE SET history_id = excluded.history_id`,
+      )
+      .run(session?.id ?? 0, branch, history?.id ?? 0);
+  });
+
+  return {
+    list: (filter) =>
+      database
+        .query<SummaryRow, [string]>(
+          `SELECT key, updated_at,
+             (SELECT count(*) FROM branch WHERE session_id = session.id) AS branches,
+             (SELECT count(*) FROM history WHERE session_id = session.id) AS entries,
+             (SELECT image FROM history WHERE session_id = session.id ORDER BY id DESC LIMIT 1) AS image
+           FROM session WHERE instr(key, ?) > 0 ORDER BY key`,
+        )
+        .all(filter)
+        .map(({ updated_at, ...summary }) => ({ ...summary, updatedAt: updated_at })),
+
+    history(key) {
+      const rows = database
+        .query<EntryRow, [string]>(`${selectEntry} WHERE session.key = ? ORDER BY history.id`)
+        .all(key);
+      if (rows.length > 0) return rows.map(entryOf);
+      return database.query("SELECT 1 FROM session WHERE key = ?").get(key) === null ? undefined : [];
+    },
+
+    findBranch,
+
+    commit(key, branch, entry) {
+      commit.immediate(key, branch, entry);
+      const committed = findBranch(key, branch);
+      if (committed === undefined)
+        throw new Error(`branch ${branch} of ${key} vanished while it was written`);
+      return committed;
+    },
+
+    deleteBranch(key, branch) {
+      database
+        .query("DELETE FROM branch WHERE name = ? AND session_id = (SELECT id FROM session WHERE key = ?)")
+        .run(branch, key);
+    },
+  };
+}
+
+const selectEntry = `
+  SELECT history.*, (
+    SELECT json_group_array(name ORDER BY name) FROM branch AS tip WHERE tip.history_id = history.id
+  ) AS branches
+  FROM history JOIN session ON session.id = history.session_id`;
+
+interface EntryRow {
+  id: number;
+  parent_id: number | null;
+  image: string;
+  kind: HistoryKind;
+  title: string;
+  operation: string | null;
+  created_at: number;
+  branches: string;
+}
+
+interface SummaryRow {
+  key: string;
+  branches: number;
+  entries: number;
+  image: string | null;
+  updated_at: number;
+}

@@ -1,0 +1,84 @@
+import type { Clock } from "../clock.ts";
+import { openDatabase } from "./database.ts";
+import { createFactStore, type FactStore } from "./facts.ts";
+import { createImportMemory, type ImportMemory } from "./imports.ts";
+import { createSessionStore, type SessionStore } from "./sessions.ts";
+import { createUploadCache, type UploadCache } from "./uploads.ts";
+import { createUrlCache, type UrlCache } from "./urls.ts";
+
+/** All that bough remembers about one service and project, in one SQLite file. */
+export interface Store {
+  readonly path: string;
+  readonly sessions: SessionStore;
+  readonly urls: UrlCache;
+  readonly uploads: UploadCache;
+  readonly imports: ImportMemory;
+  readonly facts: FactStore;
+  close(): void;
+}
+
+/** `path`: made where missing, with its directory. Rejects what a newer bough wrote. */
+export function openStore(path: string, clock: Clock): Store {
+  const database = openDatabase(path, migrations);
+  return {
+    path,
+    sessions: createSessionStore(database, clock),
+    urls: createUrlCache(database),
+    uploads: createUploadCache(database),
+    imports: createImportMemory(database),
+    facts: createFactStore(database),
+    close: () => database.close(),
+  };
+}
+
+const migrations = [
+  `
+  CREATE TABLE session (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE history (
+    id INTEGER PRIMARY KEY,
+    session_id INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+    parent_id INTEGER REFERENCES history (id) ON DELETE SET NULL,
+    image TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    title TEXT NOT NULL,
+    operation TEXT,
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX history_session ON history (session_id);
+  CREATE INDEX history_parent ON history (parent_id);
+  CREATE TABLE branch (
+    session_id INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    history_id INTEGER NOT NULL REFERENCES history (id) ON DELETE CASCADE,
+    PRIMARY KEY (session_id, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX branch_history ON branch (history_id);
+  CREATE TABLE url (
+    url TEXT PRIMARY KEY,
+    etag TEXT,
+    last_modified TEXT,
+    content_md5 TEXT,
+    sha256 TEXT NOT NULL,
+    size INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE upload (
+    sha256 TEXT PRIMARY KEY,
+    file TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE import (
+    reference TEXT PRIMARY KEY,
+    image TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE fact (
+    image TEXT NOT NULL,
+    question TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    PRIMARY KEY (image, question)
+  ) STRICT, WITHOUT ROWID;
+  `,
+];

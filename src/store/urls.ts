@@ -1,0 +1,33 @@
+import type { Database } from "bun:sqlite";
+
+/** What an `ADD <url>` brought last time, and what the server then said about it (spec 2, "URL cache entry"). */
+export interface UrlEntry {
+  etag: string | null;
+  lastModified: string | null;
+  contentMd5: string | null;
+  sha256: string;
+  size: number;
+}
+
+export interface UrlCache {
+  get(url: string): UrlEntry | undefined;
+  set(url: string, entry: UrlEntry): void;
+}
+
+export function createUrlCache(database: Database): UrlCache {
+  return {
+    get: (url) =>
+      database
+        .query<UrlEntry, [string]>(
+          `SELECT etag, last_modified AS lastModified, content_md5 AS contentMd5, sha256, size FROM url WHERE url = ?`,
+        )
+        .get(url) ?? undefined,
+    set(url, entry) {
+      database
+        .query(
+          "INSERT OR REPLACE INTO url (url, etag, last_modified, content_md5, sha256, size) VALUES (?, ?, ?, ?, ?, ?)",
+        )
+        .run(url, entry.etag, entry.lastModified, entry.contentMd5, entry.sha256, entry.size);
+    },
+  };
+}
