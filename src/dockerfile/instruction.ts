@@ -42,8 +42,29 @@ export interface FromInstruction extends InstructionBase<"FROM"> {
   platform: string | undefined;
 }
 
+/** A here-document that starts with `#!` and is the whole of a RUN: a program of its own, run as an executable file. */
+export interface Script {
+  form: "script";
+  /** The here-document's name, for the file. */
+  name: string;
+  content: string;
+}
+
+/** `--mount`, as far as it matters where there are no mounts. Words are as written, as everywhere. */
+export interface Mount {
+  type: string;
+  target: string | undefined;
+}
+
 export interface RunInstruction extends InstructionBase<"RUN"> {
-  command: Command;
+  /**
+   * A lone here-document is the shell's command line itself; beside other words here-documents stay part of the line,
+   * bodies included, and the shell reads them.
+   */
+  command: Command | Script;
+  /** False where the command is the body of a here-document with a quoted delimiter: variables are the shell's alone. */
+  expand: boolean;
+  mounts: readonly Mount[];
 }
 
 /** A source of COPY or ADD: a path, glob or URL as written, or a here-document that becomes a file. */
@@ -64,6 +85,9 @@ export interface CopyInstruction extends InstructionBase<"COPY">, CopyFields {
 
 export interface AddInstruction extends InstructionBase<"ADD">, CopyFields {
   checksum: string | undefined;
+  keepGitDir: boolean;
+  /** Undefined where the Dockerfile leaves the choice to the kind of source. */
+  unpack: boolean | undefined;
 }
 
 export interface WorkdirInstruction extends InstructionBase<"WORKDIR"> {

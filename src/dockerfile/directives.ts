@@ -1,0 +1,30 @@
+/** Parser directives: `# name=value` comments at the very top of the file (Dockerfile reference, "Parser directives"). */
+
+export type EscapeCharacter = "\\" | "`";
+
+const form = /^#[\t\n\f\r ]*([a-zA-Z][a-zA-Z0-9]*)[\t\n\f\r ]*=[\t\n\f\r ]*(.+?)[\t\n\f\r ]*$/;
+const knownNames = new Set(["syntax", "escape", "check"]);
+
+/** Takes the file's lines from the top; the first line that is no directive ends the directives for good. */
+export class DirectiveReader {
+  readonly values = new Map<string, string>();
+  escape: EscapeCharacter = "\\";
+  private isDone = false;
+
+  /** Takes one line, and says what is wrong with it if it is a directive that can't be. */
+  take(line: string): string | undefined {
+    if (this.isDone) return undefined;
+    const [, written = "", value = ""] = form.exec(line) ?? [];
+    const name = written.toLowerCase();
+    if (!knownNames.has(name)) {
+      this.isDone = true;
+      return undefined;
+    }
+    if (this.values.has(name)) return `only one ${name} parser directive can be used`;
+    this.values.set(name, value);
+    if (name !== "escape") return undefined;
+    if (value !== "\\" && value !== "`") return `invalid escape token '${value}' does not match \` or \\`;
+    this.escape = value;
+    return undefined;
+  }
+}

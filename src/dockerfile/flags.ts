@@ -1,0 +1,65 @@
+import { nearest } from "../suggest.ts";
+import type { Flag } from "./instruction.ts";
+import type { Statement } from "./statement.ts";
+
+/** What an instruction takes: a switch, one text, or a text that may be given again and again. */
+export type FlagKind = "switch" | "text" | "texts";
+
+export interface ReadFlags {
+  /** All of them in the order given. */
+  list: readonly Flag[];
+  text(name: string): string | undefined;
+  texts(name: string): string[];
+  /** Undefined where the switch was not given. */
+  switch(name: string): boolean | undefined;
+}
+
+/** Checks a statement's flags against the ones its instruction declares, and reports each that is not right. */
+export function readFlags(
+  statement: Statement,
+  declared: Readonly<Record<string, FlagKind>> = {},
+): ReadFlags {
+  const list: Flag[] = [];
+  for (const { text, offset, length } of statement.rawFlags) {
+    const separator = text.indexOf("=");
+    const name = separator < 0 ? text.slice(2) : text.slice(2, separator);
+    const value = separator < 0 ? undefined : text.slice(separator + 1);
+    const kind = Object.hasOwn(declared, name) ? declared[name] : undefined;
+    const isRepeated = kind !== "texts" && list.some((flag) => flag.name === name);
+    const complaint =
+      kind === undefined
+        ? unknownFlag(statement.name, name, declared)
+        : checkFlag(name, kind, value, isRepeated);
+    if (complaint === undefined) list.push({ name, value });
+    else statement.report({ ...complaint, at: { offset, length } });
+  }
+  const texts = (name: string) => list.flatMap((flag) => (flag.name === name ? [flag.value ?? ""] : []));
+  return {
+    list,
+    texts,
+    text: (name) => texts(name)[0],
+    switch(name) {
+      const flag = list.find((candidate) => candidate.name === name);
+      return flag && flag.value?.toLowerCase() !== "false";
+    },
+  };
+}
+
+function unknownFlag(instruction: string, name: string, declared: Readonly<Record<string, FlagKind>>) {
+  const names = Object.keys(declared);
+  const meant = nearest(name, names);
+  const message = `unknown flag: --${name}${meant === undefined ? "" : ` (did you mean --${meant}?)`}`;
+  const known = names.map((known) => `--${known}`).join(", ");
+  return { message, expected: names.length === 0 ? `no flag: ${instruction} takes none` : `one of ${known}` };
+}
+
+function checkFlag(name: string, kind: FlagKind, value: string | undefined, isRepeated: boolean) {
+  if (isRepeated) return { message: `duplicate flag specified: --${name}`, expected: `--${name} only once` };
+  const isMissing = kind === "switch" ? value === "" : value === undefined;
+  if (isMissing) return { message: `missing a value on flag: --${name}`, expected: `--${name}=value` };
+  if (kind !== "switch" || value === undefined || /^(true|false)$/i.test(value)) return undefined;
+  return {
+    message: `expecting boolean value for flag --${name}, not: ${value}`,
+    expected: `--${name}, --${name}=true or --${name}=false`,
+  };
+}

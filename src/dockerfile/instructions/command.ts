@@ -1,0 +1,27 @@
+import type { Command } from "../instruction.ts";
+import { parseStringArray } from "../json.ts";
+import { placeOf, type Statement } from "../statement.ts";
+import { splitWords, type Word } from "../word-list.ts";
+
+/**
+ * JSON form where the text is a JSON array of strings, else shell form, as Docker falls back. An array of other things
+ * is reported. `words` are the arguments of the array, or the shell's words with their quotes.
+ */
+export function parseCommand(statement: Statement, args: Word): { command: Command; words: string[] } {
+  const array = parseStringArray(args.text);
+  switch (array.kind) {
+    case "strings":
+      return { command: { form: "exec", words: array.words }, words: array.words };
+    case "not-strings":
+      statement.report({
+        message: "when using JSON array syntax, arrays must be comprised of strings only",
+        expected: 'every element in double quotes, as in ["program", "argument"]',
+        at: placeOf(args),
+      });
+      return { command: { form: "exec", words: [] }, words: [] };
+    case "not-an-array": {
+      const words = splitWords(args.text, args.offset, statement.escape).map((word) => word.text);
+      return { command: { form: "shell", line: args.text }, words };
+    }
+  }
+}

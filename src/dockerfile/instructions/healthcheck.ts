@@ -1,0 +1,104 @@
+import { nearest } from "../../suggest.ts";
+import { readFlags } from "../flags.ts";
+import type { SkippedInstruction } from "../instruction.ts";
+import { baseOf, placeOf, type Statement } from "../statement.ts";
+import type { Word } from "../word-list.ts";
+import { parseCommand } from "./command.ts";
+
+const durations = ["interval", "timeout", "start-period", "start-interval"];
+
+/** `HEALTHCHECK [flags] CMD command` or `HEALTHCHECK NONE` */
+export function parseHealthcheck(statement: Statement): SkippedInstruction {
+  const declared = Object.fromEntries([...durations, "retries"].map((name) => [name, "text"] as const));
+  const flags = readFlags(statement, declared);
+  for (const name of durations) checkFlag(statement, name, flags.text(name), checkDuration);
+  checkFlag(statement, "retries", flags.text("retries"), checkCount);
+
+  const { args } = statement;
+  const [type = ""] = /^\S*/.exec(args.text) ?? [];
+  const rest = args.text.slice(type.length);
+  const text = rest.trimStart();
+  const command: Word = { text, offset: args.offset + type.length + rest.length - text.length };
+  const kind = { text: type, offset: args.offset };
+  const words = checkForm(statement, kind, command);
+  return { ...baseOf(statement, "HEALTHCHECK", words, flags.list), command: undefined };
+}
+
+function checkForm(statement: Statement, kind: Word, rest: Word): string[] {
+  const type = kind.text.toUpperCase();
+  const expected = "HEALTHCHECK CMD command or HEALTHCHECK NONE";
+  switch (type) {
+    case "":
+      statement.report({
+        message: "HEALTHCHECK requires at least one argument",
+        expected,
+        at: placeOf(statement.writtenName),
+      });
+      return [];
+    case "NONE":
+      if (rest.text !== "") {
+        statement.report({ message: "HEALTHCHECK NONE takes no arguments", expected, at: placeOf(rest) });
+      }
+      return [kind.text];
+    case "CMD": {
+      const { words } = parseCommand(statement, rest);
+      if (words.length === 0) {
+        statement.report({
+          message: "Missing command after HEALTHCHECK CMD",
+          expected: "a command",
+          at: placeOf(kind),
+        });
+      }
+      return [kind.text, ...words];
+    }
+    default: {
+      const meant = nearest(type, ["CMD", "NONE"]) ?? "CMD";
+      const message = `Unknown type "${kind.text}" in HEALTHCHECK (did you mean ${meant}?)`;
+      statement.report({ message, expected, at: placeOf(kind) });
+      return [kind.text];
+    }
+  }
+}
+
+type Check = (name: string, value: string) => { message: string; expected: string } | undefined;
+
+function checkFlag(statement: Statement, name: string, value: string | undefined, check: Check): void {
+  if (value === undefined || value === "") return;
+  const complaint = check(name, value);
+  const flag = statement.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
+  if (complaint !== undefined)
+    statement.report({ ...complaint, ...(flag === undefined ? {} : { at: flag }) });
+}
+
+/** Nanoseconds of each unit of Go's durations. */
+const units: Readonly<Record<string, number>> = {
+  ns: 1,
+  us: 1e3,
+  µs: 1e3,
+  μs: 1e3,
+  ms: 1e6,
+  s: 1e9,
+  m: 6e10,
+  h: 3.6e12,
+};
+
+const checkDuration: Check = (name, value) => {
+  const expected = "a duration of at least 1ms, as 30s or 1m30s, or 0";
+  if (!/^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$/.test(value)) {
+    return { message: `invalid duration "${value}" in --${name}`, expected };
+  }
+  let nanoseconds = 0;
+  for (const [, amount = "", unit = ""] of value.matchAll(/([\d.]+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+    nanoseconds += Number(amount) * (units[unit] ?? 0);
+  }
+  if (nanoseconds === 0 || (nanoseconds >= 1e6 && !value.startsWith("-"))) return undefined;
+  return { message: `Interval "${name}" cannot be less than 1ms`, expected };
+};
+
+const checkCount: Check = (name, value) => {
+  const expected = "a number of times, 0 or more";
+  if (!/^[-+]?\d+$/.test(value) || Math.abs(Number(value)) > 0x7fffffff) {
+    return { message: `invalid number "${value}" in --${name}`, expected };
+  }
+  return Number(value) < 0 ? { message: `--${name} cannot be negative (${value})`, expected } : undefined;
+};

@@ -1,0 +1,72 @@
+import { nearest } from "../../suggest.ts";
+import type { Mount } from "../instruction.ts";
+import type { Complaint, Statement } from "../statement.ts";
+
+const types = ["bind", "cache", "tmpfs", "secret", "ssh"];
+
+/** Each key of `--mount` and whether it may stand without a value. */
+const keys = new Map([
+  ["type", false],
+  ["from", false],
+  ["source", false],
+  ["src", false],
+  ["target", false],
+  ["dst", false],
+  ["destination", false],
+  ["id", false],
+  ["sharing", false],
+  ["mode", false],
+  ["uid", false],
+  ["gid", false],
+  ["size", false],
+  ["env", false],
+  ["required", true],
+  ["readonly", true],
+  ["ro", true],
+  ["readwrite", true],
+  ["rw", true],
+]);
+
+/** `--mount=type=cache,target=/path,...`, one a flag; keys and type are checked. */
+export function parseMounts(statement: Statement, values: readonly string[]): Mount[] {
+  return values.map((value) => {
+    const fields = splitFields(value).map((field) => {
+      const separator = field.indexOf("=");
+      const key = (separator < 0 ? field : field.slice(0, separator)).toLowerCase();
+      return { key, field, value: separator < 0 ? undefined : field.slice(separator + 1) };
+    });
+    const flag = statement.rawFlags.find(({ text }) => text === `--mount=${value}`);
+    const at = flag === undefined ? {} : { at: flag };
+    for (const { key, field, value } of fields) {
+      const complaint = checkField(key, field, value);
+      if (complaint !== undefined) statement.report({ ...complaint, ...at });
+    }
+    const last = (...names: string[]) => fields.findLast(({ key }) => names.includes(key))?.value;
+    return { type: (last("type") ?? "bind").toLowerCase(), target: last("target", "dst", "destination") };
+  });
+}
+
+function checkField(key: string, field: string, value: string | undefined): Complaint | undefined {
+  const mayBeBare = keys.get(key);
+  if (mayBeBare === undefined) {
+    const meant = nearest(key, keys.keys());
+    const message = `unexpected key '${key}' in '${field}'${meant === undefined ? "" : ` (did you mean ${meant}?)`}`;
+    return { message, expected: `one of ${[...keys.keys()].join(", ")}` };
+  }
+  if (value === undefined) {
+    return mayBeBare ? undefined : { message: `invalid field '${field}' must be a key=value pair` };
+  }
+  // A variable has its value only when the build gets here.
+  if (key !== "type" || value.includes("$") || types.includes(value.toLowerCase())) return undefined;
+  const meant = nearest(value, types);
+  const message = `unsupported mount type "${value}"${meant === undefined ? "" : ` (did you mean ${meant}?)`}`;
+  return { message, expected: `one of ${types.join(", ")}` };
+}
+
+/** Comma-separated values, of which a whole field may stand in double quotes. */
+function splitFields(text: string): string[] {
+  const fields = text.match(/"(?:[^"]|"")*"|[^,]+/g) ?? [];
+  return fields.map((field) =>
+    field.startsWith('"') && field.endsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field,
+  );
+}

@@ -1,0 +1,61 @@
+import { readFlags } from "../flags.ts";
+import { parseHeredocMarker } from "../heredoc.ts";
+import type { RunInstruction } from "../instruction.ts";
+import { baseOf, placeOf, type Statement } from "../statement.ts";
+import { parseCommand } from "./command.ts";
+import { parseMounts } from "./mount.ts";
+
+const networks = ["default", "none", "host"];
+const securities = ["sandbox", "insecure"];
+
+/** `RUN [flags] command`, `RUN ["program", ...]` or `RUN <<NAME` */
+export function parseRun(statement: Statement): RunInstruction {
+  const flags = readFlags(statement, { mount: "texts", network: "text", security: "text", device: "texts" });
+  checkChoice(statement, "network", flags.text("network"), networks);
+  checkChoice(statement, "security", flags.text("security"), securities);
+  const mounts = parseMounts(statement, flags.texts("mount"));
+  const { command, words } = parseCommand(statement, statement.args);
+  if (words.length === 0 && statement.heredocs.length === 0) {
+    const at = placeOf(statement.args.text === "" ? statement.writtenName : statement.args);
+    statement.report({ message: "RUN requires at least one argument", expected: "a command", at });
+  }
+  return { ...baseOf(statement, "RUN", words, flags.list), ...withHeredocs(statement, command), mounts };
+}
+
+/** What BuildKit makes of here-documents in a RUN. */
+function withHeredocs(
+  statement: Statement,
+  command: RunInstruction["command"],
+): Pick<RunInstruction, "command" | "expand"> {
+  const [document] = statement.heredocs;
+  if (document === undefined || command.form !== "shell") return { command, expand: true };
+  if (!isLoneMarker(command.line)) {
+    return { command: { form: "shell", line: command.line + statement.heredocText }, expand: true };
+  }
+  // Looked for before tabs are removed: behind a tab it is a comment to the shell, as in Docker.
+  if (statement.heredocText.startsWith("\n#!")) {
+    return { command: { form: "script", name: document.name, content: document.content }, expand: false };
+  }
+  return { command: { form: "shell", line: document.content }, expand: document.expand };
+}
+
+function isLoneMarker(line: string): boolean {
+  try {
+    return parseHeredocMarker(line) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function checkChoice(
+  statement: Statement,
+  name: string,
+  value: string | undefined,
+  choices: readonly string[],
+): void {
+  if (value === undefined || choices.includes(value)) return;
+  const flag = statement.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
+  const message = `invalid ${name} mode "${value}"`;
+  const expected = `one of ${choices.join(", ")}`;
+  statement.report({ message, expected, ...(flag === undefined ? {} : { at: flag }) });
+}

@@ -1,0 +1,33 @@
+import { readFlags } from "../flags.ts";
+import type { SkippedInstruction, UserInstruction, WorkdirInstruction } from "../instruction.ts";
+import { baseOf, placeOf, type Statement } from "../statement.ts";
+
+/** `WORKDIR PATH`: the whole rest of the line is the path, blanks included. */
+export function parseWorkdir(statement: Statement): WorkdirInstruction {
+  return { ...parseSingle(statement, "WORKDIR", "a path"), path: statement.args.text };
+}
+
+/** `USER NAME[:GROUP]` */
+export function parseUser(statement: Statement): UserInstruction {
+  return { ...parseSingle(statement, "USER", "a user name or number"), user: statement.args.text };
+}
+
+/** `STOPSIGNAL SIGNAL` */
+export function parseStopsignal(statement: Statement): SkippedInstruction {
+  return { ...parseSingle(statement, "STOPSIGNAL", "a signal, as SIGTERM or 15"), command: undefined };
+}
+
+/** `MAINTAINER NAME` */
+export function parseMaintainer(statement: Statement): SkippedInstruction {
+  return { ...parseSingle(statement, "MAINTAINER", "a name"), command: undefined };
+}
+
+function parseSingle<Name extends string>(statement: Statement, name: Name, expected: string) {
+  const flags = readFlags(statement);
+  const { text } = statement.args;
+  if (text === "") {
+    const at = placeOf(statement.writtenName);
+    statement.report({ message: `${name} requires exactly one argument`, expected, at });
+  }
+  return baseOf(statement, name, text === "" ? [] : [text], flags.list);
+}

@@ -1,0 +1,62 @@
+import { readFlags } from "../flags.ts";
+import type { SkippedInstruction } from "../instruction.ts";
+import { baseOf, placeOf, type Statement } from "../statement.ts";
+import { splitAtBlanks } from "../word-list.ts";
+import { parseCommand } from "./command.ts";
+import { parseList } from "./list.ts";
+
+/** `CMD ...` and `ENTRYPOINT ...`; with nothing behind it either one takes back what the base image says. */
+export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): SkippedInstruction {
+  const flags = readFlags(statement);
+  const { command, words } = parseCommand(statement, statement.args);
+  return { ...baseOf(statement, name, words, flags.list), command };
+}
+
+/** `SHELL ["program", "argument", ...]`: JSON form only. */
+export function parseShell(statement: Statement): SkippedInstruction {
+  const flags = readFlags(statement);
+  const { command, words } = parseCommand(statement, statement.args);
+  const expected = 'a JSON array, as in SHELL ["/bin/bash", "-c"]';
+  if (words.length === 0) {
+    const message = "SHELL requires at least one argument";
+    statement.report({ message, expected, at: placeOf(statement.writtenName) });
+  } else if (command.form === "shell") {
+    const message = "SHELL requires the arguments to be in JSON form";
+    statement.report({ message, expected, at: placeOf(statement.args) });
+  }
+  return { ...baseOf(statement, "SHELL", words, flags.list), command };
+}
+
+/** `EXPOSE PORT[/PROTOCOL] ...` */
+export function parseExpose(statement: Statement): SkippedInstruction {
+  const flags = readFlags(statement);
+  const words = splitAtBlanks(statement.args.text, statement.args.offset).map((word) => word.text);
+  if (words.length === 0) reportNoArguments(statement, "a port, as 8080 or 53/udp");
+  return { ...baseOf(statement, "EXPOSE", words, flags.list), command: undefined };
+}
+
+/** `VOLUME PATH ...`, or the same as a JSON array */
+export function parseVolume(statement: Statement): SkippedInstruction {
+  const flags = readFlags(statement);
+  const { words } = parseList(statement);
+  if (words.length === 0) reportNoArguments(statement, "a path");
+  for (const word of words) {
+    if (word.text.trim() !== "") continue;
+    const at = placeOf(statement.args);
+    statement.report({ message: "VOLUME specified can not be an empty string", expected: "a path", at });
+  }
+  return {
+    ...baseOf(
+      statement,
+      "VOLUME",
+      words.map((word) => word.text),
+      flags.list,
+    ),
+    command: undefined,
+  };
+}
+
+function reportNoArguments(statement: Statement, expected: string): void {
+  const at = placeOf(statement.writtenName);
+  statement.report({ message: `${statement.name} requires at least one argument`, expected, at });
+}

@@ -1,0 +1,134 @@
+import { nearest } from "../suggest.ts";
+import { DockerfileError } from "./dockerfile-error.ts";
+import { readFlags } from "./flags.ts";
+import type { Dockerfile, DockerfileWarning, Instruction } from "./instruction.ts";
+import { parseAdd, parseCopy } from "./instructions/copy.ts";
+import { parseFrom } from "./instructions/from.ts";
+import { parseHealthcheck } from "./instructions/healthcheck.ts";
+import { parseArg, parseEnv, parseLabel } from "./instructions/pairs.ts";
+import { parseRun } from "./instructions/run.ts";
+import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./instructions/single.ts";
+import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/skipped.ts";
+import type { Problem } from "./problem.ts";
+import { readSource } from "./source.ts";
+import {
+  baseOf,
+  type Findings,
+  placeOf,
+  readInnerStatement,
+  readStatement,
+  type Statement,
+} from "./statement.ts";
+
+/** So many problems are kept; a file that is no Dockerfile at all has one a line. */
+const maximumProblems = 100;
+
+type Parser = (statement: Statement) => Instruction;
+
+const parsers = new Map<string, Parser>([
+  ["ADD", parseAdd],
+  ["ARG", parseArg],
+  ["CMD", (statement) => parseStartCommand(statement, "CMD")],
+  ["COPY", parseCopy],
+  ["ENTRYPOINT", (statement) => parseStartCommand(statement, "ENTRYPOINT")],
+  ["ENV", parseEnv],
+  ["EXPOSE", parseExpose],
+  ["FROM", parseFrom],
+  ["HEALTHCHECK", parseHealthcheck],
+  ["LABEL", parseLabel],
+  ["MAINTAINER", parseMaintainer],
+  ["ONBUILD", parseOnbuild],
+  ["RUN", parseRun],
+  ["SHELL", parseShell],
+  ["STOPSIGNAL", parseStopsignal],
+  ["USER", parseUser],
+  ["VOLUME", parseVolume],
+  ["WORKDIR", parseWorkdir],
+]);
+
+/**
+ * Reads a Dockerfile as BuildKit's front end does. `path` is for messages only. Throws one DockerfileError with every
+ * problem of the file; nothing else is thrown, whatever the text.
+ */
+export function parseDockerfile(text: string, path: string): Dockerfile {
+  const source = readSource(text);
+  const { lines, directives } = source;
+  const warnings: DockerfileWarning[] = [...source.warnings];
+  const problems: Problem[] = [...source.problems];
+  const findings: Findings = {
+    problem: (problem) => problems.push(problem),
+    warning: (warning) => warnings.push(warning),
+  };
+  const instructions: Instruction[] = [];
+  let hasStage = false;
+  let hasReportedStage = false;
+  for (const line of source.logicalLines) {
+    const statement = readStatement(line, source.escape, findings);
+    const instruction = parseStatement(statement);
+    if (instruction !== undefined) instructions.push(instruction);
+    hasStage ||= (instruction?.name ?? nearestName(statement)) === "FROM";
+    if (hasStage || hasReportedStage || instruction === undefined || instruction.name === "ARG") continue;
+    hasReportedStage = true;
+    const message = `no build stage in current context: ${instruction.name} stands before the first FROM`;
+    statement.report({
+      message,
+      expected: "FROM first; only ARG may stand before it",
+      at: placeOf(statement.writtenName),
+    });
+  }
+  if (problems.length === 0 && !hasStage) {
+    const isEmpty = instructions.length === 0;
+    const message = isEmpty ? "file with no instructions" : "dockerfile contains no stages to build";
+    const line = Math.max(1, lines.length);
+    problems.push({ message, expected: "a FROM instruction", range: { start: line, end: line } });
+  }
+  if (problems.length > 0) {
+    problems.sort((one, other) => lineOf(one) - lineOf(other));
+    const further = problems.length - maximumProblems;
+    throw new DockerfileError({ path, lines }, problems.slice(0, maximumProblems), { further });
+  }
+  return { path, lines, escape: source.escape, directives, instructions, warnings };
+}
+
+function parseStatement(statement: Statement): Instruction | undefined {
+  const parser = parsers.get(statement.name);
+  if (parser !== undefined) return parser(statement);
+  const meant = nearestName(statement);
+  const suggestion = meant === undefined ? "" : ` (did you mean ${meant}?)`;
+  statement.report({
+    message: `unknown instruction: ${statement.writtenName.text}${suggestion}`,
+    expected: `one of ${[...parsers.keys()].join(", ")}`,
+    at: placeOf(statement.writtenName),
+  });
+  return undefined;
+}
+
+/** `ONBUILD INSTRUCTION`: checked as that instruction, kept as text. */
+function parseOnbuild(statement: Statement): Instruction {
+  const flags = readFlags(statement);
+  const inner = readInnerStatement(statement);
+  const { name } = inner;
+  const expected = "an instruction other than FROM, MAINTAINER and ONBUILD";
+  let words: readonly string[] = [];
+  if (name === "") {
+    const at = placeOf(statement.writtenName);
+    statement.report({ message: "ONBUILD requires at least one argument", expected, at });
+  } else if (name === "ONBUILD") {
+    const message = "Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed";
+    statement.report({ message, expected, at: placeOf(inner.writtenName) });
+  } else if (name === "FROM" || name === "MAINTAINER") {
+    const message = `${name} isn't allowed as an ONBUILD trigger`;
+    statement.report({ message, expected, at: placeOf(inner.writtenName) });
+  } else {
+    words = [inner.writtenName.text, ...(parseStatement(inner)?.words ?? [])];
+  }
+  return { ...baseOf(statement, "ONBUILD", words, flags.list), command: undefined };
+}
+
+function nearestName(statement: Statement): string | undefined {
+  return nearest(statement.name, parsers.keys());
+}
+
+function lineOf(problem: Problem): number {
+  return problem.culprit?.line ?? problem.range.start;
+}

@@ -1,0 +1,56 @@
+import type { Culprit, Problem } from "./problem.ts";
+import { visible } from "./visible.ts";
+
+/** Columns of source that are shown; the rest of a longer line is cut off around the culprit. */
+const shownWidth = 100;
+const cut = "...";
+
+/**
+ * ```
+ * Dockerfile:3: unknown instruction: RNU (did you mean RUN?)
+ *   3 | RNU apt-get update
+ *     | ^^^
+ *     = expected ...
+ * ```
+ */
+export function renderProblem(source: { path: string; lines: readonly string[] }, problem: Problem): string {
+  const { range, culprit, expected } = problem;
+  const line = culprit?.line ?? range.start;
+  const text = source.lines[line - 1];
+  const rendered = [`${visible(source.path)}:${line}: ${visible(problem.message)}`];
+  const margin = String(Math.max(line, range.start)).length;
+  const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
+  if (text !== undefined) {
+    if (line > range.start) {
+      rendered.push(`${number(range.start)} | ${crop(source.lines[range.start - 1] ?? "", 0).text}`);
+      if (line > range.start + 1) rendered.push(`${number("")} | ${cut}`);
+    }
+    const shown = crop(text, culprit === undefined ? 0 : culprit.column - 1);
+    rendered.push(`${number(line)} | ${shown.text}`);
+    if (text.trim() !== "") rendered.push(`${number("")} | ${underline(text, shown.start, culprit)}`);
+  }
+  if (expected !== undefined) rendered.push(`${number("")} = expected ${visible(expected)}`);
+  return rendered.join("\n");
+}
+
+/** At most `shownWidth` characters of a line, so chosen that `column` (0-based) is among them. */
+function crop(line: string, column: number): { text: string; start: number } {
+  if (line.length <= shownWidth) return { text: visible(line.replaceAll("\t", " ")), start: 0 };
+  const start = Math.max(0, Math.min(column - shownWidth / 2, line.length - shownWidth));
+  const inside = line.slice(start, start + shownWidth).replaceAll("\t", " ");
+  const tail = start + shownWidth < line.length ? cut : "";
+  return { text: `${start > 0 ? cut : ""}${visible(inside)}${tail}`, start };
+}
+
+function underline(line: string, start: number, culprit: Culprit | undefined): string {
+  const indent = line.length - line.trimStart().length;
+  const from = Math.max(start, culprit === undefined ? indent : culprit.column - 1);
+  const to = culprit === undefined ? line.trimEnd().length : from + Math.max(1, culprit.length);
+  const before = (start > 0 ? cut.length : 0) + widthOf(line.slice(start, from));
+  const under = widthOf(line.slice(from, Math.min(to, start + shownWidth)));
+  return " ".repeat(before) + "^".repeat(Math.max(1, under));
+}
+
+function widthOf(text: string): number {
+  return Bun.stringWidth(visible(text.replaceAll("\t", " ")));
+}

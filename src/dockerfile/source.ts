@@ -1,0 +1,218 @@
+import { DirectiveReader, type EscapeCharacter } from "./directives.ts";
+import { heredocMarkers, stripTabs } from "./heredoc.ts";
+import type { DockerfileWarning, HereDocument, LineRange } from "./instruction.ts";
+import type { Culprit, Problem } from "./problem.ts";
+import { trimStart } from "./space.ts";
+
+/** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
+export interface LogicalLine {
+  text: string;
+  range: LineRange;
+  heredocs: readonly HereDocument[];
+  /** The bodies as written, each with the line that ends it, for a shell that reads here-documents itself. */
+  heredocText: string;
+  /** Where a stretch of `text` stands in the file. */
+  locate(offset: number, length: number): Culprit;
+}
+
+export interface Source {
+  /** Physical lines without their ends. */
+  lines: readonly string[];
+  escape: EscapeCharacter;
+  directives: ReadonlyMap<string, string>;
+  logicalLines: readonly LogicalLine[];
+  warnings: readonly DockerfileWarning[];
+  problems: readonly Problem[];
+}
+
+/** BuildKit reads lines through a buffer of this many bytes, line end included. */
+const maximumLineBytes = 64 * 1024 - 1;
+
+/** Where a piece of a physical line landed in the logical line. */
+interface Piece {
+  offset: number;
+  line: number;
+  column: number;
+}
+
+/** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong is among the problems. */
+export function readSource(text: string): Source {
+  return new SourceReader(text).read();
+}
+
+class SourceReader {
+  private readonly rawLines: readonly string[];
+  private readonly lines: readonly string[];
+  private readonly directives = new DirectiveReader();
+  private readonly logicalLines: LogicalLine[] = [];
+  private readonly warnings: DockerfileWarning[] = [];
+  private readonly problems: Problem[] = [];
+  /** Index of the next physical line. */
+  private next = 0;
+
+  constructor(text: string) {
+    this.rawLines = splitLines(text.startsWith("\ufeff") ? text.slice(1) : text);
+    this.lines = this.rawLines.map(withoutLineEnd);
+  }
+
+  read(): Source {
+    if (this.isText()) while (this.next < this.lines.length) this.readLogicalLine();
+    const { lines, logicalLines, warnings, problems, directives } = this;
+    return {
+      lines,
+      logicalLines,
+      warnings,
+      problems,
+      escape: directives.escape,
+      directives: directives.values,
+    };
+  }
+
+  /** One problem instead of one a line for a file in another encoding, and none of the lines Docker would not read. */
+  private isText(): boolean {
+    for (const [index, line] of this.rawLines.entries()) {
+      const column = line.indexOf("\0") + 1;
+      const isTooLong = line.length * 3 > maximumLineBytes && Buffer.byteLength(line) > maximumLineBytes;
+      if (column === 0 && !isTooLong) continue;
+      const message =
+        column > 0
+          ? "the file holds a NUL character"
+          : `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
+      const expected =
+        column > 0 ? "a text file in UTF-8" : "shorter lines, joined by a continuation character";
+      this.report(message, { line: index + 1, column: Math.max(1, column), length: 1 }, { expected });
+      return false;
+    }
+    return true;
+  }
+
+  private readLogicalLine(): void {
+    const start = this.next;
+    const pieces: Piece[] = [];
+    let text = "";
+    let isContinued = true;
+    let blankLine: number | undefined;
+    while (isContinued && this.next < this.lines.length) {
+      const index = this.next++;
+      const isFirst = index === start;
+      const line = this.lines[index] ?? "";
+      const trimmed = trimStart(line);
+      const error = this.directives.take(isFirst ? trimmed : line);
+      if (error !== undefined) this.report(error, { line: index + 1, column: 1, length: line.length });
+      if (trimmed.startsWith("#")) {
+        if (isFirst) return;
+        continue;
+      }
+      if (trimmed === "") {
+        if (isFirst) return;
+        blankLine ??= index + 1;
+        continue;
+      }
+      // Leading white space is dropped from an instruction's first line only.
+      const content = isFirst ? trimmed : line;
+      const kept = withoutContinuation(content, this.directives.escape);
+      isContinued = kept !== undefined;
+      pieces.push({ offset: text.length, line: index + 1, column: line.length - content.length + 1 });
+      text += kept ?? content;
+    }
+    const range = { start: start + 1, end: this.next };
+    if (blankLine !== undefined) {
+      const message = `Empty continuation line found in: ${text.trim()}`;
+      this.warnings.push({
+        rule: "NoEmptyContinuation",
+        message,
+        range: { start: blankLine, end: blankLine },
+      });
+    }
+    if (text.trim() === "") {
+      const culprit = { line: start + 1, column: 1, length: (this.lines[start] ?? "").length };
+      this.report("the line continues, but nothing follows", culprit, { expected: "an instruction" });
+      return;
+    }
+    const locate = (offset: number, length: number) => locateIn(pieces, this.lines, offset, length);
+    const { heredocs, heredocText } = this.readHeredocs(text, range, locate);
+    this.logicalLines.push({ text, range: { ...range, end: this.next }, heredocs, heredocText, locate });
+  }
+
+  private readHeredocs(text: string, range: LineRange, locate: LogicalLine["locate"]) {
+    const { markers, error } = heredocMarkers(text);
+    const heredocs: HereDocument[] = [];
+    let heredocText = "";
+    if (error !== undefined) this.report(error, locate(text.indexOf("<<"), 2), { range });
+    for (const { name, expand, stripsTabs } of markers) {
+      const start = this.next;
+      let content = "";
+      let isOpen = true;
+      while (isOpen && this.next < this.lines.length) {
+        const index = this.next++;
+        const line = this.lines[index] ?? "";
+        isOpen = (stripsTabs ? line.replace(/^\t+/, "") : line) !== name;
+        if (isOpen) content += this.rawLines[index] ?? "";
+      }
+      if (isOpen) {
+        const culprit = locate(text.indexOf("<<"), 2 + name.length);
+        this.report("unterminated heredoc", culprit, {
+          range,
+          expected: `a line that reads ${name} and nothing else`,
+        });
+        break;
+      }
+      const bodyRange = { start: start + 1, end: this.next };
+      heredocs.push({ name, content: stripsTabs ? stripTabs(content) : content, expand, range: bodyRange });
+      heredocText += `\n${content}${name}`;
+    }
+    return { heredocs, heredocText };
+  }
+
+  private report(
+    message: string,
+    culprit: Culprit,
+    more: { expected?: string; range?: LineRange } = {},
+  ): void {
+    const range = more.range ?? { start: culprit.line, end: culprit.line };
+    const expected = more.expected === undefined ? {} : { expected: more.expected };
+    this.problems.push({ message, range, culprit, ...expected });
+  }
+}
+
+/** Physical lines with their ends; a line ends at a line feed and at nothing else. */
+function splitLines(text: string): string[] {
+  const lines: string[] = [];
+  let start = 0;
+  while (start < text.length) {
+    const end = text.indexOf("\n", start) + 1 || text.length;
+    lines.push(text.slice(start, end));
+    start = end;
+  }
+  return lines;
+}
+
+function withoutLineEnd(line: string): string {
+  let end = line.length;
+  while (end > 0 && (line[end - 1] === "\n" || line[end - 1] === "\r")) end--;
+  return line.slice(0, end);
+}
+
+/**
+ * The line without its continuation character, or undefined where it has none. An escape character in front of the
+ * last one takes its meaning, even where that one is escaped itself (BuildKit's rule).
+ */
+function withoutContinuation(line: string, escapeCharacter: string): string | undefined {
+  let end = line.length;
+  while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
+  if (line[end - 1] !== escapeCharacter || line[end - 2] === escapeCharacter) return undefined;
+  return line.slice(0, end - 1);
+}
+
+function locateIn(
+  pieces: readonly Piece[],
+  lines: readonly string[],
+  offset: number,
+  length: number,
+): Culprit {
+  const piece = pieces.findLast((candidate) => candidate.offset <= offset) ?? pieces[0];
+  if (piece === undefined) return { line: 1, column: 1, length: 1 };
+  const column = piece.column + offset - piece.offset;
+  const room = (lines[piece.line - 1] ?? "").length - column + 1;
+  return { line: piece.line, column, length: Math.max(1, Math.min(length, room)) };
+}

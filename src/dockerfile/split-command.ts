@@ -1,0 +1,69 @@
+import { isSpace, trimEnd } from "./space.ts";
+import type { Word } from "./word-list.ts";
+
+/** A logical line in its three parts: the instruction's name, the flags in front, and the rest as one text. */
+export interface SplitCommand {
+  name: Word;
+  /** Each `--name` or `--name=value`, quotes and backslashes removed. */
+  flags: readonly RawFlag[];
+  args: Word;
+}
+
+export interface RawFlag extends Word {
+  /** How much of the line it takes up as written. */
+  length: number;
+}
+
+/** Takes a line apart; `offset` is where `line` starts in the logical line (ONBUILD has a line inside its line). */
+export function splitCommand(line: string, offset = 0): SplitCommand {
+  const start = skipSpace(line, 0);
+  let end = start;
+  while (end < line.length && !isBlank(line.charAt(end))) end++;
+  const name = { text: trimEnd(line.slice(start, end)), offset: offset + start };
+  const { flags, rest } = splitFlags(line, end, offset);
+  const argsStart = skipSpace(line, rest);
+  return { name, flags, args: { text: trimEnd(line.slice(argsStart)), offset: offset + argsStart } };
+}
+
+/** Flags are the words in front that start with `--`; a bare `--` ends them. */
+function splitFlags(line: string, from: number, offset: number): { flags: RawFlag[]; rest: number } {
+  const flags: RawFlag[] = [];
+  let position = from;
+  while (true) {
+    position = skipSpace(line, position);
+    if (!line.startsWith("--", position)) return { flags, rest: position };
+    const start = position;
+    let text = "";
+    let quote = "";
+    for (; position < line.length; position++) {
+      let character = line.charAt(position);
+      if (quote === "" && isSpace(character)) break;
+      if (quote === "" && (character === "'" || character === '"')) {
+        quote = character;
+        continue;
+      }
+      if (character === quote) {
+        quote = "";
+        continue;
+      }
+      // Always a backslash here, whatever the escape directive says.
+      if (character === "\\") character = line.charAt(++position);
+      text += character;
+    }
+    if (text === "--") return { flags, rest: position };
+    flags.push({ text, offset: offset + start, length: position - start });
+  }
+}
+
+function skipSpace(line: string, from: number): number {
+  let position = from;
+  while (position < line.length && isSpace(line.charAt(position))) position++;
+  return position;
+}
+
+/** What ends an instruction's name is narrower than white space. */
+function isBlank(character: string): boolean {
+  return (
+    character === " " || character === "\t" || character === "\r" || character === "\v" || character === "\f"
+  );
+}
