@@ -5,6 +5,9 @@
  */
 import type { InstanceRequest } from "./types.ts";
 
+/** The seam to everything outside: the global fetch, or the embedded engine's handler. */
+export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
+
 export interface ImageService {
   /** For people: the base address without credentials, or `embedded engine (<directory>)`. */
   readonly address: string;
@@ -16,7 +19,7 @@ export interface ImageService {
   findImage(reference: string): Promise<{ uuid: string } | undefined | "unknowable">;
 
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
-  importImage(request: { url: string; tag?: string; timeoutSeconds: number }): Promise<string>;
+  importImage(request: { url: string; tag?: string | undefined; timeoutSeconds: number }): Promise<string>;
 
   /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
@@ -45,6 +48,17 @@ export interface ImageService {
   /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
   cancel(operation: string): Promise<boolean>;
 }
+
+/** A look into an image without starting anything. `"unknowable"`: this service has no such route. */
+export interface ImageInspector {
+  /** Links are followed by the service's own rules; `undefined`: there is nothing of that name. */
+  pathType(image: string, path: string): Promise<PathType | undefined | "unknowable">;
+
+  /** `undefined`: there is no such file. */
+  readFile(image: string, path: string): Promise<Uint8Array | undefined | "unknowable">;
+}
+
+export type PathType = "file" | "directory" | "symlink" | "other";
 
 export interface LocalFile {
   absolutePath: string;

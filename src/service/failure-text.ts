@@ -1,0 +1,59 @@
+/** The words for what went wrong with a call: method, address, status, and what the server had to say. */
+import { STATUS_CODES } from "node:http";
+import { withoutCredentials } from "./address.ts";
+import { asRecord, asText } from "./json.ts";
+
+export interface CallName {
+  method: string;
+  url: string;
+}
+
+const longestServerMessage = 500;
+/** A huge page is not worth scanning whole. */
+const longestBody = 20_000;
+
+export function statusText(call: CallName, status: number, body: string): string {
+  const words = [String(status), STATUS_CODES[status]].filter((word) => word !== undefined).join(" ");
+  const message = serverMessage(body);
+  return `${nameOf(call)} answered ${words}${message === undefined || message === STATUS_CODES[status] ? "" : `: ${message}`}`;
+}
+
+export function connectionText(call: CallName, reason: string): string {
+  return `${nameOf(call)}: ${reason}`;
+}
+
+export function nameOf(call: CallName): string {
+  return `${call.method} ${withoutCredentials(call.url)}`;
+}
+
+/** The message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
+export function serverMessage(body: string): string | undefined {
+  const message = printable(messageIn(body.slice(0, longestBody)));
+  if (message === "") return undefined;
+  return message.length > longestServerMessage ? `${message.slice(0, longestServerMessage)}...` : message;
+}
+
+function messageIn(body: string): string {
+  try {
+    const record = asRecord(JSON.parse(body));
+    const nested = asRecord(record?.error);
+    const message =
+      asText(record?.error) ?? asText(nested?.message) ?? asText(record?.message) ?? asText(record?.detail);
+    if (message !== undefined) return message;
+  } catch {
+    // Not JSON: the text itself.
+  }
+  return /^\s*<(!doctype|html|\?xml)/i.test(body) ? textOfPage(body) : body;
+}
+
+/** A page's title, else its text. */
+function textOfPage(page: string): string {
+  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(page)?.[1]?.trim();
+  if (title !== undefined && title !== "") return title;
+  return page.replace(/<(style|script)[\s\S]*?<\/\1>/gi, " ").replace(/<[^>]*>/g, " ");
+}
+
+/** One line without control characters: a server's words must not steer the terminal. */
+function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ").trim();
+}

@@ -1,0 +1,155 @@
+/** Finding, importing and tagging images. */
+import { BoughError } from "../errors.ts";
+import { NotFoundError } from "./errors.ts";
+import { asRecord, asText } from "./json.ts";
+import { type Operations, operationIdOf } from "./operations.ts";
+import { isUuid } from "./reference.ts";
+import type { ImageService } from "./service.ts";
+import { isTag, withLatest } from "./tag.ts";
+import type { Answer, Transport } from "./transport.ts";
+import type { ImageRecord, ImportRequest } from "./types.ts";
+
+export interface ImageFilter {
+  /** The beginning of a tag. */
+  tag?: string;
+  tagged?: boolean;
+  uuid?: string;
+}
+
+export interface Images extends Pick<ImageService, "findImage" | "importImage" | "tagImage"> {
+  /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
+  listImages(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
+}
+
+export interface ImagesOptions {
+  transport: Transport;
+  operations: Operations;
+}
+
+const pageSize = 1000;
+const noSuchRoute = [404, 405, 501];
+
+export function createImages({ transport, operations }: ImagesOptions): Images {
+  async function listImages(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
+    const images = new Map<string, ImageRecord>();
+    for (let offset = 0; ; offset += pageSize) {
+      const answer = await transport.call({
+        method: "GET",
+        path: "/v1/images",
+        query: {
+          ...(filter.tag === undefined ? {} : { tag: filter.tag }),
+          ...(filter.tagged === true ? { tagged: "1" } : {}),
+          ...(filter.uuid === undefined ? {} : { uuid: filter.uuid }),
+          limit: String(pageSize),
+          ...(offset === 0 ? {} : { offset: String(offset) }),
+        },
+        repeatable: true,
+        handles: noSuchRoute,
+      });
+      if (noSuchRoute.includes(answer.status)) return "unknowable";
+      const page = readImages(answer.body);
+      const before = images.size;
+      for (const image of page) images.set(image.uuid, image);
+      // A server that knows no offset answers the same page for ever.
+      if (page.length < pageSize || images.size === before) return [...images.values()];
+    }
+  }
+
+  async function findByTag(name: string): Promise<{ uuid: string } | undefined | "unknowable"> {
+    if (!isTag(name)) return undefined;
+    // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
+    const images = await listImages({ tag: name });
+    if (images === "unknowable") return images;
+    const complete = withLatest(name);
+    const found =
+      images.find((image) => image.tag === name) ?? images.find((image) => image.tag === complete);
+    return found === undefined ? undefined : { uuid: found.uuid };
+  }
+
+  /** The spec's server answers the import with the image itself; others with an operation to follow. */
+  async function followImport(operation: string, url: string): Promise<string> {
+    try {
+      const outcome = await operations.follow(operation);
+      if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
+      const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
+      throw new BoughError(`importing ${url} failed: ${reason}`, {
+        hint: "Check the reference, and that the service can reach its registry.",
+      });
+    } catch (error) {
+      if (error instanceof NotFoundError) return operation;
+      throw error;
+    }
+  }
+
+  return {
+    listImages,
+
+    async findImage(reference) {
+      if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));
+      const uuid = reference.toLowerCase();
+      const images = await listImages({ uuid });
+      if (images === "unknowable") return images;
+      return images.some((image) => image.uuid.toLowerCase() === uuid) ? { uuid } : undefined;
+    },
+
+    async importImage({ url, tag, timeoutSeconds }) {
+      const json: ImportRequest = {
+        registry: { url },
+        ...(tag === undefined ? {} : { tag }),
+        timeout: timeoutSeconds,
+      };
+      // Importing twice ends in the same image under the same tag.
+      const answer = await transport.call({
+        method: "POST",
+        path: "/v1/images/import",
+        json,
+        repeatable: true,
+      });
+      const image = imageIn(answer);
+      if (image !== undefined) return image;
+      const operation = operationIdOf(answer);
+      if (operation === undefined)
+        throw new BoughError("POST /v1/images/import answered with neither an image nor an operation");
+      operations.expect(operation, timeoutSeconds);
+      return await followImport(operation, url);
+    },
+
+    async tagImage(uuid, tag) {
+      await transport.call({
+        method: "PATCH",
+        path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
+        json: { tag },
+        repeatable: true,
+      });
+    },
+  };
+}
+
+/** The image's id where the answer to an import is an image: it has an image's fields and none of an operation's. */
+function imageIn({ headers, body }: Answer): string | undefined {
+  const record = asRecord(body);
+  if (record === undefined || headers.get("location")?.includes("/operations/") === true) return undefined;
+  if ("status" in record || "kind" in record) return undefined;
+  const nested = asText(record.image) ?? asText(asRecord(record.image)?.uuid) ?? asText(record.image_uuid);
+  if (nested !== undefined) return nested;
+  return "tag" in record || "created_at" in record ? asText(record.uuid) : undefined;
+}
+
+function readImages(body: unknown): ImageRecord[] {
+  const list = Array.isArray(body) ? body : asRecord(body)?.images;
+  if (!Array.isArray(list)) throw new BoughError("GET /v1/images answered without a list of images");
+  return list.flatMap((item) => {
+    const record = asRecord(item);
+    const uuid = asText(record?.uuid);
+    if (uuid === undefined) return [];
+    const operation = asText(record?.operation_uuid);
+    return [
+      {
+        uuid,
+        tag: asText(record?.tag) ?? null,
+        created_at: asText(record?.created_at) ?? "",
+        ...(operation === undefined ? {} : { operation_uuid: operation }),
+      },
+    ];
+  });
+}

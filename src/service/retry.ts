@@ -1,0 +1,98 @@
+/**
+ * When to send a request again, as a pure function. The rules are those of the wire protocol: 425 and 429 say "refused
+ * before any processing" and may be repeated for every call; 5xx and connection faults only for a call that may
+ * do its work twice.
+ */
+
+/** What went wrong with one attempt. */
+export type Failure =
+  | { kind: "status"; status: number; retryAfter: string | null }
+  /** `received: false`: the request provably never reached the service (connection refused, unknown host). */
+  | { kind: "connection"; received: boolean; permanent: boolean }
+  /** The answer is not what its status promises: broken JSON, a proxy's page. */
+  | { kind: "malformed" };
+
+export interface Attempt {
+  /** 1 for the first. */
+  number: number;
+  /** May the call be processed twice without harm? */
+  repeatable: boolean;
+  /** The service has answered before: it exists, so a fault is more likely to pass. */
+  answeredBefore: boolean;
+  failure: Failure;
+  elapsedMilliseconds: number;
+}
+
+export type Decision = { action: "wait"; milliseconds: number } | { action: "give up" };
+
+const firstWaitMilliseconds = 200;
+const longestWaitMilliseconds = 10_000;
+const faultBudgetMilliseconds = 60_000;
+/** A mistyped address should not take a minute to be noticed. */
+const firstContactBudgetMilliseconds = 5_000;
+/** Rate limits take longer than faults, and waiting for them is certain to help. */
+const refusalBudgetMilliseconds = 300_000;
+const malformedAttempts = 3;
+
+const repeatableStatuses = new Set([408, 500, 502, 503, 504]);
+
+/** `random` is in [0, 1). */
+export function decide(attempt: Attempt, now: number, random: number): Decision {
+  const { failure } = attempt;
+  switch (failure.kind) {
+    case "status": {
+      const refused = isRefusal(failure.status);
+      if (!refused && !(attempt.repeatable && repeatableStatuses.has(failure.status))) return giveUp;
+      const asked = parseRetryAfter(failure.retryAfter, now);
+      const wait =
+        asked === undefined ? backoff(attempt.number, random) : Math.max(asked, firstWaitMilliseconds);
+      return within(refused ? refusalBudgetMilliseconds : faultBudgetMilliseconds, attempt, wait);
+    }
+    case "connection": {
+      if (failure.permanent || (failure.received && !attempt.repeatable)) return giveUp;
+      const budget = attempt.answeredBefore ? faultBudgetMilliseconds : firstContactBudgetMilliseconds;
+      return within(budget, attempt, backoff(attempt.number, random));
+    }
+    case "malformed":
+      if (!attempt.repeatable || attempt.number >= malformedAttempts) return giveUp;
+      return within(faultBudgetMilliseconds, attempt, backoff(attempt.number, random));
+  }
+}
+
+/** 425 and 429: refused before any processing. */
+export function isRefusal(status: number): boolean {
+  return status === 425 || status === 429;
+}
+
+/** Having given up: might the call have been processed all the same? */
+export function isOutcomeUnknown(failure: Failure): boolean {
+  switch (failure.kind) {
+    case "status":
+      return repeatableStatuses.has(failure.status);
+    case "connection":
+      return failure.received;
+    case "malformed":
+      return true;
+  }
+}
+
+/** `Retry-After` in milliseconds from `now`: seconds, or an HTTP date (RFC 9110, 10.2.3). */
+export function parseRetryAfter(value: string | null, now: number): number | undefined {
+  if (value === null) return undefined;
+  const text = value.trim();
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1000);
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+const giveUp: Decision = { action: "give up" };
+
+function within(budget: number, attempt: Attempt, wait: number): Decision {
+  return attempt.elapsedMilliseconds + wait > budget ? giveUp : { action: "wait", milliseconds: wait };
+}
+
+/** Doubles up to the longest wait; the jitter takes away up to half, so that many clients do not come back together. */
+function backoff(attempt: number, random: number): number {
+  const full = Math.min(longestWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
+  return Math.round(full * (1 - random / 2));
+}
