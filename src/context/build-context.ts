@@ -1,0 +1,54 @@
+import { constants } from "node:fs";
+import { access, realpath, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { BoughError } from "../errors.ts";
+import { displayPath } from "./display-path.ts";
+import { fileError, isMissing } from "./file-error.ts";
+
+/** The directory that COPY and ADD take their sources from. */
+export interface BuildContext {
+  /** As the user gave it; for messages. */
+  path: string;
+  /** Absolute, links in it as they are: what names the build session. */
+  absolutePath: string;
+  /** Absolute, all links resolved. */
+  realPath: string;
+}
+
+/**
+ * @param path relative to `workingDirectory`, or absolute
+ * @throws BoughError of kind `usage` where there is no such directory, or it can't be read
+ */
+export async function openBuildContext(path: string, workingDirectory: string): Promise<BuildContext> {
+  if (path === "-" || /^(?:https?:\/\/|git:\/\/|git@|ssh:\/\/)/.test(path)) {
+    throw new BoughError(`the build context must be a directory: ${displayPath(path)} is not supported`, {
+      kind: "usage",
+      hint: "Fetch or unpack it first, and give the directory.",
+    });
+  }
+  const absolutePath = resolve(workingDirectory, path);
+  try {
+    const realPath = await realpath(absolutePath);
+    if (!(await stat(realPath)).isDirectory()) {
+      throw new BoughError(`the build context ${displayPath(path)} is not a directory`, {
+        kind: "usage",
+        hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
+      });
+    }
+    await access(realPath, constants.R_OK | constants.X_OK);
+    return { path, absolutePath, realPath };
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    if (isMissing(error)) {
+      throw new BoughError(`the build context ${displayPath(path)} does not exist`, {
+        kind: "usage",
+        hint: "CONTEXT is the directory whose files COPY and ADD can take; the current one is `.`.",
+        cause: error,
+      });
+    }
+    throw new BoughError(fileError("read the build context", path, error).message, {
+      kind: "usage",
+      cause: error,
+    });
+  }
+}

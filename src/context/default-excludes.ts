@@ -1,0 +1,36 @@
+import { compileIgnorePattern } from "./path-pattern.ts";
+import type { Rule } from "./rules.ts";
+
+/**
+ * Left out of every COPY and ADD, at any depth, whatever `.dockerignore` says (spec 1, "Ignore rules" 4). The
+ * specification names `.git`, `*.pyc`, `__pycache__`, `.venv`, `node_modules`, `dist`, `build` and "etc."; the
+ * rest here is what version control, interpreters and test runners write for themselves alone. Names that a
+ * project may well have chosen (`venv`, `target`, `vendor`, `out`, `*.egg-info`) are not in it.
+ */
+export const defaultExcludes: readonly string[] = [
+  ".git",
+  ".hg",
+  ".svn",
+  "__pycache__",
+  "*.pyc",
+  "*.pyo",
+  ".venv",
+  ".tox",
+  ".nox",
+  ".mypy_cache",
+  ".pytest_cache",
+  ".ruff_cache",
+  "node_modules",
+  "dist",
+  "build",
+  ".DS_Store",
+];
+
+export function defaultExcludeRules(): readonly Rule[] {
+  return defaultExcludes.map((text) => ({
+    text,
+    isNegated: false,
+    pattern: compileIgnorePattern(`**/${text}`),
+    origin: { kind: "default" },
+  }));
+}

@@ -1,0 +1,19 @@
+import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from "node:fs";
+
+/**
+ * What a walk asks the file system, in calls that block: a promise for every file of a large context costs more
+ * than the file does. Whoever walks gives way to other work in between (`pace.ts`).
+ */
+export interface FileSystem {
+  /** The names in a directory, in any order. */
+  readDirectory(path: string): readonly string[];
+  /** Of the path itself: a link is not followed. Times in nanoseconds. */
+  stat(path: string): BigIntStats;
+  readLink(path: string): string;
+}
+
+export const localFileSystem: FileSystem = {
+  readDirectory: (path) => readdirSync(path),
+  stat: (path) => lstatSync(path, { bigint: true }),
+  readLink: (path) => readlinkSync(path),
+};

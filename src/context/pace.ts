@@ -1,0 +1,22 @@
+import { setImmediate } from "node:timers/promises";
+
+/** Lets a long row of blocking calls give way to timers, sockets and Ctrl-C. */
+export interface Pace {
+  /** A promise to wait for where it is time to give way, else `undefined`. Throws the signal's reason once aborted. */
+  step(): Promise<void> | undefined;
+}
+
+const sliceMilliseconds = 10;
+
+export function createPace(signal: AbortSignal | undefined): Pace {
+  let sliceEnd = performance.now() + sliceMilliseconds;
+  return {
+    step() {
+      if (performance.now() < sliceEnd) return undefined;
+      return setImmediate().then(() => {
+        signal?.throwIfAborted();
+        sliceEnd = performance.now() + sliceMilliseconds;
+      });
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { compileName, GlobSyntaxError, type GlobToken, type NameMatcher, tokenizeGlob } from "./glob.ts";
+
+/**
+ * A pattern for whole paths, matched one name at a time from the root down, so that a walk asks it about a
+ * file's own name only, and knows of a directory whether anything below it can match.
+ *
+ * It is a small automaton. Between two names it is in some of its states; a state's steps say which names lead
+ * on from it.
+ */
+export interface PathPattern {
+  readonly states: readonly PatternState[];
+}
+
+interface PatternState {
+  /** Any name leads back to this state: a `**` stands here. */
+  repeats: boolean;
+  steps: readonly PatternStep[];
+  /** The names that end the pattern here. */
+  ends: readonly NameMatcher[];
+}
+
+interface PatternStep {
+  matches: NameMatcher;
+  to: number;
+}
+
+export type PatternPosition = readonly number[];
+
+export const patternStart: PatternPosition = [0];
+
+/** Whether the path that led to `position`, with `name` at its end, matches. */
+export function isMatched(pattern: PathPattern, position: PatternPosition, name: string): boolean {
+  for (const index of position) {
+    for (const matches of pattern.states[index]?.ends ?? []) if (matches(name)) return true;
+  }
+  return false;
+}
+
+/** The position below the directory `name`; empty where nothing below it can match. */
+export function enterDirectory(
+  pattern: PathPattern,
+  position: PatternPosition,
+  name: string,
+): PatternPosition {
+  const next = new Set<number>();
+  for (const index of position) {
+    const state = pattern.states[index];
+    if (state === undefined) continue;
+    if (state.repeats) next.add(index);
+    for (const step of state.steps) if (!next.has(step.to) && step.matches(name)) next.add(step.to);
+  }
+  return [...next];
+}
+
+/**
+ * A pattern as moby's patternmatcher reads it, cleaned and without a leading `/`. Where it ends in `**` it
+ * matches the first name that this can stand for, since whoever asks takes what is below a match as matched.
+ *
+ * @throws GlobSyntaxError
+ */
+export function compileIgnorePattern(pattern: string): PathPattern {
+  const tokens = tokenizeGlob(checkLength(pattern), { doubleStar: true });
+  if (tokens.at(-1)?.kind === "deep") tokens.push({ kind: "star" });
+  // Docker takes `**name` for "ends in name" while nothing else in it is special.
+  const isSuffix = /^\*\*[^/*?[\]\\]/.test(pattern) && !/[*?[\]\\]/.test(pattern.slice(2));
+  if (isSuffix) tokens.splice(1, 0, { kind: "star" });
+  return compile(tokens);
+}
+
+/**
+ * A pattern for Go's `filepath.Match`, as COPY and ADD sources use it: `**` is no more than `*`.
+ *
+ * @throws GlobSyntaxError
+ */
+export function compileSourcePattern(pattern: string): PathPattern {
+  return compile(tokenizeGlob(checkLength(pattern), { doubleStar: false }));
+}
+
+const longestPattern = 4096;
+
+function checkLength(pattern: string): string {
+  if (pattern.length > longestPattern)
+    throw new GlobSyntaxError(`it is longer than ${longestPattern} characters`);
+  return pattern;
+}
+
+/** A place where a path may, or must, go on in the next directory. */
+interface Break {
+  at: number;
+  kind: "slash" | "class" | "gap";
+}
+
+/** More than anyone writes; steps grow with the square of it. */
+const mostOptionalBreaks = 64;
+
+function compile(tokens: readonly GlobToken[]): PathPattern {
+  const breaks: Break[] = [];
+  const repeating = new Set<number>();
+  tokens.forEach((token, at) => {
+    const atStart = at === 0 || breaks.at(-1)?.at === at - 1;
+    if (token.kind === "character" && token.character === "/") breaks.push({ at, kind: "slash" });
+    else if (token.kind === "class" && token.matchesSlash) breaks.push({ at, kind: "class" });
+    else if (token.kind === "deep" && atStart && breaks.at(-1)?.kind !== "class")
+      repeating.add(breaks.length);
+    else if (token.kind === "deep") breaks.push({ at, kind: "gap" });
+  });
+  if (breaks.filter(({ kind }) => kind !== "slash").length > mostOptionalBreaks)
+    throw new GlobSyntaxError(`it has more than ${mostOptionalBreaks} wildcards that can match a \`/\``);
+
+  const states: PatternState[] = [];
+  for (let from = 0; from <= breaks.length; from++) {
+    const start = from === 0 ? 0 : (breaks[from - 1]?.at ?? 0) + 1;
+    const steps: PatternStep[] = [];
+    const ends: NameMatcher[] = [];
+    for (let to = from; to <= breaks.length; to++) {
+      const end = breaks[to];
+      const label = tokens.slice(start, end?.at ?? tokens.length).filter(({ kind }) => kind !== "deep");
+      if (end?.kind === "gap") label.push({ kind: "star" });
+      if (label.length > 0) {
+        const matches = compileLater(label);
+        if (end === undefined) ends.push(matches);
+        else steps.push({ matches, to: to + 1 });
+      }
+      if (end?.kind === "slash") break;
+    }
+    const repeats = repeating.has(from) || (from > 0 && breaks[from - 1]?.kind === "gap");
+    states.push({ repeats, steps, ends });
+  }
+  return { states };
+}
+
+function compileLater(tokens: readonly GlobToken[]): NameMatcher {
+  let compiled: NameMatcher | undefined;
+  return (name) => {
+    compiled ??= compileName(tokens);
+    return compiled(name);
+  };
+}

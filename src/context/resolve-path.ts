@@ -1,0 +1,107 @@
+import type { BigIntStats } from "node:fs";
+import { posix } from "node:path";
+import { BoughError } from "../errors.ts";
+import { displayPath } from "./display-path.ts";
+import { fileError, isMissing } from "./file-error.ts";
+import type { FileSystem } from "./file-system.ts";
+
+/** Where a path in the context leads once all links in it are followed. */
+export type Resolution =
+  | {
+      kind: "found";
+      /** Without links; "" is the context root. */
+      contextPath: string;
+      absolutePath: string;
+      stats: BigIntStats;
+      /** The links that were followed. */
+      links: readonly string[];
+    }
+  | {
+      kind: "missing";
+      /** The directory that has no such name, without links. */
+      directory: string;
+      name: string;
+      links: readonly string[];
+    };
+
+/**
+ * A source word as a clean path relative to the context root, "" for the root itself. A leading `/` means the
+ * root. (Docker takes `..` at the root for the root; here it is refused: the file is surely not the one meant.)
+ *
+ * @throws BoughError for a path that leads out of the context
+ */
+export function contextPathOf(source: string): string {
+  const path = posix.normalize(source.replace(/^\/+/, "")).replace(/\/$/, "");
+  if (path === ".." || path.startsWith("../"))
+    throw new BoughError(`${displayPath(source)} leads out of the build context`, {
+      hint: "Sources count from the context directory: give a directory further up as CONTEXT.",
+    });
+  return path === "." ? "" : path;
+}
+
+/**
+ * Follows a clean path with all its links, the last one included, as Docker does for a source. The target of an
+ * absolute link counts from the context root.
+ *
+ * @throws BoughError where a link leads out of the context or in a circle, or a part can't be read
+ */
+export function resolveInContext(root: string, path: string, files: FileSystem): Resolution {
+  const ahead = path.split("/");
+  const at: string[] = [];
+  const links: string[] = [];
+  for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
+    if (name === "" || name === ".") continue;
+    if (name === "..") {
+      if (at.pop() === undefined) throw outside(links);
+      continue;
+    }
+    const contextPath = [...at, name].join("/");
+    const found = statPath(`${root}/${contextPath}`, contextPath, files);
+    if (found === undefined) return { kind: "missing", directory: at.join("/"), name, links };
+    if (found.isSymbolicLink()) {
+      links.push(contextPath);
+      if (links.length > mostLinks)
+        throw new BoughError(`the symbolic links of ${displayPath(path)} go in a circle`);
+      const target = readTarget(`${root}/${contextPath}`, contextPath, files);
+      if (target.startsWith("/")) at.length = 0;
+      ahead.unshift(...target.split("/"));
+    } else {
+      at.push(name);
+    }
+  }
+  const contextPath = at.join("/");
+  const absolutePath = contextPath === "" ? root : `${root}/${contextPath}`;
+  const stats = statPath(absolutePath, contextPath, files);
+  if (stats === undefined) return { kind: "missing", directory: "", name: contextPath, links };
+  return { kind: "found", contextPath, absolutePath, stats, links };
+}
+
+/** The kernel's own limit. */
+const mostLinks = 40;
+
+function statPath(absolutePath: string, contextPath: string, files: FileSystem): BigIntStats | undefined {
+  if (contextPath.includes("\0")) return undefined;
+  try {
+    return files.stat(absolutePath);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw fileError("read", contextPath, error);
+  }
+}
+
+function readTarget(absolutePath: string, contextPath: string, files: FileSystem): string {
+  try {
+    return files.readLink(absolutePath);
+  } catch (error) {
+    throw fileError("read the link", contextPath, error);
+  }
+}
+
+function outside(links: readonly string[]): BoughError {
+  return new BoughError(
+    `the symbolic link ${displayPath(links.at(-1) ?? "")} leads out of the build context`,
+    {
+      hint: "Copy what it points to into the context, or give a directory further up as CONTEXT.",
+    },
+  );
+}

@@ -1,0 +1,104 @@
+import {
+  enterDirectory,
+  isMatched,
+  type PathPattern,
+  type PatternPosition,
+  patternStart,
+} from "./path-pattern.ts";
+
+/** One pattern and where it is written, so that a message can name it. */
+export interface Rule {
+  /** As written, with its `!`. */
+  text: string;
+  isNegated: boolean;
+  pattern: PathPattern;
+  origin: RuleOrigin;
+}
+
+export type RuleOrigin =
+  | { kind: "file"; path: string; line: number }
+  | { kind: "default" }
+  /** `--exclude` of the instruction itself. */
+  | { kind: "flag" };
+
+/**
+ * Where a walk stands among ordered rules. A rule matches a path if its pattern matches the path or a directory
+ * above it; the last rule that matches decides (spec 1, "Ignore rules").
+ */
+export interface RuleCursor {
+  /** The rule that decides about this directory itself; a negated one says that it does not count as matched. */
+  readonly decision: Rule | undefined;
+  /** Whether a path below this directory can be decided otherwise than the directory. */
+  readonly mayDiffer: boolean;
+  /** The rule that decides about `name` in this directory. */
+  decide(name: string): Rule | undefined;
+  enter(name: string): RuleCursor;
+}
+
+export function startRules(rules: readonly Rule[]): RuleCursor {
+  return new Cursor(
+    rules,
+    -1,
+    rules.map(({ pattern }, index) => ({ index, pattern, position: patternStart })),
+  );
+}
+
+/** The rule that decides about a path: relative, with `/`, without `.` and `..`. */
+export function decidePath(rules: readonly Rule[], path: string): Rule | undefined {
+  return enterPath(startRules(rules), path).decision;
+}
+
+export function enterPath(cursor: RuleCursor, path: string): RuleCursor {
+  return path === "" ? cursor : path.split("/").reduce((at, name) => at.enter(name), cursor);
+}
+
+export function isMatch(decision: Rule | undefined): boolean {
+  return decision !== undefined && !decision.isNegated;
+}
+
+interface LiveRule {
+  index: number;
+  pattern: PathPattern;
+  position: PatternPosition;
+}
+
+class Cursor implements RuleCursor {
+  readonly decision: Rule | undefined;
+  readonly mayDiffer: boolean;
+  private readonly rules: readonly Rule[];
+  private readonly decisionIndex: number;
+  /** Rules after the decision that can match something below, in their order. */
+  private readonly live: readonly LiveRule[];
+
+  constructor(rules: readonly Rule[], decisionIndex: number, live: readonly LiveRule[]) {
+    this.rules = rules;
+    this.decisionIndex = decisionIndex;
+    this.live = live;
+    this.decision = rules[decisionIndex];
+    const matched = isMatch(this.decision);
+    this.mayDiffer = live.some(({ index }) => rules[index]?.isNegated === matched);
+  }
+
+  decide(name: string): Rule | undefined {
+    return this.rules[this.decideIndex(name)];
+  }
+
+  enter(name: string): RuleCursor {
+    const decisionIndex = this.decideIndex(name);
+    const live: LiveRule[] = [];
+    for (const rule of this.live) {
+      if (rule.index <= decisionIndex) continue;
+      const position = enterDirectory(rule.pattern, rule.position, name);
+      if (position.length > 0) live.push({ index: rule.index, pattern: rule.pattern, position });
+    }
+    return new Cursor(this.rules, decisionIndex, live);
+  }
+
+  private decideIndex(name: string): number {
+    for (let at = this.live.length - 1; at >= 0; at--) {
+      const rule = this.live[at];
+      if (rule !== undefined && isMatched(rule.pattern, rule.position, name)) return rule.index;
+    }
+    return this.decisionIndex;
+  }
+}

@@ -1,0 +1,129 @@
+import type { BigIntStats } from "node:fs";
+import { BoughError } from "../errors.ts";
+import { sortByBytes } from "./byte-order.ts";
+import { displayPath } from "./display-path.ts";
+import type { ContextEntry } from "./entry.ts";
+import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
+import { fileError, isMissing } from "./file-error.ts";
+import type { FileSystem } from "./file-system.ts";
+import type { Pace } from "./pace.ts";
+import { isMatch, type Rule, type RuleCursor } from "./rules.ts";
+
+/** Ordered rules that a path has to pass: to be kept it must be matched by them, or must not be. */
+export interface Filter {
+  cursor: RuleCursor;
+  keepsMatched: boolean;
+}
+
+export interface WalkResult {
+  /** Without the directory that the walk began in. A directory comes before what is in it. */
+  entries: ContextEntry[];
+  /** Pipes, sockets and devices that were passed over. */
+  special: SpecialFile[];
+  /** A rule of the context that left something out, if any did. */
+  ignoredBy: Rule | undefined;
+}
+
+export interface SpecialFile {
+  kind: string;
+  contextPath: string;
+}
+
+/**
+ * Everything below a directory that passes all filters. A directory that does not pass is read only if a rule
+ * can let something below it pass; then it is an entry if something does.
+ *
+ * @throws BoughError that names a path which can't be read
+ */
+export async function walkDirectory(
+  directory: EntryPaths,
+  filters: readonly Filter[],
+  files: FileSystem,
+  pace: Pace,
+): Promise<WalkResult> {
+  const result: WalkResult = { entries: [], special: [], ignoredBy: undefined };
+  /** Directories above the current place that are entries only if something below them is. */
+  const awaiting: ContextEntry[] = [];
+
+  const visit = async (parent: EntryPaths, parentFilters: readonly Filter[]): Promise<void> => {
+    for (const name of readNames(parent, files)) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+
+      const failed = parentFilters.find((filter) => !passes(filter, filter.cursor.decide(name)));
+      let below: Filter[] | undefined;
+      if (failed !== undefined) {
+        below = enterFilters(parentFilters, name);
+        if (!mayKeepBelow(below)) {
+          result.ignoredBy ??= ignoringRule(below);
+          continue;
+        }
+      }
+      const paths = childPaths(parent, name);
+      const stats = statChild(paths, files);
+      if (failed !== undefined && !stats.isDirectory()) continue;
+      const entry = entryOf(paths, stats, files);
+      if (entry === undefined) {
+        result.special.push({ kind: specialKind(stats), contextPath: paths.contextPath });
+        continue;
+      }
+      if (failed === undefined) result.entries.push(...awaiting.splice(0), entry);
+      else awaiting.push(entry);
+      if (entry.type === "directory") await visit(paths, below ?? enterFilters(parentFilters, name));
+      if (failed !== undefined && awaiting.at(-1) === entry) awaiting.pop();
+    }
+  };
+  await visit(directory, filters);
+  return result;
+}
+
+export function enterFilters(filters: readonly Filter[], name: string): Filter[] {
+  return filters.map(({ cursor, keepsMatched }) => ({ cursor: cursor.enter(name), keepsMatched }));
+}
+
+/** Whether the directory that the filters stand at, or anything below it, can pass them all. */
+export function mayKeepBelow(filters: readonly Filter[]): boolean {
+  return filters.every((filter) => passes(filter, filter.cursor.decision) || filter.cursor.mayDiffer);
+}
+
+export function passes(filter: Filter, decision: Rule | undefined): boolean {
+  return isMatch(decision) === filter.keepsMatched;
+}
+
+export function readNames(directory: EntryPaths, files: FileSystem): string[] {
+  try {
+    return sortByBytes([...files.readDirectory(directory.absolutePath)]);
+  } catch (error) {
+    throw fileError("read the directory", directory.contextPath || ".", error);
+  }
+}
+
+export function childPaths(parent: EntryPaths, name: string): EntryPaths {
+  return {
+    contextPath: parent.contextPath === "" ? name : `${parent.contextPath}/${name}`,
+    absolutePath: `${parent.absolutePath}/${name}`,
+    relativePath: parent.relativePath === "" ? name : `${parent.relativePath}/${name}`,
+  };
+}
+
+export function statChild(paths: EntryPaths, files: FileSystem): BigIntStats {
+  try {
+    return files.stat(paths.absolutePath);
+  } catch (error) {
+    if (isMissing(error) && paths.contextPath.includes("\uFFFD"))
+      throw new BoughError(`cannot copy ${displayPath(paths.contextPath)}: its name is not valid UTF-8`, {
+        hint: "Rename it, or leave it out with an ignore rule.",
+        cause: error,
+      });
+    throw fileError("read", paths.contextPath, error);
+  }
+}
+
+/** The rule of the context that alone stands in the way of a path. */
+function ignoringRule(filters: readonly Filter[]): Rule | undefined {
+  if (!mayKeepBelow(filters.filter(({ keepsMatched }) => keepsMatched))) return undefined;
+  return filters
+    .filter((filter) => !filter.keepsMatched && !passes(filter, filter.cursor.decision))
+    .map(({ cursor }) => cursor.decision)
+    .find((rule) => rule?.origin.kind !== "flag");
+}
