@@ -10,10 +10,15 @@ import { lookUp, type StageState } from "./state.ts";
 const urlFileMode = 0o600;
 
 /** ADD: local paths as COPY has them; a URL goes from its server straight into the service. */
-export async function performAdd(instruction: AddInstruction, stage: StageState, build: Build): Promise<StageState> {
+export async function performAdd(
+  instruction: AddInstruction,
+  stage: StageState,
+  build: Build,
+): Promise<StageState> {
   const lookup = lookUp(stage.env, stage.args);
   const expand = (word: string) => expandWord(word, lookup, build.dockerfile.escape);
-  const checksum = instruction.checksum === undefined ? undefined : parseChecksum(expand(instruction.checksum));
+  const checksum =
+    instruction.checksum === undefined ? undefined : parseChecksum(expand(instruction.checksum));
   for (const source of instruction.sources) {
     if (source.kind === "path") checkSource(expand(source.path), checksum, instruction, build);
   }
@@ -26,7 +31,12 @@ export async function performAdd(instruction: AddInstruction, stage: StageState,
   });
 }
 
-function checkSource(source: string, checksum: string | undefined, instruction: AddInstruction, build: Build): void {
+function checkSource(
+  source: string,
+  checksum: string | undefined,
+  instruction: AddInstruction,
+  build: Build,
+): void {
   if (isGitRepository(source)) {
     throw new BoughError(`ADD ${source}: git repositories are not fetched`, {
       kind: "usage",

@@ -1,4 +1,3 @@
-import { relative } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
@@ -15,7 +14,16 @@ import type { ImageFacts } from "./image-facts.ts";
 import { locate } from "./location.ts";
 import { refuseUnsupported } from "./refusals.ts";
 import { commitPending, performRun } from "./run.ts";
-import { type BuildState, changeWorkdir, declareArgument, lookUp, predefinedArguments, setEnvironment, startBuild, type StageState } from "./state.ts";
+import {
+  type BuildState,
+  changeWorkdir,
+  declareArgument,
+  lookUp,
+  predefinedArguments,
+  type StageState,
+  setEnvironment,
+  startBuild,
+} from "./state.ts";
 
 /** What is to be built, and what it is built with. */
 export interface Build {
@@ -61,7 +69,8 @@ export async function runBuild(build: Build): Promise<BuildResult> {
     emit({ type: "step", instruction, step: index + 1, steps: dockerfile.instructions.length });
     state = await locate(dockerfile, instruction, () => perform(instruction, state, build));
   }
-  if (state.stage === undefined) throw new BoughError(`${dockerfile.path}: there is no FROM`, { kind: "usage" });
+  if (state.stage === undefined)
+    throw new BoughError(`${dockerfile.path}: there is no FROM`, { kind: "usage" });
 
   const last = dockerfile.instructions.at(-1);
   const commit = commitPending.bind(undefined, state.stage, build);
@@ -83,7 +92,9 @@ async function perform(instruction: Instruction, state: BuildState, build: Build
   if (instruction.name === "FROM") return performFrom(instruction, state, build);
   const { stage } = state;
   if (stage === undefined) {
-    return instruction.name === "ARG" ? { ...state, globals: declareAll(instruction, state.globals, state, build) } : state;
+    return instruction.name === "ARG"
+      ? { ...state, globals: declareAll(instruction, state.globals, state, build) }
+      : state;
   }
   return { ...state, stage: await performInStage(instruction, stage, state, build) };
 }
@@ -174,7 +185,7 @@ function warnOfUndeclared({ dockerfile, buildArgs, emit }: Build): void {
   const predefined = predefinedArguments(buildArgs);
   const unused = [...buildArgs.keys()].filter((name) => !declared.has(name) && !predefined.has(name));
   for (const name of unused) {
-    const path = relative(process.cwd(), dockerfile.path) || dockerfile.path;
-    emit({ type: "warning", message: `--build-arg ${name} has no effect: no ARG in ${path} declares it`, line: undefined });
+    const message = `--build-arg ${name} has no effect: no ARG in ${dockerfile.path} declares it`;
+    emit({ type: "warning", message, line: undefined });
   }
 }

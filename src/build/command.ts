@@ -9,18 +9,29 @@ export type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" |
 /** What a RUN comes to, once its variables are replaced. */
 export type ExpandedCommand = { form: "shell"; line: string } | { form: "exec"; words: readonly string[] };
 
-export function expandCommand(instruction: RunInstruction, lookup: Lookup, escape: "\\" | "`"): ExpandedCommand {
-  const { command } = instruction;
-  if (command.form === "shell") return { form: "shell", line: expandRunLine(command.line, lookup, escape) };
-  const script = scriptIndex(command.words);
-  return {
-    form: "exec",
-    // An exec form has no shell to give an unknown name its empty value, so that happens here; but `sh -c <script>`
-    // does have one, and its script's own variables must reach it.
-    words: command.words.map((word, index) =>
-      index === script ? expandRunLine(word, lookup, escape) : expandHeredoc(word, lookup, escape),
-    ),
-  };
+export function expandCommand(
+  instruction: RunInstruction,
+  lookup: Lookup,
+  escape: "\\" | "`",
+): ExpandedCommand {
+  const { command, expand } = instruction;
+  switch (command.form) {
+    case "shell":
+      return { form: "shell", line: expand ? expandRunLine(command.line, lookup, escape) : command.line };
+    case "script":
+      return { form: "shell", line: runScript(command.content) };
+    case "exec": {
+      const script = scriptIndex(command.words);
+      return {
+        form: "exec",
+        // An exec form has no shell to give an unknown name its empty value, so that happens here; but `sh -c <script>`
+        // does have one, and its script's own variables must reach it.
+        words: command.words.map((word, index) =>
+          index === script ? expandRunLine(word, lookup, escape) : expandHeredoc(word, lookup, escape),
+        ),
+      };
+    }
+  }
 }
 
 /** Spec 1, "Directives": after USER a command is wrapped as `su -s /bin/sh -c '<cmd>' <name>`. */
@@ -44,6 +55,19 @@ export function numericUser(user: string): { uid: number; gid: number } | undefi
 /** One word for a POSIX shell, whatever is in it. */
 export function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** A script with a `#!` line has to be a file for the kernel to read that line; it leaves none behind. */
+function runScript(content: string): string {
+  let delimiter = "END";
+  while (content.split("\n").includes(delimiter)) delimiter += "_";
+  const body = content.endsWith("\n") ? content : `${content}\n`;
+  return [
+    "script=$(mktemp) || exit",
+    `cat > "$script" <<'${delimiter}'`,
+    `${body}${delimiter}`,
+    'chmod 755 "$script"; "$script"; status=$?; rm -f "$script"; exit "$status"',
+  ].join("\n");
 }
 
 const shells = /^(.*\/)?(sh|ash|bash|dash|ksh|mksh|zsh)$/;

@@ -13,7 +13,11 @@ import { stage as addToStaged, type StagedEntry } from "./staged.ts";
 import { lookUp, type StageState } from "./state.ts";
 
 /** COPY: the sources of the context, filtered and hashed, are staged for the next RUN. Nothing is uploaded yet. */
-export async function performCopy(instruction: CopyInstruction, stage: StageState, build: Build): Promise<StageState> {
+export async function performCopy(
+  instruction: CopyInstruction,
+  stage: StageState,
+  build: Build,
+): Promise<StageState> {
   if (instruction.from !== undefined) {
     const message = `COPY --from=${instruction.from} is skipped: builds of several stages are not supported yet`;
     build.emit({ type: "warning", message, line: instruction.range.start });
@@ -39,20 +43,27 @@ export async function stageSources(
 ): Promise<StageState> {
   const { escape } = build.dockerfile;
   const lookup = lookUp(stage.env, stage.args);
-  const words = instruction.sources.flatMap((source) => (source.kind === "path" ? [expandWord(source.path, lookup, escape)] : []));
+  const words = instruction.sources.flatMap((source) =>
+    source.kind === "path" ? [expandWord(source.path, lookup, escape)] : [],
+  );
   const destinationWord = expandWord(instruction.destination, lookup, escape);
   requireWords(words, destinationWord, instruction);
 
   const urls = instruction.name === "ADD" ? words.filter(isUrl) : [];
   const paths = words.filter((word) => !urls.includes(word));
   const matches = await findMatches(paths, instruction, lookup, build);
-  const documents = instruction.sources.flatMap((source) => (source.kind === "heredoc" ? [source.document] : []));
+  const documents = instruction.sources.flatMap((source) =>
+    source.kind === "heredoc" ? [source.document] : [],
+  );
 
   const destination = await resolveDestination(
     destinationWord,
     stage.workdir,
     stage.staged,
-    { count: matches.length + urls.length + documents.length, anyDirectory: matches.some((match) => match.isDirectory) },
+    {
+      count: matches.length + urls.length + documents.length,
+      anyDirectory: matches.some((match) => match.isDirectory),
+    },
     (path) => build.facts.isDirectory(stage.layer.image, path),
   );
   const chown = instruction.chown === undefined ? "" : expandWord(instruction.chown, lookup, escape);
@@ -72,7 +83,8 @@ export async function stageSources(
       if (path !== "/") additions.push([path, staged]);
     }
   }
-  for (const document of documents) additions.push(stageDocument(document, destination, owner, change, lookup, escape));
+  for (const document of documents)
+    additions.push(stageDocument(document, destination, owner, change, lookup, escape));
   for (const url of urls) {
     const { name, entry } = await fetchSource(url);
     const path = destination.isDirectory ? join(destination, name, url) : destination.path;
@@ -112,18 +124,28 @@ async function findMatches(
   return matches;
 }
 
-function requireWords(sources: readonly string[], destination: string, { name, sources: written }: CopyInstruction | AddInstruction): void {
+function requireWords(
+  sources: readonly string[],
+  destination: string,
+  { name, sources: written }: CopyInstruction | AddInstruction,
+): void {
   if (destination === "" || sources.includes("")) {
-    throw new BoughError(`${name}: a source or the destination comes to nothing once its variables are replaced`, {
-      kind: "usage",
-      hint: "Declare the variable with ARG or ENV before this line.",
-    });
+    throw new BoughError(
+      `${name}: a source or the destination comes to nothing once its variables are replaced`,
+      {
+        kind: "usage",
+        hint: "Declare the variable with ARG or ENV before this line.",
+      },
+    );
   }
   if (written.length > 1 && !saysDirectory(destination)) {
-    throw new BoughError(`${name} of several sources needs a directory as its destination: ${destination} does not end in a slash`, {
-      kind: "usage",
-      hint: `Write ${destination}/ instead.`,
-    });
+    throw new BoughError(
+      `${name} of several sources needs a directory as its destination: ${destination} does not end in a slash`,
+      {
+        kind: "usage",
+        hint: `Write ${destination}/ instead.`,
+      },
+    );
   }
 }
 
@@ -165,8 +187,20 @@ function stageDocument(
   const text = document.expand ? expandHeredoc(document.content, lookup, escape) : document.content;
   const bytes = new TextEncoder().encode(text);
   const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
-  const path = destination.isDirectory ? `${destination.path === "/" ? "" : destination.path}/${document.name}` : destination.path;
-  return [path, { type: "file", sha256, size: bytes.length, mode: change(0o644, false), content: { kind: "text", text }, ...owner }];
+  const path = destination.isDirectory
+    ? `${destination.path === "/" ? "" : destination.path}/${document.name}`
+    : destination.path;
+  return [
+    path,
+    {
+      type: "file",
+      sha256,
+      size: bytes.length,
+      mode: change(0o644, false),
+      content: { kind: "text", text },
+      ...owner,
+    },
+  ];
 }
 
 function join(destination: Destination, name: string, url: string): string {

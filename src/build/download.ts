@@ -13,10 +13,18 @@ export interface UrlContent {
  * Spec 1, `ADD`: where the cached validators still hold, by one conditional HEAD, nothing is fetched; else the body
  * goes from the source's socket into `POST /v1/files`. `checksum`: the SHA-256 it must have.
  */
-export async function addFromUrl(url: string, checksum: string | undefined, build: Build): Promise<UrlContent> {
+export async function addFromUrl(
+  url: string,
+  checksum: string | undefined,
+  build: Build,
+): Promise<UrlContent> {
   const shown = withoutCredentials(url);
   const known = build.store.urls.get(shown);
-  if (known !== undefined && (checksum === undefined || checksum === known.sha256) && (await isUnchanged(url, known, build))) {
+  if (
+    known !== undefined &&
+    (checksum === undefined || checksum === known.sha256) &&
+    (await isUnchanged(url, known, build))
+  ) {
     build.emit({ type: "url-cache-hit", url: shown });
     return known;
   }
@@ -24,13 +32,19 @@ export async function addFromUrl(url: string, checksum: string | undefined, buil
 }
 
 /** Streams the body into the service. With an `expected` digest, a body that has another is never stored. */
-export async function download(url: string, expected: string | undefined, build: Build): Promise<UploadedFile> {
+export async function download(
+  url: string,
+  expected: string | undefined,
+  build: Build,
+): Promise<UploadedFile> {
   const shown = withoutCredentials(url);
   build.emit({ type: "downloading", url: shown });
   const response = await request(url, { method: "GET" }, build);
   if (!response.ok || response.body === null) {
     await response.body?.cancel();
-    throw new BoughError(`ADD ${shown}: the server answers ${response.status} ${response.statusText}`.trimEnd());
+    throw new BoughError(
+      `ADD ${shown}: the server answers ${response.status} ${response.statusText}`.trimEnd(),
+    );
   }
   const body = expected === undefined ? response.body : verified(response.body, expected, shown);
   const file = await build.service.uploadStream(body);
@@ -77,7 +91,11 @@ function validatorsOf(headers: Headers): Validators {
 const maximalRedirects = 10;
 
 /** Follows redirects itself: one from https to http is refused. The bytes stay as they are sent, compressed or not. */
-async function request(url: string, init: { method: "GET" | "HEAD"; headers?: Record<string, string> }, build: Build): Promise<Response> {
+async function request(
+  url: string,
+  init: { method: "GET" | "HEAD"; headers?: Record<string, string> },
+  build: Build,
+): Promise<Response> {
   const { target, authorization } = splitCredentials(url);
   let address = target;
   for (let redirects = 0; redirects <= maximalRedirects; redirects++) {
@@ -98,9 +116,12 @@ async function request(url: string, init: { method: "GET" | "HEAD"; headers?: Re
     await response.body?.cancel();
     const next = new URL(location, address);
     if (!/^https?:$/.test(next.protocol) || (address.protocol === "https:" && next.protocol === "http:")) {
-      throw new BoughError(`ADD ${withoutCredentials(url)}: the server redirects to ${withoutCredentials(next.href)}, which is less secure; refused`, {
-        hint: "Name the final address in the Dockerfile if you trust it.",
-      });
+      throw new BoughError(
+        `ADD ${withoutCredentials(url)}: the server redirects to ${withoutCredentials(next.href)}, which is less secure; refused`,
+        {
+          hint: "Name the final address in the Dockerfile if you trust it.",
+        },
+      );
     }
     address = next;
   }
@@ -128,7 +149,11 @@ function splitCredentials(url: string): { target: URL; authorization: string | u
 }
 
 /** Passes the bytes on, and breaks the stream at its end if they are not the expected ones: then nothing is stored. */
-function verified(body: ReadableStream<Uint8Array>, expected: string, url: string): ReadableStream<Uint8Array> {
+function verified(
+  body: ReadableStream<Uint8Array>,
+  expected: string,
+  url: string,
+): ReadableStream<Uint8Array> {
   const hash = new Bun.CryptoHasher("sha256");
   return body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({

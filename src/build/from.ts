@@ -11,7 +11,11 @@ import { type BuildState, lookUp, startStage } from "./state.ts";
 const importTimeoutSeconds = 1800;
 
 /** Starts a stage: from an earlier stage of that name, else from an image, imported where the service lacks it. */
-export async function performFrom(instruction: FromInstruction, state: BuildState, build: Build): Promise<BuildState> {
+export async function performFrom(
+  instruction: FromInstruction,
+  state: BuildState,
+  build: Build,
+): Promise<BuildState> {
   const reference = expandWord(instruction.image, lookUp(new Map(), state.globals), build.dockerfile.escape);
   if (reference === "") {
     throw new BoughError(`FROM ${instruction.image} comes to nothing once its variables are replaced`, {
@@ -19,7 +23,8 @@ export async function performFrom(instruction: FromInstruction, state: BuildStat
       hint: "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
     });
   }
-  const stages = state.stage?.name === undefined ? state.stages : new Map(state.stages).set(state.stage.name, state.stage);
+  const stages =
+    state.stage?.name === undefined ? state.stages : new Map(state.stages).set(state.stage.name, state.stage);
   const name = instruction.stageName?.toLowerCase();
   const earlier = stages.get(reference.toLowerCase());
   const stage =
@@ -60,10 +65,16 @@ async function resolveImage(reference: string, { service, store, useCache, emit 
   }
   const parsed = parseReference(reference);
   if (parsed.kind !== "registry") {
-    throw new BoughError(`the service has no image ${reference}`, { hint: "`bough images` lists those it has." });
+    throw new BoughError(`the service has no image ${reference}`, {
+      hint: "`bough images` lists those it has.",
+    });
   }
   emit({ type: "importing", reference, url: parsed.url });
-  const image = await service.importImage({ url: parsed.url, tag: parsed.tag, timeoutSeconds: importTimeoutSeconds });
+  const image = await service.importImage({
+    url: parsed.url,
+    tag: parsed.tag,
+    timeoutSeconds: importTimeoutSeconds,
+  });
   store.imports.set(reference, image);
   return image;
 }

@@ -1,5 +1,5 @@
 import type { HistoryEntry, HistoryKind, SessionStore } from "../store/sessions.ts";
-import type { Staged } from "./staged.ts";
+import type { Staged, StagedEntry } from "./staged.ts";
 import type { StageState } from "./state.ts";
 
 /** An image reached by an instruction. */
@@ -21,7 +21,9 @@ export interface Layer {
  */
 export function chainHash(stage: StageState, directive: readonly string[]): string {
   const state = {
-    args: sorted([...stage.args].flatMap(([name, { value }]) => (value === undefined ? [[name]] : [[name, value]]))),
+    args: sorted(
+      [...stage.args].flatMap(([name, { value }]) => (value === undefined ? [[name]] : [[name, value]])),
+    ),
     env: sorted([...stage.env]),
     user: stage.user ?? null,
     workdir: stage.workdir,
@@ -61,18 +63,18 @@ export function commitLayer(sessions: SessionStore, session: string, layer: NewL
 }
 
 function pendingFiles(staged: Staged): unknown[] {
-  return sorted(
-    [...staged].map(([path, entry]) => {
-      switch (entry.type) {
-        case "file":
-          return [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
-        case "directory":
-          return [path, "directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
-        case "symlink":
-          return [path, "symlink", entry.target, entry.uid, entry.gid];
-      }
-    }),
-  );
+  return sorted([...staged].map(([path, entry]) => [path, ...fieldsOf(entry)]));
+}
+
+function fieldsOf(entry: StagedEntry): unknown[] {
+  switch (entry.type) {
+    case "file":
+      return ["file", entry.sha256, entry.uid, entry.gid, entry.mode];
+    case "directory":
+      return ["directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
+    case "symlink":
+      return ["symlink", entry.target, entry.uid, entry.gid];
+  }
 }
 
 /** By the first field, which is unique: a name or a path. By code unit, so that no locale plays a part. */

@@ -21,11 +21,15 @@ export function parseMode(text: string): ModeChange {
       });
     }
     const [, who = "", actions = ""] = match;
-    return { who: who === "" || who.includes("a") ? "ugo" : who, actions: actions.match(/[-+=][^-+=]*/g) ?? [] };
+    return {
+      who: who === "" || who.includes("a") ? "ugo" : who,
+      actions: actions.match(/[-+=][^-+=]*/g) ?? [],
+    };
   });
   return (mode, isDirectory) =>
     clauses.reduce(
-      (current, { who, actions }) => actions.reduce((bits, action) => applyAction(bits, who, action, isDirectory), current),
+      (current, { who, actions }) =>
+        actions.reduce((bits, action) => applyAction(bits, who, action, isDirectory), current),
       mode,
     );
 }

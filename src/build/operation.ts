@@ -4,7 +4,11 @@ import type { InstanceRequest } from "../service/types.ts";
 import type { Build } from "./build.ts";
 
 /** Runs one instance to its end; an interruption cancels it on the service before it is passed on. */
-export async function runOperation(request: InstanceRequest, title: string, build: Build): Promise<OperationOutcome> {
+export async function runOperation(
+  request: InstanceRequest,
+  title: string,
+  build: Build,
+): Promise<OperationOutcome> {
   const { service, emit } = build;
   const operation = await service.spawn(request);
   emit({ type: "spawned", operation, title });
@@ -31,7 +35,9 @@ export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number
   }
   if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
   if (status === "FAILED") {
-    throw new BoughError(`the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`);
+    throw new BoughError(
+      `the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`,
+    );
   }
   if (exitCode !== undefined && exitCode !== 0) {
     const hint = exitCodeHints[exitCode];
@@ -40,7 +46,8 @@ export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number
       hint === undefined ? {} : { hint },
     );
   }
-  if (image === undefined) throw new BoughError(`operation ${operation} succeeded, but the service names no resulting image`);
+  if (image === undefined)
+    throw new BoughError(`operation ${operation} succeeded, but the service names no resulting image`);
   return image;
 }
 

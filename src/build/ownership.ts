@@ -15,7 +15,10 @@ export interface Owner {
 export async function resolveOwner(chown: string, image: string, build: Build): Promise<Owner> {
   const [user = "", group] = chown.split(":", 2);
   if (user === "" && (group ?? "") === "") {
-    throw new BoughError(`--chown=${chown} names no user`, { kind: "usage", hint: "Write --chown=user:group." });
+    throw new BoughError(`--chown=${chown} names no user`, {
+      kind: "usage",
+      hint: "Write --chown=user:group.",
+    });
   }
   const person = await findUser(user, image, build);
   const gid = group === undefined || group === "" ? person.gid : await findGroup(group, image, build);
@@ -42,12 +45,21 @@ async function findGroup(group: string, image: string, build: Build): Promise<nu
   return Number((await findRow("/etc/group", group, "group", image, build))[2]);
 }
 
-async function findRow(path: string, name: string, what: string, image: string, build: Build): Promise<string[]> {
+async function findRow(
+  path: string,
+  name: string,
+  what: string,
+  image: string,
+  build: Build,
+): Promise<string[]> {
   const content = await build.facts.readTextFile(image, path);
   if (content === "unknowable") {
-    throw new BoughError(`the service can't be asked for the image's ${path}, so the ${what} ${name} has no number`, {
-      hint: "Write it as a number, such as 1000:1000.",
-    });
+    throw new BoughError(
+      `the service can't be asked for the image's ${path}, so the ${what} ${name} has no number`,
+      {
+        hint: "Write it as a number, such as 1000:1000.",
+      },
+    );
   }
   const row = content
     ?.split("\n")

@@ -38,7 +38,8 @@ export async function placeStaged(stage: StageState, build: Build): Promise<Plac
     build,
   );
   if (outcome.exitCode === 127) {
-    const message = "the image has no shell, so empty directories, symbolic links and directory owners of COPY are left out";
+    const message =
+      "the image has no shell, so empty directories, symbolic links and directory owners of COPY are left out";
     build.emit({ type: "warning", message, line: undefined });
     return { image: stage.layer.image, files };
   }

@@ -1,38 +1,49 @@
-import type { Dockerfile, Flag, Instruction } from "../dockerfile/instruction.ts";
-import { BoughError } from "../errors.ts";
+import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
+import type { Dockerfile, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
 
 /**
  * Refuses what would silently give another image than Docker's, before anything is run. What makes no difference to
  * the result, such as a cache mount, is warned about where it is performed.
  */
 export function refuseUnsupported(dockerfile: Dockerfile): void {
-  for (const instruction of dockerfile.instructions) {
-    for (const flag of instruction.flags) {
-      const reason = refusal(instruction, flag);
-      if (reason === undefined) continue;
-      throw new BoughError(
-        `${dockerfile.path}:${instruction.range.start}: ${instruction.name} --${flag.name}=${flag.value ?? ""} is not supported: ${reason}`,
-        { kind: "usage", hint: "Take the flag out, or build this Dockerfile with Docker." },
-      );
-    }
+  const problems = dockerfile.instructions.flatMap((instruction) =>
+    refusals(instruction).map((reason) => ({
+      message: `not supported: ${reason}`,
+      range: instruction.range,
+    })),
+  );
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}
+
+function refusals(instruction: Instruction): string[] {
+  switch (instruction.name) {
+    case "RUN":
+      return runRefusals(instruction);
+    case "ADD":
+      return [
+        ...(instruction.unpack === true
+          ? ["--unpack: archives are not unpacked here; unpack it in a RUN"]
+          : []),
+        ...(instruction.keepGitDir
+          ? ["--keep-git-dir: git repositories are not fetched here; clone it in a RUN"]
+          : []),
+      ];
+    default:
+      return [];
   }
 }
 
-/** The `type` of a `RUN --mount`; `bind` where none is given. */
-export function mountType(flag: Flag): string {
-  const field = (flag.value ?? "").split(",").find((part) => part.startsWith("type="));
-  return field?.slice("type=".length) ?? "bind";
-}
-
-function refusal({ name }: Instruction, flag: Flag): string | undefined {
-  if (name === "RUN" && flag.name === "mount") {
-    const type = mountType(flag);
-    if (type === "cache" || type === "tmpfs") return undefined;
-    return `the service has no ${type} mounts, and the command would not find its files`;
-  }
-  if (name === "RUN" && flag.name === "security" && flag.value !== "sandbox") return "the service runs everything in its sandbox";
-  if (name === "RUN" && flag.name === "network" && flag.value === "none") return "the service can't cut a command off from the network";
-  if (name === "ADD" && flag.name === "unpack" && flag.value !== "false") return "archives are not unpacked; unpack it in a RUN";
-  if (name === "ADD" && flag.name === "keep-git-dir") return "git repositories are not fetched; clone it in a RUN";
-  return undefined;
+function runRefusals({ mounts, flags }: RunInstruction): string[] {
+  const flagValue = (name: string) => flags.find((flag) => flag.name === name)?.value;
+  const found = mounts
+    .filter(({ type }) => type !== "cache" && type !== "tmpfs")
+    .map(
+      ({ type }) =>
+        `--mount=type=${type}: the service has no such mounts, and the command would miss its files`,
+    );
+  if (flagValue("security") === "insecure")
+    found.push("--security=insecure: the service runs everything in its sandbox");
+  if (flagValue("network") === "none")
+    found.push("--network=none: the service can't cut a command off from the network");
+  return found;
 }

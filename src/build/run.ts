@@ -6,17 +6,21 @@ import { titleOf } from "./location.ts";
 import { requireSuccess, runOperation } from "./operation.ts";
 import { resolveUser } from "./ownership.ts";
 import { placeStaged } from "./placement.ts";
-import { mountType } from "./refusals.ts";
 import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
 
 /** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
 const outputLimit = 16 * 1024 * 1024;
 
 /** RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. */
-export async function performRun(instruction: RunInstruction, stage: StageState, build: Build): Promise<StageState> {
+export async function performRun(
+  instruction: RunInstruction,
+  stage: StageState,
+  build: Build,
+): Promise<StageState> {
   warnOfMounts(instruction, build);
   const command = expandCommand(instruction, lookUp(stage.env, stage.args), build.dockerfile.escape);
-  const directive = command.form === "shell" ? ["RUN", "shell", command.line] : ["RUN", "exec", ...command.words];
+  const directive =
+    command.form === "shell" ? ["RUN", "shell", command.line] : ["RUN", "exec", ...command.words];
   return makeLayer(
     {
       directive,
@@ -33,7 +37,12 @@ export async function commitPending(stage: StageState, build: Build): Promise<St
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
   const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
   return makeLayer(
-    { directive: ["RUN", "shell", line], title: `RUN ${line}`, process: async () => ({ command: line, shell: true }), cwd: "/" },
+    {
+      directive: ["RUN", "shell", line],
+      title: `RUN ${line}`,
+      process: async () => ({ command: line, shell: true }),
+      cwd: "/",
+    },
     stage,
     build,
   );
@@ -84,10 +93,10 @@ async function makeLayer(step: Step, stage: StageState, build: Build): Promise<S
   return advance(stage, layer);
 }
 
-function warnOfMounts({ flags, range }: RunInstruction, { emit }: Build): void {
-  for (const flag of flags) {
-    if (flag.name !== "mount") continue;
-    const message = `RUN --mount=type=${mountType(flag)} is run without the mount: the directory is part of the layer`;
+function warnOfMounts({ mounts, range }: RunInstruction, { emit }: Build): void {
+  for (const { type, target } of mounts) {
+    const place = target === undefined ? "its directory" : target;
+    const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
     emit({ type: "warning", message, line: range.start });
   }
 }

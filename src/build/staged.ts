@@ -40,7 +40,13 @@ export function stage(staged: Staged, additions: Iterable<readonly [string, Stag
   const result = new Map(staged);
   for (const [path, entry] of additions) {
     const previous = result.get(path);
-    if (previous?.type === "directory" && entry.type === "directory" && previous.isExplicit && !entry.isExplicit) continue;
+    if (
+      previous?.type === "directory" &&
+      entry.type === "directory" &&
+      previous.isExplicit &&
+      !entry.isExplicit
+    )
+      continue;
     if (entry.type !== "directory" && previous?.type === "directory") {
       for (const below of result.keys()) if (below.startsWith(`${path}/`)) result.delete(below);
     }

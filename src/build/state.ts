@@ -64,7 +64,10 @@ export function declareArgument(
   return new Map(args).set(name, { value, isSupplied: supplied.has(name) });
 }
 
-export function setEnvironment(stage: StageState, pairs: readonly { key: string; value: string }[]): StageState {
+export function setEnvironment(
+  stage: StageState,
+  pairs: readonly { key: string; value: string }[],
+): StageState {
   const env = new Map(stage.env);
   for (const { key, value } of pairs) env.set(key, value);
   return { ...stage, env };
@@ -89,7 +92,10 @@ export function lookUp(env: ReadonlyMap<string, string>, args: Arguments): Looku
 }
 
 /** What a RUN gets as its environment: declared arguments that have a value, under ENV. */
-export function environmentOf(stage: StageState, passedThrough: ReadonlyMap<string, string>): Record<string, string> {
+export function environmentOf(
+  stage: StageState,
+  passedThrough: ReadonlyMap<string, string>,
+): Record<string, string> {
   const environment: Record<string, string> = Object.fromEntries(passedThrough);
   for (const [name, { value }] of stage.args) if (value !== undefined) environment[name] = value;
   for (const [name, value] of stage.env) environment[name] = value;
@@ -97,7 +103,10 @@ export function environmentOf(stage: StageState, passedThrough: ReadonlyMap<stri
 }
 
 const predefinedNames = new Set(
-  ["HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]),
+  ["HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"].flatMap((name) => [
+    name,
+    name.toLowerCase(),
+  ]),
 );
 
 /**

@@ -11,7 +11,8 @@ export async function uploadStaged(staged: Staged, build: Build): Promise<Map<st
     if (entry.type !== "file") continue;
     const known = ids.get(entry.sha256) ?? build.store.uploads.get(entry.sha256);
     if (known !== undefined) ids.set(entry.sha256, known);
-    else if (entry.content.kind === "local") local.push({ ...entry, absolutePath: entry.content.absolutePath });
+    else if (entry.content.kind === "local")
+      local.push({ ...entry, absolutePath: entry.content.absolutePath });
     else ids.set(entry.sha256, await sendContent(entry, build));
   }
   if (local.length === 0) return ids;

@@ -1,0 +1,119 @@
+import { parseArgs } from "node:util";
+import type { ArgDef } from "citty";
+import { BoughError } from "../errors.ts";
+import { nearest } from "../suggest.ts";
+
+/** A citty argument; `multiple` ones may be repeated, and keep every value. */
+export type ArgumentDefinition = ArgDef & { multiple?: boolean };
+export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
+
+/** What was given on the command line, checked against its definitions. */
+export interface Values {
+  flag(name: string): boolean;
+  text(name: string): string | undefined;
+  list(name: string): readonly string[];
+  /** In order, without what follows `--`. */
+  positionals: readonly string[];
+  /** What follows `--`; `undefined` where there is none. */
+  rest: readonly string[] | undefined;
+}
+
+/**
+ * citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and takes unknown flags and
+ * surplus arguments without a word; this one is strict. `command` is what the user typed to get here, for messages.
+ */
+export function parseArguments(
+  raw: readonly string[],
+  definitions: ArgumentDefinitions,
+  command: string,
+): Values {
+  const separator = raw.indexOf("--");
+  const rest = separator < 0 ? undefined : raw.slice(separator + 1);
+  const flags = new Map<string, true>();
+  const texts = new Map<string, string[]>();
+  const positionals: string[] = [];
+  const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
+    new BoughError(message, { kind: "usage", hint });
+
+  for (const token of tokenize(separator < 0 ? raw : raw.slice(0, separator), definitions)) {
+    if (token.kind === "positional") {
+      positionals.push(token.value);
+      continue;
+    }
+    if (token.kind !== "option") continue;
+    const definition = definitions[token.name];
+    if (definition === undefined || definition.type === "positional") {
+      throw usage(
+        `${command}: unknown option ${token.rawName}`,
+        suggestion(token.rawName, definitions, command),
+      );
+    }
+    if (definition.type === "boolean") {
+      if (token.inlineValue) throw usage(`${command}: ${token.rawName} takes no value`);
+      flags.set(token.name, true);
+      continue;
+    }
+    if (token.value === undefined)
+      throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
+    const earlier = texts.get(token.name) ?? [];
+    texts.set(token.name, definition.multiple === true ? [...earlier, token.value] : [token.value]);
+  }
+
+  const places = Object.values(definitions).filter((definition) => definition.type === "positional");
+  const open = places.some((definition) => definition.multiple === true);
+  const surplus = open ? undefined : positionals[places.length];
+  if (surplus !== undefined) throw usage(`${command}: unexpected argument ${JSON.stringify(surplus)}`);
+
+  return {
+    flag: (name) => flags.has(name),
+    text: (name) => texts.get(name)?.at(-1),
+    list: (name) => texts.get(name) ?? [],
+    positionals,
+    rest,
+  };
+}
+
+/** Where the command's name stands: the first argument that is neither a global option nor the value of one. */
+export function findCommand(raw: readonly string[], globals: ArgumentDefinitions): number {
+  const token = tokenize(raw, globals).find(
+    ({ kind }) => kind === "positional" || kind === "option-terminator",
+  );
+  return token?.kind === "positional" ? token.index : raw.length;
+}
+
+/** A positive whole number of an option. */
+export function positiveInteger(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new BoughError(`${option} takes a positive whole number, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+  });
+}
+
+function tokenize(raw: readonly string[], definitions: ArgumentDefinitions) {
+  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (definition.type === "positional") continue;
+    const short = shortOf(definition);
+    const type = definition.type === "boolean" ? "boolean" : "string";
+    options[name] = short === undefined ? { type } : { type, short };
+  }
+  return parseArgs({ args: [...raw], options, strict: false, allowPositionals: true, tokens: true }).tokens;
+}
+
+export function shortOf(definition: ArgumentDefinition): string | undefined {
+  const aliases = "alias" in definition ? [definition.alias ?? []].flat() : [];
+  return aliases.find((alias) => alias.length === 1);
+}
+
+function hintOf(definition: ArgumentDefinition): string {
+  return definition.valueHint === undefined ? "" : `: ${definition.valueHint}`;
+}
+
+function suggestion(given: string, definitions: ArgumentDefinitions, command: string): string {
+  const names = Object.entries(definitions).flatMap(([name, { type }]) =>
+    type === "positional" ? [] : [`--${name}`],
+  );
+  const name = nearest(given, names);
+  return name === undefined ? `\`${command} -h\` lists the options.` : `Did you mean ${name}?`;
+}

@@ -1,0 +1,146 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type ArgsDef, defineCommand } from "citty";
+import { type Build, buildSession, runBuild } from "../build/build.ts";
+import { createImageFacts } from "../build/image-facts.ts";
+import { openBuildContext } from "../context/build-context.ts";
+import { readIgnoreRules } from "../context/ignore-file.ts";
+import type { Dockerfile } from "../dockerfile/instruction.ts";
+import { parseDockerfile } from "../dockerfile/parse.ts";
+import { BoughError, messageOf } from "../errors.ts";
+import { renderBuildEvent } from "../output/build-log.ts";
+import { renderTable } from "../output/table.ts";
+import { parseTag } from "../service/tag.ts";
+import { type ArgumentDefinitions, positiveInteger } from "./arguments.ts";
+import type { Command, Invocation } from "./command.ts";
+import { connect } from "./connection.ts";
+import { printResult } from "./result.ts";
+
+const defaultTimeoutSeconds = 600;
+
+const definitions: ArgumentDefinitions = {
+  context: { type: "positional", required: false, description: "Build context directory (default: .)" },
+  dockerfile: { type: "string", valueHint: "PATH", description: "Dockerfile (default: CONTEXT/Dockerfile)" },
+  tag: { type: "string", valueHint: "NAME[:TAG]", description: "Tag the final image" },
+  "build-arg": {
+    type: "string",
+    valueHint: "KEY=VALUE",
+    multiple: true,
+    description: "Value for an ARG that the Dockerfile declares",
+  },
+  "no-cache": {
+    type: "boolean",
+    description: "Ignore existing layer:<hash> branches and rebuild everything",
+  },
+  timeout: {
+    type: "string",
+    alias: "t",
+    valueHint: "SEC",
+    description: "Seconds that each RUN may take (default: 600)",
+  },
+};
+
+export const build: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "build",
+      description:
+        "Build an image from a Dockerfile: each instruction runs on the service, each RUN becomes a cached layer.",
+    },
+    args: definitions,
+    run: ({ data }) => runBuildCommand(data),
+  }),
+  examples: [
+    ["build", "build ./Dockerfile with . as its context"],
+    ["build . --tag app:dev", "and tag the result"],
+    [
+      "build app --dockerfile app/ci.Dockerfile --build-arg VERSION=1.2",
+      "another Dockerfile, an ARG's value",
+    ],
+    ["build -q .", "print nothing but the image's UUID"],
+  ],
+  agentNote: [
+    "This command is mutating: it may start operations on the service, store images and move tags.",
+    "The layer cache is per context directory; --no-cache bypasses cached layers.",
+    "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
+    "See `bough agent` for the whole manual.",
+  ].join("\n"),
+};
+
+async function runBuildCommand(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? defaultTimeoutSeconds;
+  const tag = values.text("tag") === undefined ? undefined : parseTag(values.text("tag") ?? "");
+  const buildArgs = readBuildArgs(values.list("build-arg"));
+  const context = await openBuildContext(values.positionals[0] ?? ".", runtime.workingDirectory);
+  const dockerfilePath = values.text("dockerfile") ?? join(context.path, "Dockerfile");
+  const dockerfile = readDockerfile(dockerfilePath, runtime.workingDirectory);
+  const ignore = readIgnoreRules({
+    contextPath: resolve(runtime.workingDirectory, context.path),
+    dockerfilePath: resolve(runtime.workingDirectory, dockerfilePath),
+    defaultExcludes: true,
+  });
+
+  const { service, store, close } = await connect(runtime, globals, log);
+  try {
+    const work: Build = {
+      dockerfile,
+      context,
+      ignore,
+      session: buildSession(context.absolutePath),
+      buildArgs,
+      useCache: !values.flag("no-cache"),
+      timeoutSeconds,
+      tag,
+      service,
+      facts: createImageFacts(service, store.facts),
+      store,
+      fetchUrl: runtime.fetch,
+      clock: runtime.clock,
+      signal: runtime.signal,
+      emit: (event) => {
+        for (const { level, text } of renderBuildEvent(event)) log[level](text);
+      },
+    };
+    const result = await runBuild(work);
+    printResult(invocation, {
+      id: result.image,
+      json: { image: result.image, tag: result.tag ?? null, session: result.session },
+      table: () =>
+        renderTable(["IMAGE", "TAG", "SESSION"], [[result.image, result.tag ?? "-", result.session]]),
+    });
+  } finally {
+    await close();
+  }
+}
+
+function readBuildArgs(given: readonly string[]): Map<string, string> {
+  return new Map(
+    given.map((text) => {
+      const separator = text.indexOf("=");
+      if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
+      throw new BoughError(`--build-arg takes KEY=VALUE, not ${JSON.stringify(text)}`, {
+        kind: "usage",
+        hint: separator === 0 ? "The name is missing." : `Write --build-arg ${text}=VALUE.`,
+      });
+    }),
+  );
+}
+
+function readDockerfile(path: string, workingDirectory: string): Dockerfile {
+  let text: string;
+  try {
+    text = readFileSync(resolve(workingDirectory, path), "utf8");
+  } catch (error) {
+    const reason =
+      error instanceof Error && "code" in error && error.code === "ENOENT"
+        ? "there is no such file"
+        : messageOf(error);
+    throw new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
+      kind: "usage",
+      hint: "Name it with --dockerfile PATH, or give the context directory that holds it.",
+      cause: error,
+    });
+  }
+  return parseDockerfile(text, path);
+}

@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import type { Engine } from "../engine/engine.ts";
+import { BoughError } from "../errors.ts";
+import type { Log } from "../output/log.ts";
+import { createService, type Service } from "../service/client.ts";
+import { chooseService, type ServiceChoice } from "../service/profile.ts";
+import { readProfileFiles } from "../service/profile-files.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { version } from "../version.ts";
+import type { GlobalOptions } from "./globals.ts";
+import type { Runtime } from "./runtime.ts";
+import { stateDirectory } from "./state-directory.ts";
+
+/** The service that a command works with, and what bough remembers about it. */
+export interface Connection {
+  service: Service;
+  store: Store;
+  close(): Promise<void>;
+}
+
+/** Finds out which service is meant, opens it, and says so in one log line. */
+export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log): Promise<Connection> {
+  const choice = chooseServiceFor(runtime, globals);
+  const store = openStore(storePath(runtime, choice), runtime.clock);
+  const shared = {
+    userAgent: `bough/${version} (${runtime.platform})`,
+    clock: runtime.clock,
+    signal: runtime.signal,
+    onNotice: ({ level, text }: { level: "debug" | "warn"; text: string }) => log[level](text),
+    knownFiles: store.uploads,
+  };
+  if (choice.kind === "remote") {
+    const { url, token, project, source } = choice;
+    const service = createService({
+      ...shared,
+      fetch: runtime.fetch,
+      baseUrl: url,
+      ...(token === undefined ? {} : { token }),
+      ...(project === undefined ? {} : { project }),
+    });
+    log.info(`service: ${service.address} (${source})`);
+    return { service, store, close: async () => store.close() };
+  }
+  const engine = await startEngine(runtime);
+  const service = createService({
+    ...shared,
+    fetch: (input, init) => engine.fetch(input instanceof Request ? input : new Request(input, init)),
+    baseUrl: "http://engine",
+    address: `embedded engine (${engine.directory})`,
+  });
+  log.info(`service: ${service.address}`);
+  return {
+    service,
+    store,
+    async close() {
+      await engine.close();
+      store.close();
+    },
+  };
+}
+
+/** For commands that only read bough's own state: no service is asked. */
+export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
+  return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
+}
+
+function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
+  const { environment } = runtime;
+  const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
+  if (choice.kind === "embedded" && runtime.platform !== "linux") {
+    throw new BoughError(`the embedded engine needs Linux, and no service is configured`, {
+      kind: "usage",
+      hint: "Name one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
+    });
+  }
+  return choice;
+}
+
+/** Loaded only where it is needed: a build on a remote service starts without it. */
+async function startEngine(runtime: Runtime): Promise<Engine> {
+  const { openEngine } = await import("../engine/engine.ts");
+  return openEngine({
+    directory: join(stateDirectory(runtime.environment), "engine"),
+    clock: runtime.clock,
+    environment: runtime.environment,
+    importTransports: "all",
+  });
+}
+
+/** One database per service and project, so that layers of one never pass for those of another. */
+function storePath(runtime: Runtime, choice: ServiceChoice): string {
+  return join(stateDirectory(runtime.environment), "sessions", `${storeName(choice)}.db`);
+}
+
+function storeName(choice: ServiceChoice): string {
+  if (choice.kind === "embedded") return "embedded";
+  const address = choice.url.replace(/\/+$/, "");
+  const digest = new Bun.CryptoHasher("sha256")
+    .update(JSON.stringify([address, choice.project ?? null]))
+    .digest("hex");
+  return `${new URL(address).hostname.replace(/[^\w.-]/g, "_")}-${digest.slice(0, 12)}`;
+}

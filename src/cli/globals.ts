@@ -1,0 +1,84 @@
+import { BoughError } from "../errors.ts";
+import { nearest } from "../suggest.ts";
+import type { ArgumentDefinitions, Values } from "./arguments.ts";
+
+/** Options that every command takes, before its name or after it. */
+export const globalDefinitions = {
+  session: {
+    type: "string",
+    alias: "S",
+    valueHint: "KEY",
+    description: "Session that agent commands work in; a build has its own",
+  },
+  profile: { type: "string", alias: "p", valueHint: "NAME", description: "Profile of the service to use" },
+  url: { type: "string", valueHint: "URL", description: "Base address of the service" },
+  token: {
+    type: "string",
+    valueHint: "TOKEN",
+    description: "Token for the service (better: CONTREE_TOKEN or a profile)",
+  },
+  project: { type: "string", valueHint: "ID", description: "Project at the service" },
+  local: { type: "boolean", description: "Use the embedded engine, whatever is configured" },
+  format: {
+    type: "string",
+    alias: "f",
+    valueHint: "table|json",
+    description: "How results are printed (default: table)",
+  },
+  "log-level": {
+    type: "string",
+    alias: "L",
+    valueHint: "LEVEL",
+    description: "debug, info, warn or error (default: info)",
+  },
+  quiet: { type: "boolean", alias: "q", description: "Print only the result's id; log errors only" },
+  help: { type: "boolean", alias: "h", description: "Print help and exit" },
+  version: { type: "boolean", description: "Print the version and exit" },
+} as const satisfies ArgumentDefinitions;
+
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface GlobalOptions {
+  session: string | undefined;
+  profile: string | undefined;
+  url: string | undefined;
+  token: string | undefined;
+  project: string | undefined;
+  local: boolean;
+  format: "table" | "json";
+  logLevel: LogLevel;
+  quiet: boolean;
+}
+
+/** `after` the command's name wins over `before` it. */
+export function readGlobals(before: Values, after: Values): GlobalOptions {
+  const text = (name: keyof typeof globalDefinitions) => after.text(name) ?? before.text(name);
+  const flag = (name: keyof typeof globalDefinitions) => after.flag(name) || before.flag(name);
+  const quiet = flag("quiet");
+  return {
+    session: text("session"),
+    profile: text("profile"),
+    url: text("url"),
+    token: text("token"),
+    project: text("project"),
+    local: flag("local"),
+    format: oneOf(text("format") ?? "table", ["table", "json"], "--format"),
+    logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
+    quiet,
+  };
+}
+
+function oneOf<const Choice extends string>(
+  text: string,
+  choices: readonly Choice[],
+  option: string,
+): Choice {
+  const found = choices.find((choice) => choice === text);
+  if (found !== undefined) return found;
+  const guess = nearest(text, choices);
+  throw new BoughError(`${option} takes ${choices.join(", ")}, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    ...(guess === undefined ? {} : { hint: `Did you mean ${guess}?` }),
+  });
+}

@@ -1,0 +1,181 @@
+import { runCommand } from "citty";
+import { BoughError } from "../errors.ts";
+import { createLog } from "../output/log.ts";
+import { nearest } from "../suggest.ts";
+import { version } from "../version.ts";
+import { type ArgumentDefinitions, findCommand, parseArguments, type Values } from "./arguments.ts";
+import type { Command, Invocation } from "./command.ts";
+import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
+import { argumentsOf, renderHelp, renderOverview } from "./help.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** A command, loaded when it is called, or a group of them. */
+type Entry =
+  | { summary: string; load: () => Promise<Command> }
+  | { summary: string; commands: Readonly<Record<string, Entry>> };
+
+const commands: Readonly<Record<string, Entry>> = {
+  build: {
+    summary: "Build an image from a Dockerfile",
+    load: async () => (await import("./build.ts")).build,
+  },
+  images: {
+    summary: "The service's images",
+    commands: {
+      list: {
+        summary: "List the images (what `bough images` alone does)",
+        load: async () => (await import("./images.ts")).list,
+      },
+      import: {
+        summary: "Import an image from a registry",
+        load: async () => (await import("./images.ts")).importCommand,
+      },
+    },
+  },
+  session: {
+    summary: "What builds and sessions have made",
+    commands: {
+      list: { summary: "List the sessions", load: async () => (await import("./session.ts")).list },
+      show: {
+        summary: "Show a session's history and branches",
+        load: async () => (await import("./session.ts")).show,
+      },
+    },
+  },
+  agent: {
+    summary: "The manual for coding agents",
+    load: async () => (await import("./agent.ts")).agent,
+  },
+};
+
+/** The command of a group that its bare name stands for. */
+const defaultCommands: Readonly<Record<string, string>> = { images: "list" };
+
+/** Runs the command line. Rejects with a BoughError; `onGlobals` hears the global options as soon as they are known. */
+export async function runCommandLine(
+  raw: readonly string[],
+  runtime: Runtime,
+  onGlobals: (globals: GlobalOptions) => void,
+): Promise<void> {
+  const start = findCommand(raw, globalDefinitions);
+  const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
+  const print = (text: string) => runtime.stdout.write(text);
+  if (before.flag("version")) {
+    print(`${version}\n`);
+    return;
+  }
+  if (before.flag("help") || raw[start] === "help") {
+    print(renderOverview("bough", overviewSummary, summaries(commands), overviewFooter));
+    return;
+  }
+  if (start >= raw.length) {
+    throw new BoughError("bough: no command given", {
+      kind: "usage",
+      hint: "`bough -h` lists the commands.",
+    });
+  }
+  const { entry, path, rest } = descend(raw.slice(start));
+  const name = `bough ${path.join(" ")}`;
+
+  if ("commands" in entry) {
+    const values = parseArguments(rest, { ...globalDefinitions, command: { type: "positional" } }, name);
+    if (values.flag("help")) {
+      print(
+        renderOverview(
+          name,
+          `${entry.summary}.`,
+          summaries(entry.commands),
+          `\`${name} COMMAND -h\` says more.`,
+        ),
+      );
+      return;
+    }
+    const given = values.positionals[0];
+    throw given === undefined
+      ? new BoughError(`${name}: no command given`, {
+          kind: "usage",
+          hint: `It takes ${Object.keys(entry.commands).join(" or ")}.`,
+        })
+      : unknownCommand(`${name} ${given}`, given, entry.commands);
+  }
+  const command = await entry.load();
+  const definitions: ArgumentDefinitions = {
+    ...globalsBeside(argumentsOf(command.definition)),
+    ...argumentsOf(command.definition),
+  };
+  const values = parseArguments(rest, definitions, name);
+  if (values.flag("help") || values.flag("version")) {
+    print(values.flag("help") ? renderHelp(command, name) : `${version}\n`);
+    return;
+  }
+  checkPlaces(values, argumentsOf(command.definition), command, name);
+
+  const globals = readGlobals(before, values);
+  onGlobals(globals);
+  const log = createLog(globals.logLevel, (text) => runtime.stderr.write(text));
+  const invocation: Invocation = { values, globals, runtime, log };
+  await runCommand(command.definition, { rawArgs: [], data: invocation });
+}
+
+const overviewSummary = [
+  "bough builds images from Dockerfiles on an image service, or on its own embedded engine.",
+  "Every RUN becomes a layer that is stored and reused: re-running is free.",
+].join("\n");
+
+const overviewFooter =
+  "`bough COMMAND -h` says more about a command. Coding agents: read `bough agent` first.";
+
+function summaries(table: Readonly<Record<string, Entry>>): (readonly [string, string])[] {
+  return Object.entries(table).map(([name, { summary }]) => [name, summary]);
+}
+
+/** Walks down the table along the words of the command line. */
+function descend(words: readonly string[]): { entry: Entry; path: string[]; rest: readonly string[] } {
+  const [first = "", ...others] = words;
+  const entry = commands[first];
+  if (entry === undefined) throw unknownCommand(first, first, commands);
+  if ("load" in entry) return { entry, path: [first], rest: others };
+  const second = others[0] ?? "";
+  const below = Object.hasOwn(entry.commands, second) ? entry.commands[second] : undefined;
+  if (below !== undefined) return { entry: below, path: [first, second], rest: others.slice(1) };
+  const fallback = entry.commands[defaultCommands[first] ?? ""];
+  const isBare = second === "" || (second.startsWith("-") && second !== "-h" && second !== "--help");
+  if (fallback !== undefined && isBare) return { entry: fallback, path: [first], rest: others };
+  return { entry, path: [first], rest: others };
+}
+
+function unknownCommand(shown: string, given: string, table: Readonly<Record<string, Entry>>): BoughError {
+  const guess = nearest(given, Object.keys(table));
+  return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
+    kind: "usage",
+    hint: guess === undefined ? "`bough -h` lists the commands." : `Did you mean ${guess}?`,
+  });
+}
+
+/** A command's own options win over global ones of the same letter. */
+function globalsBeside(own: ArgumentDefinitions): ArgumentDefinitions {
+  const letters = new Set(
+    Object.values(own).flatMap((definition) =>
+      "alias" in definition ? [definition.alias ?? []].flat() : [],
+    ),
+  );
+  return Object.fromEntries(
+    Object.entries(globalDefinitions).map(([name, definition]) => {
+      if (!("alias" in definition) || !letters.has(definition.alias)) return [name, definition];
+      const { alias: _, ...rest } = definition;
+      return [name, rest];
+    }),
+  );
+}
+
+function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: Command, name: string): void {
+  const required = Object.entries(definitions).filter(
+    ([, { type, required }]) => type === "positional" && required === true,
+  );
+  const missing = required[values.positionals.length];
+  const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
+  if (missing !== undefined) throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, usage);
+  if (values.rest !== undefined && values.rest.length > 0 && command.takesRest !== true) {
+    throw new BoughError(`${name}: unexpected arguments after --`, usage);
+  }
+}

@@ -1,0 +1,81 @@
+import type { BuildEvent } from "../build/events.ts";
+import type { CapturedOutput } from "../service/service.ts";
+import type { Log } from "./log.ts";
+import { formatBytes, formatCount } from "./quantity.ts";
+
+export interface LogLine {
+  level: keyof Log;
+  text: string;
+}
+
+/** A build as log lines; their shapes are those of spec 1, "Output". */
+export function renderBuildEvent(event: BuildEvent): LogLine[] {
+  switch (event.type) {
+    case "step": {
+      const { name, range } = event.instruction;
+      return [{ level: "debug", text: `step ${event.step}/${event.steps}: ${name} (line ${range.start})` }];
+    }
+    case "warning":
+      return [
+        {
+          level: "warn",
+          text: event.line === undefined ? event.message : `line ${event.line}: ${event.message}`,
+        },
+      ];
+    case "resolved":
+      return info(`FROM ${event.reference} is image ${event.image}`);
+    case "importing":
+      return info(`importing ${event.reference} from ${event.url}`);
+    case "cached":
+      return info(`cached layer:${event.layer.slice(0, 12)} ${event.title}`);
+    case "staged":
+      return info(`staged ${formatCount(event.files, "file")} (${formatBytes(event.bytes)}) ${event.title}`);
+    case "downloading":
+      return info(`downloading ${event.url}`);
+    case "downloaded":
+      return info(`downloaded ${event.url} (${formatBytes(event.bytes)}, sha256:${event.sha256})`);
+    case "url-cache-hit":
+      return info(`URL cache hit (HEAD validators match) ${event.url}`);
+    case "uploading":
+      return [
+        {
+          level: "debug",
+          text: `uploading ${formatCount(event.files, "file")} (${formatBytes(event.bytes)})`,
+        },
+      ];
+    case "uploaded": {
+      const reused = event.reused === 0 ? "" : `, ${event.reused} already there`;
+      return info(
+        `uploaded ${formatCount(event.files, "file")} (${formatBytes(event.sentBytes)} sent${reused})`,
+      );
+    }
+    case "spawned":
+      return info(`RUN spawned op=${event.operation} ${event.title}`);
+    case "output":
+      return [];
+    case "ran":
+      return [...renderCaptured("stdout", event.stdout), ...renderCaptured("stderr", event.stderr)];
+    case "cancelling":
+      return [{ level: "warn", text: `interrupted: cancelling operation ${event.operation}` }];
+    case "cancelled":
+      return event.confirmed
+        ? [{ level: "warn", text: `operation ${event.operation} is cancelled` }]
+        : [
+            {
+              level: "error",
+              text: `the service has not confirmed the end of operation ${event.operation}: it may still run`,
+            },
+          ];
+    case "tagged":
+      return info(`tagged ${event.image} as ${event.tag}`);
+  }
+}
+
+function info(text: string): LogLine[] {
+  return [{ level: "info", text }];
+}
+
+function renderCaptured(stream: string, { text, truncated }: CapturedOutput): LogLine[] {
+  const lines = text === "" ? [] : info(`${stream}:\n${text.replace(/\n$/, "")}`);
+  return truncated ? [...lines, { level: "warn", text: `${stream} was cut off by the service` }] : lines;
+}

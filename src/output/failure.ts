@@ -1,0 +1,22 @@
+import { BoughError, exitCodes, messageOf } from "../errors.ts";
+
+/** How the command line ends when something was thrown: what to print on standard error, and the exit code. */
+export function describeFailure(
+  error: unknown,
+  format: "table" | "json",
+): { text: string; exitCode: number } {
+  const known = error instanceof BoughError ? error : defect(error);
+  if (format === "json") {
+    const body = { error: { code: known.kind, message: known.message, hint: known.hint ?? null } };
+    return { text: `${JSON.stringify(body)}\n`, exitCode: known.exitCode };
+  }
+  const hint = known.hint === undefined ? "" : `\n${known.hint}`;
+  return { text: `[ERROR] ${known.message}${hint}\n`, exitCode: exitCodes[known.kind] };
+}
+
+function defect(error: unknown): BoughError {
+  return new BoughError(`bough itself failed: ${messageOf(error)}`, {
+    hint: "This is a defect of bough; please report it with the command line and the output of -L debug.",
+    cause: error,
+  });
+}
