@@ -14,7 +14,7 @@ export interface ImageService {
 
   /**
    * The UUID of the image that `reference` (a UUID, `tag:<name>`, or a tag as written, then with `:latest`) names.
-   * `undefined`: there is none. `"unknowable"`: this service cannot be asked (it has no `GET /v1/images`).
+   * `undefined`: there is none. `"unknowable"`: this service cannot be asked for tags (it has no `GET /v1/images`).
    */
   findImage(reference: string): Promise<{ uuid: string } | undefined | "unknowable">;
 

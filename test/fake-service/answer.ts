@@ -1,0 +1,36 @@
+/** Answers in the forms of the wire protocol. */
+import { constants, createGzip } from "node:zlib";
+
+export const answerWith = {
+  error(status: number, message: string, headers: Record<string, string> = {}): Response {
+    return Response.json({ error: message, status }, { status, headers });
+  },
+
+  /** Compressed where the client accepts it; an event stream is flushed chunk by chunk. */
+  gzip(request: Request, response: Response): Response {
+    const accepts = request.headers.get("accept-encoding")?.includes("gzip") === true;
+    if (!accepts || response.body === null || response.headers.has("content-encoding")) return response;
+    const headers = new Headers(response.headers);
+    headers.set("content-encoding", "gzip");
+    headers.delete("content-length");
+    return new Response(compress(response.body), { status: response.status, headers });
+  },
+};
+
+function compress(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      gzip.on("data", (chunk: Uint8Array) => controller.enqueue(new Uint8Array(chunk)));
+      gzip.on("end", () => controller.close());
+      gzip.on("error", (error) => controller.error(error));
+      pump(body, gzip).catch((error: unknown) => gzip.destroy(error instanceof Error ? error : undefined));
+    },
+    cancel: (reason) => body.cancel(reason).catch(() => undefined),
+  });
+}
+
+async function pump(body: ReadableStream<Uint8Array>, gzip: ReturnType<typeof createGzip>): Promise<void> {
+  for await (const chunk of body) gzip.write(chunk);
+  gzip.end();
+}

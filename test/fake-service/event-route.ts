@@ -1,0 +1,56 @@
+import type { OperationEvent } from "../../src/service/types.ts";
+import { answerWith } from "./answer.ts";
+import type { RouteCall } from "./options.ts";
+import type { FakeOperation } from "./state.ts";
+
+/** The operation's events from `Last-Event-Id` on, with `follow=true` until its completion. */
+export function streamEvents({ state, request, recorded, parameter }: RouteCall): Response {
+  const operation = state.operations.get(parameter);
+  if (operation === undefined) return answerWith.error(404, `no operation ${parameter}`);
+  const after = Number(recorded.headers["last-event-id"] ?? 0);
+  const frames = follow(operation, after, recorded.query.follow === "true", request.signal);
+  return new Response(encodeAll(frames), { headers: { "content-type": "text/event-stream" } });
+}
+
+/** One event as it goes over the wire. */
+export function frameOf(event: OperationEvent): string {
+  return `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+async function* follow(
+  operation: FakeOperation,
+  after: number,
+  follows: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const gone = new Promise<void>((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+  let next = after;
+  yield ": keepalive\n\n";
+  while (!signal.aborted) {
+    // Taken before the events are read: nothing that comes in between is missed.
+    const { changed } = operation;
+    for (const event of operation.events.slice(next)) {
+      next++;
+      yield frameOf(event);
+      if (event.type === "completion") return;
+    }
+    if (!follows) return;
+    await Promise.race([changed, gone]);
+  }
+}
+
+function encodeAll(frames: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await frames.next();
+      if (done === true) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    async cancel() {
+      await frames.return(undefined);
+    },
+  });
+}

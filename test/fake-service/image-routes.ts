@@ -1,0 +1,59 @@
+import { asRecord, asText } from "../../src/service/json.ts";
+import { isTag } from "../../src/service/tag.ts";
+import { answerWith } from "./answer.ts";
+import type { RouteCall } from "./options.ts";
+import { readJson } from "./recording.ts";
+import { endOperation } from "./run.ts";
+
+export function listImages({ state, recorded }: RouteCall): Response {
+  const { tag, tagged, uuid, since, until, limit = "100", offset = "0" } = recorded.query;
+  if (Number(limit) < 1 || Number(limit) > 1000) return answerWith.error(400, "limit must be 1 to 1000");
+  const images = [...state.images.values()].filter(
+    (image) =>
+      (tag === undefined || image.tag?.startsWith(tag) === true) &&
+      (tagged !== "1" || image.tag !== null) &&
+      (uuid === undefined || image.uuid === uuid) &&
+      (since === undefined || image.created_at >= since) &&
+      (until === undefined || image.created_at <= until),
+  );
+  return Response.json({ images: images.slice(Number(offset), Number(offset) + Number(limit)) });
+}
+
+export async function importImage({ state, options, request, recorded }: RouteCall): Promise<Response> {
+  const body = asRecord(await readJson(request, recorded));
+  const url = asText(asRecord(body?.registry)?.url);
+  if (url === undefined) return answerWith.error(400, "registry.url is required");
+  const tag = asText(body?.tag);
+  if (tag !== undefined && !isTag(tag)) return answerWith.error(400, `invalid tag ${tag}`);
+  const error = options.importError?.(url);
+  const image = error === undefined ? state.images.get(state.addImage(tag)) : undefined;
+  if (options.importAnswers === "image") {
+    return image === undefined ? answerWith.error(422, error ?? "") : Response.json(image, { status: 201 });
+  }
+  // The id alone, and no operation of that name: only asking tells that it is an image's.
+  if (options.importAnswers === "image in a location-less operation") {
+    return Response.json({ uuid: image?.uuid }, { status: 201 });
+  }
+  const operation = state.addOperation("image_import", { metadata: { registry: { url } } });
+  endOperation(operation, {
+    status: image === undefined ? "FAILED" : "SUCCESS",
+    error: error ?? null,
+    result: image === undefined ? null : { image: image.uuid, tag: image.tag },
+  });
+  const headers = { location: `/v1/operations/${operation.record.uuid}` };
+  return Response.json({ uuid: operation.record.uuid }, { status: 201, headers });
+}
+
+export async function tagImage({ state, request, recorded, parameter }: RouteCall): Promise<Response> {
+  const tag = asText(asRecord(await readJson(request, recorded))?.tag);
+  if (tag === undefined || !isTag(tag)) return answerWith.error(400, "invalid tag");
+  const image = state.setTag(parameter, tag);
+  return image === undefined ? answerWith.error(404, `no image ${parameter}`) : Response.json(image);
+}
+
+export function untagImage({ state, parameter }: RouteCall): Response {
+  const image = state.images.get(parameter);
+  if (image === undefined) return answerWith.error(404, `no image ${parameter}`);
+  image.tag = null;
+  return new Response(null, { status: 204 });
+}

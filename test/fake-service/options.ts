@@ -1,0 +1,39 @@
+import type { RecordedRequest } from "./recording.ts";
+import type { FakeState, RunScript } from "./state.ts";
+
+export interface FakeServiceOptions {
+  /** What each RUN does; without it, everything exits 0 and makes a new image. */
+  run?: RunScript;
+  /** False: there is no events route. Default true. */
+  events?: boolean;
+  /** Only the six calls of spec.md, section 4, and `GET /v1/operations/{uuid}`. */
+  sixCallsOnly?: boolean;
+  /** Compress every answer for those who accept it. */
+  gzip?: boolean;
+  /** A path before `/v1`, such as `/sandboxes`. */
+  prefix?: string;
+  /** Answer 401 to any other. */
+  token?: string;
+  /** False: `POST /v1/files` answers the id alone. Default true. */
+  reportsHashes?: boolean;
+  /** How an import is answered: by an operation, or by the image itself. Default `operation`. */
+  importAnswers?: "operation" | "image" | "image in a location-less operation";
+  /** Why an import of this address fails. */
+  importError?: (url: string) => string | undefined;
+  /** Looked at first: what it answers is the response. */
+  intercept?: Intercept;
+}
+
+export type Intercept = (
+  request: Request,
+  recorded: RecordedRequest,
+) => Response | undefined | Promise<Response | undefined>;
+
+/** What a route gets: the memory, the switches, and the request with the one variable part of its path. */
+export interface RouteCall {
+  state: FakeState;
+  options: FakeServiceOptions;
+  request: Request;
+  recorded: RecordedRequest;
+  parameter: string;
+}

@@ -1,0 +1,124 @@
+/** Plays a scripted outcome as the events and the record of an operation. */
+import type { InstanceRequest, OperationRecord, WireBytes } from "../../src/service/types.ts";
+import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts";
+
+/** What takes no time is over when this returns. */
+export function perform(
+  state: FakeState,
+  operation: FakeOperation,
+  request: InstanceRequest,
+  image: string,
+  outcome: RunOutcome,
+): void {
+  const chunks = outcome.chunks ?? [
+    ...(outcome.stdout === undefined ? [] : [{ stream: "stdout" as const, data: outcome.stdout }]),
+    ...(outcome.stderr === undefined ? [] : [{ stream: "stderr" as const, data: outcome.stderr }]),
+  ];
+  emit(operation, 0, "init", {});
+  emit(operation, 1, "spawn", {
+    pid: 42,
+    command: request.command,
+    args: request.args ?? [],
+    cwd: request.cwd,
+  });
+  const finish = () => complete(state, operation, request, image, outcome, chunks);
+  if (!takesTime(outcome, chunks)) {
+    for (const chunk of chunks) emitOutput(operation, chunk);
+    finish();
+    return;
+  }
+  playSlowly(operation, outcome, chunks).then(finish);
+}
+
+/** Ends an operation, once: a cancelled one stays cancelled. */
+export function endOperation(
+  operation: FakeOperation,
+  end: Partial<OperationRecord> & Pick<OperationRecord, "status">,
+): void {
+  const { record } = operation;
+  if (record.status === "CANCELLED") return;
+  Object.assign(record, { duration: 0.01 }, end);
+  emit(operation, 0, "completion", {
+    status: record.status,
+    error: record.error,
+    duration_ms: 10,
+    result_image_uuid: record.result_image_uuid ?? null,
+  });
+}
+
+async function playSlowly(
+  operation: FakeOperation,
+  outcome: RunOutcome,
+  chunks: readonly RunChunk[],
+): Promise<void> {
+  for (const chunk of chunks) {
+    if (chunk.delayMs !== undefined) await Bun.sleep(chunk.delayMs);
+    emitOutput(operation, chunk);
+  }
+  await outcome.until;
+  if (outcome.delayMs !== undefined) await Bun.sleep(outcome.delayMs);
+}
+
+function takesTime(outcome: RunOutcome, chunks: readonly RunChunk[]): boolean {
+  const waits = chunks.some(({ delayMs }) => delayMs !== undefined);
+  return waits || outcome.delayMs !== undefined || outcome.until !== undefined;
+}
+
+function complete(
+  state: FakeState,
+  operation: FakeOperation,
+  request: InstanceRequest,
+  image: string,
+  outcome: RunOutcome,
+  chunks: readonly RunChunk[],
+): void {
+  if (outcome.error !== undefined) {
+    endOperation(operation, { status: "FAILED", error: outcome.error });
+    return;
+  }
+  const exitCode = outcome.exitCode ?? 0;
+  const timedOut = outcome.timedOut ?? false;
+  const limit = outcome.truncateAt ?? request.truncate_output_at ?? 65536;
+  emit(operation, 1, "exit", { pid: 42, code: exitCode, signal: -1, timed_out: timedOut, duration_ms: 10 });
+  const result = request.disposable ? null : outcome.image === "unchanged" ? image : state.addImage();
+  const { metadata } = operation.record;
+  endOperation(operation, {
+    status: "SUCCESS",
+    metadata: {
+      ...metadata,
+      result: {
+        state: { exit_code: exitCode, pid: 42, signal: -1, timed_out: timedOut },
+        stdout: kept(chunks, "stdout", limit),
+        stderr: kept(chunks, "stderr", limit),
+        resources: { elapsed_time: 0.01, max_rss: 1024 },
+      },
+    },
+    result_image_uuid: result,
+    result: { image: result, tag: null },
+  });
+}
+
+function kept(chunks: readonly RunChunk[], stream: RunChunk["stream"], limit: number): WireBytes {
+  const whole = Buffer.concat(
+    chunks.filter((chunk) => chunk.stream === stream).map(({ data }) => Buffer.from(data)),
+  );
+  return { ...encode(whole.subarray(0, limit)), truncated: whole.byteLength > limit };
+}
+
+function emitOutput(operation: FakeOperation, { stream, data }: RunChunk): void {
+  emit(operation, 1, stream, { ...encode(Buffer.from(data)) });
+}
+
+/** As the service does: plain text as it is, anything else in base64. */
+function encode(bytes: Buffer): WireBytes {
+  const isAscii = bytes.every((byte) => byte < 0x80);
+  return isAscii
+    ? { value: bytes.toString("latin1"), encoding: "ascii" }
+    : { value: bytes.toString("base64"), encoding: "base64" };
+}
+
+function emit(operation: FakeOperation, spid: number, type: string, data: Record<string, unknown>): void {
+  const id = operation.events.length + 1;
+  operation.events.push({ id, ts: "2026-01-01T00:00:00Z", spid, type, data });
+  operation.notify();
+}

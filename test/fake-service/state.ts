@@ -1,0 +1,145 @@
+/** The fake service's memory: images, files, operations. */
+import type {
+  FileRecord,
+  ImageRecord,
+  InstanceRequest,
+  OperationEvent,
+  OperationKind,
+  OperationRecord,
+} from "../../src/service/types.ts";
+
+/** What a RUN does. Everything may be left out: it then exits 0 at once, says nothing, and makes a new image. */
+export interface RunOutcome {
+  exitCode?: number;
+  stdout?: string | Uint8Array;
+  stderr?: string | Uint8Array;
+  /** Output in pieces, as events; otherwise each stream is one. */
+  chunks?: readonly RunChunk[];
+  /** How long the command takes, after its chunks. */
+  delayMs?: number;
+  timedOut?: boolean;
+  /** The service could not run it: the operation ends as FAILED. */
+  error?: string;
+  /** `unchanged`: the image that it started from. */
+  image?: "unchanged";
+  /** Bytes of each stream that are kept in the record. Default: the request's, else 65536. */
+  truncateAt?: number;
+  /** Called when the operation is over in the service; for tests that hold a command back. */
+  until?: Promise<unknown>;
+}
+
+export interface RunChunk {
+  stream: "stdout" | "stderr";
+  data: string | Uint8Array;
+  /** Before it. */
+  delayMs?: number;
+}
+
+/** `count` is 0 for the first instance. */
+export type RunScript = (request: InstanceRequest, count: number) => RunOutcome | undefined;
+
+export interface FakeFile extends FileRecord {
+  /** Up to 16 MiB; larger files are hashed and forgotten. */
+  content?: Uint8Array;
+}
+
+export interface FakeOperation {
+  record: OperationRecord;
+  events: OperationEvent[];
+  /** Resolves with the next change of the events. */
+  changed: Promise<void>;
+  notify(): void;
+  request?: InstanceRequest;
+}
+
+/** Of an image: what the inspect routes show. */
+export interface FakeTreeEntry {
+  type: "file" | "directory" | "symlink";
+  content?: string;
+}
+
+export interface FakeState {
+  readonly images: Map<string, ImageRecord>;
+  /** By SHA-256. */
+  readonly files: Map<string, FakeFile>;
+  readonly operations: Map<string, FakeOperation>;
+  /** By absolute path, the same in every image. */
+  readonly tree: Map<string, FakeTreeEntry>;
+  readonly run: RunScript;
+  /** The bodies of `POST /v1/instances`. */
+  readonly instances: InstanceRequest[];
+  addImage(tag?: string): string;
+  forgetImage(uuid: string): void;
+  forgetFile(sha256: string): void;
+  addOperation(kind: OperationKind, record: Partial<OperationRecord>): FakeOperation;
+  /** Takes the tag away from whatever has it. */
+  setTag(uuid: string, tag: string): ImageRecord | undefined;
+  /** An image's id, or `tag:<name>`. */
+  findImage(reference: string): ImageRecord | undefined;
+  fileId(sha256: string): string;
+}
+
+export function createState(run: RunScript = () => undefined): FakeState {
+  const images = new Map<string, ImageRecord>();
+  const files = new Map<string, FakeFile>();
+  const operations = new Map<string, FakeOperation>();
+  let counter = 0;
+  // Ids say what they are of, and are the same in every run.
+  const uuid = (kind: "a" | "f" | "0") =>
+    `${kind}0000000-0000-4000-8000-${String(++counter).padStart(12, "0")}`;
+  const now = () => new Date(Date.UTC(2026, 0, 1) + counter * 1000).toISOString();
+
+  return {
+    images,
+    files,
+    operations,
+    tree: new Map(),
+    run,
+    instances: [],
+    addImage(tag) {
+      const id = uuid("a");
+      images.set(id, { uuid: id, tag: null, created_at: now(), operation_uuid: null });
+      if (tag !== undefined) this.setTag(id, tag);
+      return id;
+    },
+    forgetImage(id) {
+      images.delete(id);
+    },
+    forgetFile(sha256) {
+      files.delete(sha256);
+    },
+    addOperation(kind, record) {
+      const id = uuid("0");
+      let wake = () => {};
+      const operation: FakeOperation = {
+        record: { uuid: id, kind, status: "EXECUTING", error: null, created_at: now(), ...record },
+        events: [],
+        changed: Promise.resolve(),
+        notify() {
+          wake();
+          arm();
+        },
+      };
+      const arm = () => {
+        operation.changed = new Promise((resolve) => {
+          wake = resolve;
+        });
+      };
+      arm();
+      operations.set(id, operation);
+      return operation;
+    },
+    setTag(id, tag) {
+      const image = images.get(id);
+      if (image === undefined) return undefined;
+      for (const other of images.values()) if (other.tag === tag) other.tag = null;
+      image.tag = tag;
+      return image;
+    },
+    findImage(reference) {
+      if (!reference.startsWith("tag:")) return images.get(reference);
+      return [...images.values()].find(({ tag }) => tag === reference.slice("tag:".length));
+    },
+    fileId: (sha256) => files.get(sha256)?.uuid ?? uuid("f"),
+  };
+}
