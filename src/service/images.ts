@@ -17,8 +17,8 @@ export interface ImageFilter {
 }
 
 export interface Images extends Pick<ImageService, "findImage" | "importImage" | "tagImage"> {
-  /** All images that the filter lets through. Rejects where the service has no such list. */
-  listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
+  /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
+  listImages(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
 }
 
 export interface ImagesOptions {
@@ -30,7 +30,7 @@ const pageSize = 1000;
 const noSuchRoute = [404, 405, 501];
 
 export function createImages({ transport, operations }: ImagesOptions): Images {
-  async function askForImages(filter: ImageFilter): Promise<ImageRecord[] | "unknowable"> {
+  async function listImages(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
     const images = new Map<string, ImageRecord>();
     for (let offset = 0; ; offset += pageSize) {
       const answer = await transport.call({
@@ -58,7 +58,7 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
   async function findByTag(name: string): Promise<{ uuid: string } | undefined | "unknowable"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
-    const images = await askForImages({ tag: name });
+    const images = await listImages({ tag: name });
     if (images === "unknowable") return images;
     const complete = withLatest(name);
     const found =
@@ -82,17 +82,12 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
   }
 
   return {
-    async listImages(filter = {}) {
-      const images = await askForImages(filter);
-      if (images === "unknowable")
-        throw new BoughError("this service has no list of images (GET /v1/images)");
-      return images;
-    },
+    listImages,
 
     async findImage(reference) {
       if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));
       const uuid = reference.toLowerCase();
-      const images = await askForImages({ uuid });
+      const images = await listImages({ uuid });
       // It names an image of the service directly: whoever uses it will see whether it is there.
       if (images === "unknowable") return { uuid };
       return images.some((image) => image.uuid.toLowerCase() === uuid) ? { uuid } : undefined;
