@@ -34,15 +34,20 @@ const runtime: Runtime = {
 
 process.on("SIGINT", interrupt);
 process.on("SIGTERM", interrupt);
+// `bough images | head -1`: whoever reads has read enough.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : exitCodes.failed));
 
 let globals: GlobalOptions | undefined;
+let exitCode = 0;
 try {
   await runCommandLine(process.argv.slice(2), runtime, (known) => {
     globals = known;
   });
-  process.exit(0);
 } catch (error) {
   const failure = describeFailure(error, globals?.format ?? "table");
   runtime.stderr.write(failure.text);
-  process.exit(failure.exitCode);
+  exitCode = failure.exitCode;
 }
+// Exiting drops what a pipe has not taken yet.
+await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write("", resolve))));
+process.exit(exitCode);

@@ -1,0 +1,141 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { chainHash } from "../../src/build/layer.ts";
+import type { StagedEntry } from "../../src/build/staged.ts";
+import { declareArgument, type StageState, startStage } from "../../src/build/state.ts";
+
+const base: StageState = startStage(undefined, { hash: "parent", image: "image-1", entry: 1, cached: false });
+const run = ["RUN", "shell", "make"];
+const file: StagedEntry = {
+  type: "file",
+  sha256: "a".repeat(64),
+  size: 1,
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  content: { kind: "local", absolutePath: "/somewhere/a" },
+};
+const withFile = (path: string, entry: Partial<StagedEntry> = {}): StageState => ({
+  ...base,
+  staged: new Map([[path, { ...file, ...entry } as StagedEntry]]),
+});
+
+test("the chain hash is 64 hexadecimal digits and stays the same from release to release", () => {
+  expect(chainHash(base, run)).toBe("f76c2a365069e43ffa456bd226fa5492aa20942c8713fefb59670376dca09010");
+});
+
+describe("what the chain hash depends on", () => {
+  const variants: [string, StageState, readonly string[]][] = [
+    ["nothing", base, run],
+    ["the parent layer", { ...base, layer: { ...base.layer, hash: "other" } }, run],
+    ["the directive", base, ["RUN", "shell", "make all"]],
+    ["the form", base, ["RUN", "exec", "make"]],
+    ["how words are divided", base, ["RUN", "exec", "make", "all"]],
+    ["the working directory", { ...base, workdir: "/app" }, run],
+    ["the user", { ...base, user: "app" }, run],
+    ["a variable", { ...base, env: new Map([["A", "1"]]) }, run],
+    ["its value", { ...base, env: new Map([["A", "2"]]) }, run],
+    ["an argument", { ...base, args: declareArgument(new Map(), "A", "1", new Map()) }, run],
+    [
+      "an argument without a value",
+      { ...base, args: declareArgument(new Map(), "A", undefined, new Map()) },
+      run,
+    ],
+    ["a staged file", withFile("/a"), run],
+    ["its path", withFile("/b"), run],
+    ["its content", withFile("/a", { sha256: "b".repeat(64) }), run],
+    ["its mode", withFile("/a", { mode: 0o755 }), run],
+    ["its owner", withFile("/a", { uid: 1000 }), run],
+    ["its group", withFile("/a", { gid: 1000 }), run],
+    [
+      "a staged link",
+      { ...base, staged: new Map([["/a", { type: "symlink", target: "b", uid: 0, gid: 0 }]]) },
+      run,
+    ],
+    [
+      "a staged directory",
+      {
+        ...base,
+        staged: new Map([["/a", { type: "directory", mode: 0o755, isExplicit: true, uid: 0, gid: 0 }]]),
+      },
+      run,
+    ],
+  ];
+  const hashes = new Map(variants.map(([name, stage, directive]) => [name, chainHash(stage, directive)]));
+  test.each(variants)("%s", (name, stage, directive) => {
+    const same = [...hashes]
+      .filter(([, hash]) => hash === chainHash(stage, directive))
+      .map(([other]) => other);
+    expect(same).toEqual([name]);
+  });
+});
+
+describe("what it does not depend on", () => {
+  test.each<[string, StageState, StageState]>([
+    ["the image's id", base, { ...base, layer: { ...base.layer, image: "image-2", entry: 7, cached: true } }],
+    [
+      "where a file came from",
+      withFile("/a"),
+      withFile("/a", { content: { kind: "local", absolutePath: "/elsewhere" } }),
+    ],
+    [
+      "the order in which variables were set",
+      {
+        ...base,
+        env: new Map([
+          ["A", "1"],
+          ["B", "2"],
+        ]),
+      },
+      {
+        ...base,
+        env: new Map([
+          ["B", "2"],
+          ["A", "1"],
+        ]),
+      },
+    ],
+    [
+      "the order in which files were staged",
+      {
+        ...base,
+        staged: new Map([
+          ["/a", file],
+          ["/b", file],
+        ]),
+      },
+      {
+        ...base,
+        staged: new Map([
+          ["/b", file],
+          ["/a", file],
+        ]),
+      },
+    ],
+  ])("%s", (_, one, other) => expect(chainHash(one, run)).toBe(chainHash(other, run)));
+});
+
+test("no two different inputs have one hash, whatever characters are in them", () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: fc.constantFrom('"', ",", "[", "]", "\\", "A", "=", ":", "\0") }),
+  );
+  const input = fc.record({
+    directive: fc.array(text, { maxLength: 3 }),
+    workdir: text,
+    user: fc.option(text, { nil: undefined }),
+    env: fc.uniqueArray(fc.tuple(text, text), { maxLength: 3, selector: ([name]) => name }),
+  });
+  fc.assert(
+    fc.property(input, input, (one, other) => {
+      const hash = (from: typeof one) =>
+        chainHash({ ...base, ...from, env: new Map(from.env) }, from.directive);
+      const sorted = (from: typeof one) => ({
+        ...from,
+        env: [...from.env].sort(([a], [b]) => (a < b ? -1 : 1)),
+      });
+      expect(hash(one) === hash(other)).toBe(Bun.deepEquals(sorted(one), sorted(other)));
+    }),
+    { numRuns: 500 },
+  );
+});

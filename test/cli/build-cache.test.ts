@@ -1,0 +1,115 @@
+/** Which RUNs are run again after which change: the promise of the layer cache, over HTTP. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { chmodSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let service: FakeService;
+let context: string;
+let state: string;
+
+beforeAll(async () => {
+  service = await startFakeService();
+  service.state.addImage("base:1");
+});
+afterAll(() => service.close());
+
+const dockerfile = `FROM base:1
+RUN first
+ARG LEVEL=1
+ENV MODE=fast
+RUN second
+COPY app /app
+RUN third
+WORKDIR /work
+USER worker
+RUN fourth
+`;
+
+beforeEach(() => {
+  context = temporaryDirectory();
+  state = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile, "app/a.txt": "a", "app/b/c.sh": { text: "c", mode: 0o755 } });
+});
+
+/** The names of the RUNs that were run. */
+async function build(...options: string[]): Promise<string[]> {
+  service.clearRequests();
+  const before = service.state.instances.length;
+  const ended = await runBough(["--url", service.url, "--token", "t", "build", ".", ...options], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  expect(ended.stderr).not.toContain("[ERROR]");
+  expect(ended.exitCode).toBe(0);
+  return service.state.instances
+    .slice(before)
+    .map(({ command }) => /first|second|third|fourth/.exec(command)?.[0] ?? command);
+}
+
+function edit(from: string | RegExp, to: string): void {
+  writeFileSync(join(context, "Dockerfile"), dockerfile.replace(from, to));
+}
+
+const all = ["first", "second", "third", "fourth"];
+
+test("a first build makes one instance per RUN, a second one none and asks for no more than the base image", async () => {
+  expect(await build()).toEqual(all);
+  expect(await build()).toEqual([]);
+  expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["GET /v1/images"]);
+});
+
+describe("run again after a change of", () => {
+  test.each<[string, () => void, string[], string[]]>([
+    ["a file's time alone: nothing", () => utimesSync(join(context, "app/a.txt"), 1, 1), [], []],
+    ["a file's content", () => writeFileSync(join(context, "app/a.txt"), "A"), [], ["third", "fourth"]],
+    ["a file's mode", () => chmodSync(join(context, "app/a.txt"), 0o600), [], ["third", "fourth"]],
+    ["a file's name", () => writeFiles(context, { "app/new.txt": "a" }), [], ["third", "fourth"]],
+    ["a file beside the COPY: nothing", () => writeFiles(context, { "other.txt": "x" }), [], []],
+    ["a RUN", () => edit("RUN third", "RUN third --again"), [], ["third", "fourth"]],
+    ["an ENV", () => edit("MODE=fast", "MODE=slow"), [], ["second", "third", "fourth"]],
+    ["a WORKDIR", () => edit("/work", "/elsewhere"), [], ["fourth"]],
+    ["a USER", () => edit("USER worker", "USER other"), [], ["fourth"]],
+    ["a build-arg", () => {}, ["--build-arg", "LEVEL=2"], ["second", "third", "fourth"]],
+    ["an ARG's default", () => edit("LEVEL=1", "LEVEL=2"), [], ["second", "third", "fourth"]],
+    ["a build-arg to its default: nothing", () => {}, ["--build-arg", "LEVEL=1"], []],
+    ["a build-arg that nobody declares: nothing", () => {}, ["--build-arg", "OTHER=2"], []],
+    ["a comment: nothing", () => edit("RUN second", "# why\nRUN second"), [], []],
+    ["the timeout: nothing", () => {}, ["--timeout", "7"], []],
+    ["--no-cache: everything", () => {}, ["--no-cache"], all],
+  ])("%s", async (_, change, options, expected) => {
+    await build();
+    change();
+    expect(await build(...options)).toEqual(expected);
+    expect(await build(...options.filter((option) => option !== "--no-cache"))).toEqual([]);
+  });
+});
+
+test("going back to an earlier state of the context finds its layers again", async () => {
+  await build();
+  writeFileSync(join(context, "app/a.txt"), "A");
+  await build();
+  writeFileSync(join(context, "app/a.txt"), "a");
+  expect(await build()).toEqual([]);
+});
+
+test("after a change only the changed content is uploaded", async () => {
+  await build();
+  expect(service.requestsTo("POST /v1/files")).toHaveLength(2);
+  writeFileSync(join(context, "app/a.txt"), "A");
+  await build();
+  expect(service.requestsTo("POST /v1/files")).toHaveLength(1);
+});
+
+test("layers of one context are none of another's, and another base image has none at all", async () => {
+  await build();
+  const first = context;
+  context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile, "app/a.txt": "a", "app/b/c.sh": { text: "c", mode: 0o755 } });
+  expect(await build()).toEqual(all);
+  context = first;
+  service.state.addImage("base:1");
+  expect(await build()).toEqual(all);
+});
