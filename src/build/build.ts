@@ -12,7 +12,6 @@ import type { Emit } from "./events.ts";
 import { performFrom } from "./from.ts";
 import type { ImageFacts } from "./image-facts.ts";
 import { locate } from "./location.ts";
-import { refuseUnsupported } from "./refusals.ts";
 import { commitPending, performRun } from "./run.ts";
 import {
   type BuildState,
@@ -59,7 +58,6 @@ export interface BuildResult {
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
 export async function runBuild(build: Build): Promise<BuildResult> {
   const { dockerfile, emit } = build;
-  refuseUnsupported(dockerfile);
   for (const { message, range } of dockerfile.warnings) emit({ type: "warning", message, line: range.start });
   warnOfUndeclared(build);
 

@@ -23,5 +23,5 @@ export async function locate<Result>(
 
 /** The instruction on one line, as `RUN <command>` in the log. */
 export function titleOf(instruction: Instruction): string {
-  return visible(instruction.original.replace(/\s*\n\s*/g, " ").trim());
+  return visible(instruction.original.replace(/\s+/g, " ").trim());
 }

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
 import { type Build, buildSession, runBuild } from "../build/build.ts";
 import { createImageFacts } from "../build/image-facts.ts";
+import { refuseUnsupported } from "../build/refusals.ts";
 import { openBuildContext } from "../context/build-context.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
@@ -142,5 +143,7 @@ function readDockerfile(path: string, workingDirectory: string): Dockerfile {
       cause: error,
     });
   }
-  return parseDockerfile(text, path);
+  const dockerfile = parseDockerfile(text, path);
+  refuseUnsupported(dockerfile);
+  return dockerfile;
 }

@@ -1,0 +1,144 @@
+/**
+ * Golden cases of `bough build` against the scripted service over HTTP. `test/cases/build/<case>/` has
+ * - `context/`, with its Dockerfile;
+ * - `case.json`, where needed: what the service does and the command lines;
+ * - `expected.txt`: what a user sees and what the service is asked. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import type { RecordedRequest } from "../fake-service/recording.ts";
+import type { FakeTreeEntry, RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
+
+interface Case {
+  /** What follows `bough --url ... build .`, once for each build. `{source}` is the loopback server's address. */
+  builds?: string[][];
+  /** What the RUNs do, in order; after the last one, all is well. */
+  runs?: RunOutcome[];
+  service?: Pick<FakeServiceOptions, "events" | "sixCallsOnly" | "gzip" | "importAnswers" | "reportsHashes">;
+  /** Tags that the service has; `base:1` if not said. */
+  images?: string[];
+  /** What is in every image, for the inspect routes. */
+  tree?: Record<string, FakeTreeEntry>;
+  /** Files that a repository can't hold, such as links and empty directories. */
+  files?: Record<string, FileSpec>;
+  /** Requests are shown; off where only the output matters. */
+  requests?: boolean;
+}
+
+const cases = join(import.meta.dir, "../cases/build");
+
+/** Where ADD gets its files from. `/changing` has another validator and content every time. */
+let source: ReturnType<typeof Bun.serve>;
+let sourceRequests: string[] = [];
+beforeAll(() => {
+  let count = 0;
+  source = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const { pathname } = new URL(request.url);
+      sourceRequests.push(`${request.method} ${pathname}`);
+      const headers = { ETag: pathname === "/changing" ? `"${++count}"` : '"1"' };
+      if (pathname === "/missing") return new Response("no", { status: 404 });
+      if (pathname === "/moved") return Response.redirect("/data.bin", 302);
+      if (pathname === "/unvalidated") return new Response("plain");
+      if (request.headers.get("if-none-match") === headers.ETag) return new Response(null, { status: 304 });
+      return new Response(pathname === "/changing" ? `content ${count}` : "content", { headers });
+    },
+  });
+});
+afterAll(() => source.stop(true));
+
+describe("bough build", () => {
+  test.each(readdirSync(cases).sort())("%s", async (name) => {
+    const directory = join(cases, name);
+    const actual = await play(directory);
+    const golden = join(directory, "expected.txt");
+    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, actual);
+    expect(actual).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+  });
+});
+
+async function play(directory: string): Promise<string> {
+  const description = join(directory, "case.json");
+  const given: Case = existsSync(description) ? JSON.parse(readFileSync(description, "utf8")) : {};
+  const service = await startFakeService({ ...given.service, run: (_, count) => given.runs?.[count] });
+  for (const tag of given.images ?? ["base:1"]) service.state.addImage(tag);
+  for (const [path, entry] of Object.entries(given.tree ?? {})) service.state.tree.set(path, entry);
+  const context = temporaryDirectory();
+  cpSync(join(directory, "context"), context, { recursive: true });
+  writeFiles(context, given.files ?? {});
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const shown: string[] = [];
+  try {
+    for (const words of given.builds ?? [[]]) {
+      service.clearRequests();
+      sourceRequests = [];
+      const url = ["--url", service.url, "--token", "secret-token"];
+      const here = words.map((word) => word.replaceAll("{source}", source.url.origin));
+      const ended = await runBough([...url, "build", ".", ...here], {
+        workingDirectory: context,
+        environment,
+      });
+      shown.push(
+        `$ bough ${["build", ".", ...words].join(" ")}`,
+        ended.stderr + ended.stdout,
+        `exit code ${ended.exitCode}`,
+        "",
+        ...(given.requests === false ? [] : requestLines(service)),
+        ...sourceRequests.map((request) => `source: ${request}`),
+        "",
+      );
+    }
+    return normalise(shown.join("\n"), service, context);
+  } finally {
+    await service.close();
+  }
+}
+
+/** Uploads go several at a time, so theirs is the only order that is not shown. */
+function requestLines({ requests }: FakeService): string[] {
+  const isUpload = ({ path }: RecordedRequest) => path.startsWith("/v1/files");
+  const lineOf = ({ method, path, query, json, bytes }: RecordedRequest) => {
+    const search = new URLSearchParams(query).toString();
+    const body = bytes === undefined ? json : `${bytes.size} bytes, sha256 ${bytes.sha256.slice(0, 8)}`;
+    const shownBody =
+      body === undefined ? "" : `\n  ${typeof body === "string" ? body : JSON.stringify(body)}`;
+    return `${method} ${path}${search === "" ? "" : `?${decodeURIComponent(search)}`}${shownBody}`;
+  };
+  const lines: string[] = [];
+  let uploads: string[] = [];
+  for (const request of requests) {
+    expect(request.headers.authorization).toBe("Bearer secret-token");
+    if (isUpload(request)) uploads.push(lineOf(request));
+    else {
+      lines.push(...uploads.sort(), lineOf(request));
+      uploads = [];
+    }
+  }
+  return [...lines, ...uploads.sort()];
+}
+
+function normalise(text: string, service: FakeService, context: string): string {
+  let result = text;
+  for (const { uuid, sha256 } of service.state.files.values()) {
+    result = result.replaceAll(uuid, `file-${sha256.slice(0, 8)}`);
+  }
+  return result
+    .replaceAll(service.url, "https://service")
+    .replaceAll(source.url.origin, "http://source")
+    .replaceAll(context, "CONTEXT")
+    .replace(/build:[0-9a-f]{16}/g, "build:SESSION")
+    .replace(
+      /([a0])0000000-0000-4000-8000-0*(\d+)/g,
+      (_, kind, number) => `${kind === "a" ? "image" : "operation"}-${number}`,
+    )
+    .replace(/bough\/\d[\w.-]*/g, "bough/VERSION")
+    .trimEnd()
+    .concat("\n");
+}
