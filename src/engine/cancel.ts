@@ -1,0 +1,11 @@
+import { killContainer } from "./containers.ts";
+import { type Operation, requestCancel } from "./operations.ts";
+import type { EngineState } from "./state.ts";
+
+/** Ends an operation that this process runs, or asks the process that does. */
+export function cancelOperation(state: EngineState, operation: Operation): void {
+  requestCancel(state.database, operation.uuid);
+  const own = state.running.get(operation.uuid);
+  if (own !== undefined) own.cancel();
+  else killContainer(state.layout, operation.uuid);
+}

@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Clock } from "../clock.ts";
+import { openDatabase } from "./database.ts";
+import { EventLogs } from "./eventLog.ts";
+import { makeLayout } from "./layout.ts";
+import type { Environment } from "./programs.ts";
+import { recover } from "./recovery.ts";
+import { makeRouter } from "./router.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { fileRoutes } from "./routes/files.ts";
+import { imageRoutes } from "./routes/images.ts";
+import { instanceRoutes } from "./routes/instances.ts";
+import { operationRoutes } from "./routes/operations.ts";
+import type { EngineState } from "./state.ts";
+
+export interface EngineOptions {
+  /** Where images and everything else are kept; made where missing. */
+  directory: string;
+  clock: Clock;
+  /** `PATH` and `HOME` above all; helpers get no more of it than they need. */
+  environment: Environment;
+  /** `all` (by default) takes local paths too: for a client in the same process. `registry`: `docker://` only. */
+  importTransports?: "all" | "registry";
+}
+
+export interface Engine {
+  readonly directory: string;
+  /** Answers one request of the service's API; only the path below the base address counts. Never rejects. */
+  fetch(request: Request): Promise<Response>;
+  /** Cancels what still runs and lets go of the directory. */
+  close(): Promise<void>;
+}
+
+/**
+ * The image service inside this process, on runc, overlayfs, skopeo and umoci. Several processes can have one directory open
+ * at once. What killed ones left behind is cleared away first.
+ */
+export async function openEngine(options: EngineOptions): Promise<Engine> {
+  const { clock, environment, importTransports = "all" } = options;
+  const layout = makeLayout(resolve(options.directory));
+  const database = openDatabase(layout.database);
+  const state: EngineState = {
+    layout,
+    database,
+    clock,
+    environment,
+    importTransports,
+    inUserNamespace: isInUserNamespace(),
+    events: new EventLogs(layout, clock),
+    running: new Map(),
+  };
+  await recover(state);
+  const routes = [...imageRoutes, ...fileRoutes, ...instanceRoutes, ...operationRoutes, ...eventRoutes];
+  return {
+    directory: layout.directory,
+    fetch: makeRouter(state, routes),
+    async close() {
+      const running = [...state.running.values()];
+      for (const operation of running) operation.cancel();
+      await Promise.all(running.map(({ ended }) => ended));
+      database.close();
+    },
+  };
+}
+
+/** The initial namespace maps all ids onto themselves. */
+function isInUserNamespace(): boolean {
+  return !/^\s*0\s+0\s+4294967295\s*$/.test(readFileSync("/proc/self/uid_map", "utf8"));
+}

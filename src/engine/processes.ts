@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+
+/**
+ * Names this process in a way that no other process, now or after a restart of the machine, shares: boot id, process
+ * id and start time.
+ */
+export function currentProcess(): string {
+  return [bootId(), process.pid, startTime(process.pid)].join(".");
+}
+
+/** Whether the process that `currentProcess` named is still there. */
+export function isAlive(identity: string): boolean {
+  const [boot, pid, started] = identity.split(".");
+  return boot === bootId() && started !== undefined && startTime(Number(pid)) === started;
+}
+
+function bootId(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+}
+
+/** In clock ticks since the machine started; `undefined` where there is no such process. */
+function startTime(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The second field is the program's name in parentheses and may hold anything; the start time is the 22nd.
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return state === "Z" ? undefined : rest[18];
+  } catch {
+    return undefined;
+  }
+}

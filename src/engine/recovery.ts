@@ -1,0 +1,71 @@
+import { readdirSync, rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { removeContainer } from "./containers.ts";
+import { inTransaction } from "./database.ts";
+import { sandbox } from "./eventLog.ts";
+import { RequestError } from "./http.ts";
+import {
+  findOperation,
+  finishOperation,
+  type Operation,
+  type Outcome,
+  unfinishedOperations,
+} from "./operations.ts";
+import { isAlive } from "./processes.ts";
+import { completionData } from "./runOperation.ts";
+import type { EngineState } from "./state.ts";
+
+/** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
+export async function recover(state: EngineState): Promise<void> {
+  for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
+  await removeLeftovers(state);
+}
+
+/** An operation whose process was killed is ended here, so that nobody waits for it for ever. */
+export async function requireOperation(state: EngineState, uuid: string): Promise<Operation> {
+  const operation = findOperation(state.database, uuid);
+  if (operation === undefined) throw new RequestError(404, `there is no operation ${uuid}`);
+  if (operation.finishedAt !== null || isAlive(operation.owner)) return operation;
+  await endIfAbandoned(state, operation);
+  return findOperation(state.database, uuid) ?? operation;
+}
+
+async function endIfAbandoned(state: EngineState, operation: Operation): Promise<void> {
+  if (isAlive(operation.owner)) return;
+  const { uuid } = operation;
+  await removeContainer(state.layout, state.environment, uuid);
+  await rm(join(state.layout.operations, uuid), { recursive: true, force: true });
+  const outcome: Outcome = operation.cancelRequested
+    ? { status: "CANCELLED", error: null }
+    : { status: "FAILED", error: "the process that ran this operation was killed" };
+  if (!finishOperation(state.database, uuid, outcome, state.clock.now())) return;
+  state.events.append(uuid, sandbox, "completion", completionData(state, uuid, outcome));
+  state.events.close(uuid);
+}
+
+async function removeLeftovers(state: EngineState): Promise<void> {
+  const { layout, database } = state;
+  const doomed: string[] = [];
+  // With the write lock held no other process is between a layer's rename and its commit.
+  inTransaction(database, () => {
+    const known = new Set(
+      database
+        .query<{ id: number }, []>("SELECT id FROM layers")
+        .all()
+        .map(({ id }) => id.toString(36)),
+    );
+    for (const name of readdirSync(layout.layers))
+      if (!known.has(name)) doomed.push(join(layout.layers, name));
+    for (const path of doomed) rmSync(path, { recursive: true, force: true });
+  });
+  // Listed before the look at the database: an operation is recorded before it gets a directory.
+  const directories = readdirSync(layout.operations);
+  const unfinished = new Set(unfinishedOperations(database).map(({ uuid }) => uuid));
+  for (const name of directories) {
+    if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
+  }
+  for (const name of readdirSync(layout.scratches)) {
+    if (!isAlive(name)) await rm(join(layout.scratches, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,47 @@
+import type { OperationEvent } from "../../service/types.ts";
+import { RequestError } from "../http.ts";
+import { readFlag } from "../query.ts";
+import { requireOperation } from "../recovery.ts";
+import type { Route } from "../router.ts";
+
+const keepaliveMilliseconds = 10_000;
+
+export const eventRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/operations/:uuid/events",
+    async answer({ state, request, url, parameters }) {
+      const operation = await requireOperation(state, parameters.uuid ?? "");
+      const follow = readFlag(url, "follow");
+      const left = new AbortController();
+      const events = state.events.read(operation.uuid, {
+        afterId: readLastEventId(request),
+        follow,
+        idleMilliseconds: keepaliveMilliseconds,
+        signal: left.signal,
+      });
+      const encoder = new TextEncoder();
+      const body = new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          const { done, value } = await events.next();
+          if (done === true) return controller.close();
+          controller.enqueue(encoder.encode(value === undefined ? ": keepalive\n\n" : formatEvent(value)));
+        },
+        cancel: () => left.abort(),
+      });
+      return new Response(body, {
+        headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-store" },
+      });
+    },
+  },
+];
+
+function formatEvent(event: OperationEvent): string {
+  return `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+function readLastEventId(request: Request): number {
+  const text = request.headers.get("Last-Event-Id") ?? "0";
+  if (!/^\d+$/.test(text)) throw new RequestError(400, "Last-Event-Id must be a number");
+  return Number(text);
+}

@@ -1,0 +1,31 @@
+import { findFile, listFiles, storeFile } from "../files.ts";
+import { answerJson, RequestError } from "../http.ts";
+import { readPage, readText } from "../query.ts";
+import type { Route } from "../router.ts";
+
+export const fileRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/files",
+    answer: ({ state, url }) =>
+      answerJson({ files: listFiles(state.database, { sha256: readText(url, "sha256"), ...readPage(url) }) }),
+  },
+  {
+    method: "POST",
+    path: "/v1/files",
+    async answer({ state, request }) {
+      const stored = await storeFile(state.database, state.layout, request.body, state.clock.now);
+      return answerJson(stored, 201);
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/files/:sha256",
+    answer({ state, parameters }) {
+      const file = findFile(state.database, state.layout, "sha256", parameters.sha256 ?? "");
+      if (file === undefined)
+        throw new RequestError(404, `there is no file with the SHA-256 ${parameters.sha256}`);
+      return answerJson(file);
+    },
+  },
+];

@@ -1,0 +1,95 @@
+import { inTransaction } from "../database.ts";
+import { optionalFields, optionalNumber, optionalString, readBody, readString, refuse } from "../fields.ts";
+import { answerJson, RequestError } from "../http.ts";
+import { parseImageSource } from "../imageSource.ts";
+import { describeImage, listImages, removeTags, requireImage, setTag } from "../images.ts";
+import { performImport } from "../importImage.ts";
+import { locate } from "../programs.ts";
+import { readFlag, readMoment, readPage, readText } from "../query.ts";
+import type { Route } from "../router.ts";
+import { startOperation } from "../runOperation.ts";
+import { answerStarted } from "./operations.ts";
+
+export const imageRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/images",
+    answer: ({ state, url }) =>
+      answerJson({
+        images: listImages(state.database, {
+          tagPrefix: readText(url, "tag"),
+          taggedOnly: readFlag(url, "tagged"),
+          uuid: readText(url, "uuid"),
+          since: readMoment(url, "since"),
+          until: readMoment(url, "until"),
+          ...readPage(url),
+        }),
+      }),
+  },
+  {
+    method: "POST",
+    path: "/v1/images/import",
+    async answer({ state, request }) {
+      const body = await readBody(request);
+      const registry = optionalFields(body, "registry") ?? refuse("registry", "is missing");
+      const login = optionalFields(registry, "credentials");
+      const url = readString(registry, "url");
+      const tag = optionalString(body, "tag");
+      if (tag !== undefined) checkTag(tag);
+      locate("skopeo", state.environment);
+      locate("umoci", state.environment);
+      const spec = {
+        source: parseSource(url, state.importTransports),
+        credentials: login && {
+          username: readString(login, "username"),
+          password: readString(login, "password"),
+        },
+        tag,
+        timeoutSeconds: optionalNumber(body, "timeout", 1) ?? 600,
+      };
+      const uuid = startOperation(state, {
+        kind: "image_import",
+        metadata: { url, tag: tag ?? null, timeout: spec.timeoutSeconds },
+        perform: (run) => performImport(state, spec, run),
+      });
+      return answerStarted(uuid);
+    },
+  },
+  {
+    method: "PATCH",
+    path: "/v1/images/:uuid/tag",
+    async answer({ state, request, parameters }) {
+      const tag = readString(await readBody(request), "tag");
+      checkTag(tag);
+      return inTransaction(state.database, () => {
+        const image = requireImage(state.database, parameters.uuid ?? "");
+        setTag(state.database, tag, image.uuid);
+        return answerJson(describeImage(state.database, image.uuid, tag));
+      });
+    },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/images/:uuid/tag",
+    answer({ state, parameters }) {
+      removeTags(state.database, requireImage(state.database, parameters.uuid ?? "").uuid);
+      return new Response(null, { status: 204 });
+    },
+  },
+];
+
+function parseSource(url: string, transports: "all" | "registry") {
+  try {
+    return parseImageSource(url, transports);
+  } catch (error) {
+    throw new RequestError(400, error instanceof Error ? error.message : String(error));
+  }
+}
+
+function checkTag(tag: string): void {
+  if (tag.length <= 256 && /^[a-z0-9_-]+([:/.][a-z0-9_-]+)*$/.test(tag)) return;
+  throw new RequestError(
+    400,
+    `${JSON.stringify(tag)} is no tag: a-z, 0-9, _ and -, separated by :, / or ., at most 256`,
+  );
+}

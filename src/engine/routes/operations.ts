@@ -1,0 +1,49 @@
+import { operationStatuses } from "../../service/types.ts";
+import { cancelOperation } from "../cancel.ts";
+import { answerJson, RequestError } from "../http.ts";
+import { describeOperation, listOperations, summarizeOperation } from "../operations.ts";
+import { readChoice, readMoment, readPage } from "../query.ts";
+import { requireOperation } from "../recovery.ts";
+import type { Route } from "../router.ts";
+
+export const operationRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/operations",
+    answer({ state, url }) {
+      const operations = listOperations(state.database, {
+        status: readChoice(url, "status", operationStatuses),
+        kind: readChoice(url, "kind", ["instance", "image_import"]),
+        since: readMoment(url, "since"),
+        until: readMoment(url, "until"),
+        ...readPage(url),
+      });
+      return answerJson(operations.map((operation) => summarizeOperation(operation, state.clock.now())));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/operations/:uuid",
+    async answer({ state, parameters }) {
+      return answerJson(
+        describeOperation(await requireOperation(state, parameters.uuid ?? ""), state.clock.now()),
+      );
+    },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/operations/:uuid",
+    async answer({ state, parameters }) {
+      const operation = await requireOperation(state, parameters.uuid ?? "");
+      if (operation.finishedAt !== null) {
+        throw new RequestError(409, `operation ${operation.uuid} has already ended (${operation.status})`);
+      }
+      cancelOperation(state, operation);
+      return answerJson({ uuid: operation.uuid }, 202);
+    },
+  },
+];
+
+export function answerStarted(uuid: string): Response {
+  return answerJson({ uuid, status: "PENDING" }, 201, { Location: `/v1/operations/${uuid}` });
+}

@@ -1,0 +1,17 @@
+import type { Database } from "bun:sqlite";
+import type { EventLogs } from "./eventLog.ts";
+import type { SandboxHost } from "./sandbox.ts";
+
+/** What the parts of an open engine share. */
+export interface EngineState extends SandboxHost {
+  database: Database;
+  events: EventLogs;
+  importTransports: "all" | "registry";
+  /** The operations that this process runs. */
+  running: Map<string, RunningOperation>;
+}
+
+export interface RunningOperation {
+  cancel: () => void;
+  ended: Promise<void>;
+}

@@ -1,0 +1,124 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { type Engine, type EngineOptions, openEngine } from "../../src/engine/engine.ts";
+import type { InstanceRequest, OperationEvent, OperationRecord } from "../../src/service/types.ts";
+import { makeBusyboxLayout } from "./busybox-image.ts";
+
+/** An engine on a directory of its own, with the calls that tests make again and again. */
+export class TestEngine {
+  readonly directory: string;
+  readonly engine: Engine;
+
+  private constructor(directory: string, engine: Engine) {
+    this.directory = directory;
+    this.engine = engine;
+  }
+
+  static async open(options: Partial<EngineOptions> = {}): Promise<TestEngine> {
+    const directory = options.directory ?? mkdtempSync(join(tmpdir(), "bough-engine-"));
+    const engine = await openEngine({
+      clock: systemClock,
+      environment: { PATH: process.env.PATH },
+      ...options,
+      directory,
+    });
+    return new TestEngine(directory, engine);
+  }
+
+  async close(): Promise<void> {
+    await this.engine.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** `body`: bytes and text as they are, anything else as JSON. */
+  fetch(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
+    const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
+    return this.engine.fetch(
+      new Request(`http://engine${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: isRaw ? (body as string) : JSON.stringify(body) }),
+      }),
+    );
+  }
+
+  async json<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await this.fetch(method, path, body);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as T;
+  }
+
+  /** Imports the busybox image (or `url`) and answers its UUID. */
+  async importBase(tag = "busybox:latest", url?: string): Promise<string> {
+    const source = url ?? (await makeBusyboxLayout(join(this.directory, "layout")));
+    const operation = await this.finish(
+      await this.json("POST", "/v1/images/import", { registry: { url: source }, tag }),
+    );
+    if (operation.status !== "SUCCESS") throw new Error(`import of ${source}: ${operation.error}`);
+    return operation.result?.image ?? "";
+  }
+
+  upload(content: string | Uint8Array): Promise<{ uuid: string; sha256: string; size: number }> {
+    return this.json("POST", "/v1/files", content);
+  }
+
+  start(request: Partial<InstanceRequest>): Promise<{ uuid: string }> {
+    return this.json("POST", "/v1/instances", { shell: true, cwd: "/", disposable: false, ...request });
+  }
+
+  /** Runs an instance to its end. */
+  async run(image: string, command: string, request: Partial<InstanceRequest> = {}): Promise<Finished> {
+    return describe(await this.finish(await this.start({ image, command, ...request })));
+  }
+
+  async finish({ uuid }: { uuid: string }): Promise<OperationRecord> {
+    await this.events(uuid);
+    return this.json<OperationRecord>("GET", `/v1/operations/${uuid}`);
+  }
+
+  /** All events of an operation, once it has ended. */
+  async events(uuid: string, lastEventId = 0): Promise<OperationEvent[]> {
+    const response = await this.fetch("GET", `/v1/operations/${uuid}/events?follow=true`, undefined, {
+      "Last-Event-Id": String(lastEventId),
+    });
+    return parseEvents(await response.text());
+  }
+}
+
+export interface Finished {
+  operation: OperationRecord;
+  image: string | undefined;
+  exitCode: number | undefined;
+  stdout: string;
+  stderr: string;
+}
+
+function describe(operation: OperationRecord): Finished {
+  const result = operation.metadata?.result;
+  return {
+    operation,
+    image: operation.result?.image ?? undefined,
+    exitCode: result?.state?.exit_code,
+    stdout: decode(result?.stdout),
+    stderr: decode(result?.stderr),
+  };
+}
+
+export function decode(value: { value: string; encoding: string } | undefined): string {
+  return Buffer.from(value?.value ?? "", value?.encoding === "base64" ? "base64" : "utf8").toString();
+}
+
+export function parseEvents(text: string): OperationEvent[] {
+  return text
+    .split("\n\n")
+    .filter((frame) => frame.startsWith("id: "))
+    .map((frame) => JSON.parse(frame.slice(frame.indexOf("data: ") + "data: ".length)) as OperationEvent);
+}
