@@ -10,13 +10,17 @@ export interface ImageFacts {
 }
 
 export function createImageFacts(inspector: ImageInspector, store: FactStore): ImageFacts {
+  // A service that can't be asked once can't be asked at all.
+  let unknowable = false;
   return {
     async isDirectory(image, path) {
+      if (unknowable) return false;
       const key = `directory ${path}`;
       const known = store.get(image, key);
       if (known !== undefined) return known === "yes";
       const type = await inspector.pathType(image, path);
-      if (type !== "unknowable") store.set(image, key, type === "directory" ? "yes" : "no");
+      if (type === "unknowable") unknowable = true;
+      else store.set(image, key, type === "directory" ? "yes" : "no");
       return type === "directory";
     },
 

@@ -82,11 +82,12 @@ export function findCommand(raw: readonly string[], globals: ArgumentDefinitions
 }
 
 /** A positive whole number of an option. */
-export function positiveInteger(text: string | undefined, option: string): number | undefined {
+export function positiveInteger(text: string | undefined, option: string, hint?: string): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new BoughError(`${option} takes a positive whole number, not ${JSON.stringify(text)}`, {
     kind: "usage",
+    ...(hint === undefined ? {} : { hint }),
   });
 }
 
@@ -115,5 +116,8 @@ function suggestion(given: string, definitions: ArgumentDefinitions, command: st
     type === "positional" ? [] : [`--${name}`],
   );
   const name = nearest(given, names);
-  return name === undefined ? `\`${command} -h\` lists the options.` : `Did you mean ${name}?`;
+  if (name !== undefined) return `Did you mean ${name}?`;
+  return command === "bough"
+    ? "A command's own options stand after its name."
+    : `\`${command} -h\` lists the options.`;
 }

@@ -70,7 +70,10 @@ export const build: Command = {
 
 async function runBuildCommand(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? defaultTimeoutSeconds;
+  // Docker's -t is a tag.
+  const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
+  const timeoutSeconds =
+    positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
   const tag = values.text("tag") === undefined ? undefined : parseTag(values.text("tag") ?? "");
   const buildArgs = readBuildArgs(values.list("build-arg"));
   const context = await openBuildContext(values.positionals[0] ?? ".", runtime.workingDirectory);

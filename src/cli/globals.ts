@@ -63,7 +63,13 @@ export function readGlobals(before: Values, after: Values): GlobalOptions {
     token: text("token"),
     project: text("project"),
     local: flag("local"),
-    format: oneOf(text("format") ?? "table", ["table", "json"], "--format"),
+    // Docker's -f is a Dockerfile.
+    format: oneOf(
+      text("format") ?? "table",
+      ["table", "json"],
+      "--format",
+      "A Dockerfile is named with --dockerfile PATH.",
+    ),
     logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
     quiet,
   };
@@ -73,12 +79,14 @@ function oneOf<const Choice extends string>(
   text: string,
   choices: readonly Choice[],
   option: string,
+  otherwise?: string,
 ): Choice {
   const found = choices.find((choice) => choice === text);
   if (found !== undefined) return found;
   const guess = nearest(text, choices);
-  throw new BoughError(`${option} takes ${choices.join(", ")}, not ${JSON.stringify(text)}`, {
+  const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
+  throw new BoughError(`${option} takes ${choices.join(" or ")}, not ${JSON.stringify(text)}`, {
     kind: "usage",
-    ...(guess === undefined ? {} : { hint: `Did you mean ${guess}?` }),
+    ...(hint === undefined ? {} : { hint }),
   });
 }

@@ -28,20 +28,35 @@ export function renderHelp(command: Command, path: string): string {
   ]);
 }
 
-/** The help text of bough itself, or of a command that only groups others. */
+/** The help text of bough itself: its commands and the global options. */
 export function renderOverview(
-  path: string,
   summary: string,
   commands: readonly (readonly [string, string])[],
   footer: string,
 ): string {
-  const globals = Object.entries(globalDefinitions).map(([name, definition]) => row(name, definition));
   return joinSections([
     summary,
-    `Usage: ${path} [global options] <command> [arguments]`,
+    "Usage: bough [global options] COMMAND [arguments]",
     section("Commands", commands),
-    section("Global options", globals),
+    section(
+      "Global options",
+      Object.entries(globalDefinitions).map(([name, definition]) => row(name, definition)),
+    ),
     footer,
+  ]);
+}
+
+/** The help text of a command that only groups others. */
+export function renderGroup(
+  path: string,
+  summary: string,
+  commands: readonly (readonly [string, string])[],
+): string {
+  return joinSections([
+    `${summary}.`,
+    `Usage: ${path} COMMAND [arguments]`,
+    section("Commands", commands),
+    `\`${path} COMMAND -h\` says more about each.`,
   ]);
 }
 

@@ -92,7 +92,7 @@ async function importImage(invocation: Invocation): Promise<void> {
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   const { service, close } = await connect(runtime, globals, log);
   try {
-    log.info(`importing ${given} from ${reference.url}`);
+    log.info(`importing ${reference.url}`);
     const image = await service.importImage({ url: reference.url, tag, timeoutSeconds });
     printResult(invocation, {
       id: image,

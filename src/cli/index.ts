@@ -6,7 +6,7 @@ import { version } from "../version.ts";
 import { type ArgumentDefinitions, findCommand, parseArguments, type Values } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
-import { argumentsOf, renderHelp, renderOverview } from "./help.ts";
+import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** A command, loaded when it is called, or a group of them. */
@@ -65,7 +65,7 @@ export async function runCommandLine(
     return;
   }
   if (before.flag("help") || raw[start] === "help") {
-    print(renderOverview("bough", overviewSummary, summaries(commands), overviewFooter));
+    print(renderOverview(overviewSummary, summaries(commands), overviewFooter));
     return;
   }
   if (start >= raw.length) {
@@ -80,14 +80,7 @@ export async function runCommandLine(
   if ("commands" in entry) {
     const values = parseArguments(rest, { ...globalDefinitions, command: { type: "positional" } }, name);
     if (values.flag("help")) {
-      print(
-        renderOverview(
-          name,
-          `${entry.summary}.`,
-          summaries(entry.commands),
-          `\`${name} COMMAND -h\` says more.`,
-        ),
-      );
+      print(renderGroup(name, entry.summary, summaries(entry.commands)));
       return;
     }
     const given = values.positionals[0];
@@ -114,7 +107,8 @@ export async function runCommandLine(
   onGlobals(globals);
   const log = createLog(globals.logLevel, (text) => runtime.stderr.write(text));
   const invocation: Invocation = { values, globals, runtime, log };
-  await runCommand(command.definition, { rawArgs: [], data: invocation });
+  // The arguments are parsed and checked already: citty is given none to look for.
+  await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
 }
 
 const overviewSummary = [

@@ -1,0 +1,145 @@
+/** What a person sees who asks for help or gets the command line wrong; `test/cases/usage/` has the screens. */
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const golden = join(import.meta.dir, "../cases/usage");
+
+describe("help", () => {
+  test.each([
+    ["overview", ["-h"]],
+    ["build", ["build", "-h"]],
+    ["images", ["images", "-h"]],
+    ["images-list", ["images", "list", "-h"]],
+    ["images-import", ["images", "import", "--help"]],
+    ["session", ["session", "-h"]],
+    ["session-list", ["session", "list", "-h"]],
+    ["session-show", ["session", "show", "-h"]],
+    ["agent", ["agent"]],
+  ])("%s", async (name, words) => {
+    const { exitCode, stdout, stderr } = await runBough(words, { workingDirectory: "/" });
+    const path = join(golden, `${name}.txt`);
+    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, stdout);
+    expect({ exitCode, stderr, stdout }).toEqual({
+      exitCode: 0,
+      stderr: "",
+      stdout: existsSync(path) ? readFileSync(path, "utf8") : "",
+    });
+  });
+});
+
+test("every way of asking says the same", async () => {
+  const [first, ...others] = await Promise.all(
+    [["-h"], ["--help"], ["help"], ["-q", "-h"]].map((words) => runBough(words, { workingDirectory: "/" })),
+  );
+  for (const other of others) expect(other).toEqual(first as typeof other);
+});
+
+describe("a command line that can't be meant is refused with exit code 2", () => {
+  test.each<[string, string]>([
+    ["", "[ERROR] bough: no command given\n`bough -h` lists the commands.\n"],
+    ["buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
+    ["--tga x build", "[ERROR] bough: unknown option --tga\nA command's own options stand after its name.\n"],
+    ["build --tga x", "[ERROR] bough build: unknown option --tga\nDid you mean --tag?\n"],
+    ["build --nocache", "[ERROR] bough build: unknown option --nocache\nDid you mean --no-cache?\n"],
+    ["build -x", "[ERROR] bough build: unknown option -x\n`bough build -h` lists the options.\n"],
+    ["build a b", '[ERROR] bough build: unexpected argument "b"\n`bough build -h` shows how it is used.\n'],
+    [
+      "build . -- x",
+      "[ERROR] bough build: unexpected arguments after --\n`bough build -h` shows how it is used.\n",
+    ],
+    ["build --build-arg A", '[ERROR] --build-arg takes KEY=VALUE, not "A"\nWrite --build-arg A=VALUE.\n'],
+    ["build --build-arg =A", '[ERROR] --build-arg takes KEY=VALUE, not "=A"\nThe name is missing.\n'],
+    [
+      "build --no-cache=yes",
+      "[ERROR] bough build: --no-cache takes no value\n`bough build -h` shows how it is used.\n",
+    ],
+    [
+      "build --tag",
+      "[ERROR] bough build: --tag needs a value: NAME[:TAG]\n`bough build -h` shows how it is used.\n",
+    ],
+    ...["0", "-1", "1.5", "ten", "1e3", "app:dev"].map((value): [string, string] => [
+      `build --timeout=${value}`,
+      `[ERROR] --timeout takes a positive whole number, not "${value}"\nIt counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.\n`,
+    ]),
+    [
+      "build -f Dockerfile",
+      '[ERROR] --format takes table or json, not "Dockerfile"\nA Dockerfile is named with --dockerfile PATH.\n',
+    ],
+    [
+      "-L inof images",
+      '[ERROR] --log-level takes debug or info or warn or error, not "inof"\nDid you mean info?\n',
+    ],
+    ["images lits", '[ERROR] unknown command "bough images lits"\nDid you mean list?\n'],
+    [
+      "images import",
+      "[ERROR] bough images import: REFERENCE is missing\n`bough images import -h` shows how it is used.\n",
+    ],
+    ["session", "[ERROR] bough session: no command given\nIt takes list or show.\n"],
+    [
+      "session show",
+      "[ERROR] bough session show: which session?\n`bough session list` lists them; give one's key.\n",
+    ],
+    [
+      "build nowhere",
+      "[ERROR] the build context nowhere does not exist\nCONTEXT is the directory whose files COPY and ADD can take; the current one is `.`.\n",
+    ],
+    [
+      "build file",
+      "[ERROR] the build context file is not a directory\nCONTEXT is a file: did you mean --dockerfile file?\n",
+    ],
+    [
+      "build .",
+      "[ERROR] cannot read the Dockerfile Dockerfile: there is no such file\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
+    ],
+    [
+      "build . --dockerfile other",
+      "[ERROR] cannot read the Dockerfile other: there is no such file\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
+    ],
+  ])("bough %s", async (line, message) => {
+    const workingDirectory = temporaryDirectory();
+    writeFiles(workingDirectory, { file: "" });
+    const words = line.split(" ").filter((word) => word !== "");
+    expect(await runBough(words, { workingDirectory })).toEqual({ exitCode: 2, stdout: "", stderr: message });
+  });
+});
+
+test("a tag that the service could not take is refused before anything is done", async () => {
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base\n" });
+  const ended = await runBough(["build", "--tag", "My App"], { workingDirectory });
+  expect(ended.exitCode).toBe(2);
+  expect(ended.stderr).toContain('not a tag: "My App"');
+});
+
+test("every problem of a Dockerfile is shown at once, before the service is asked for anything", async () => {
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base\nRNU make\nCOPY a\n" });
+  const ended = await runBough(["--url", "http://127.0.0.1:1", "--token", "t", "build"], {
+    workingDirectory,
+  });
+  expect(ended.exitCode).toBe(2);
+  expect(ended.stderr).toContain("Dockerfile:2: ");
+  expect(ended.stderr).toContain("Dockerfile:3: ");
+  expect(ended.stderr).toContain("RUN?");
+  expect(ended.stderr).not.toContain("service:");
+});
+
+test("elsewhere than on Linux a service has to be named", async () => {
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base\n" });
+  const ended = await runBough(["build"], { workingDirectory, platform: "darwin" });
+  expect(ended.exitCode).toBe(2);
+  expect(ended.stderr).toContain("the embedded engine needs Linux");
+});
+
+test("--version", async () => {
+  const { version } = await Bun.file(join(import.meta.dir, "../../package.json")).json();
+  expect(await runBough(["--version"], { workingDirectory: "/" })).toEqual({
+    exitCode: 0,
+    stdout: `${version}\n`,
+    stderr: "",
+  });
+});
