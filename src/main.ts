@@ -37,17 +37,23 @@ process.on("SIGTERM", interrupt);
 // `bough images | head -1`: whoever reads has read enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : exitCodes.failed));
 
-let globals: GlobalOptions | undefined;
-let exitCode = 0;
-try {
-  await runCommandLine(process.argv.slice(2), runtime, (known) => {
-    globals = known;
-  });
-} catch (error) {
-  const failure = describeFailure(error, globals?.format ?? "table");
-  runtime.stderr.write(failure.text);
-  exitCode = failure.exitCode;
+void main();
+
+/** No top-level await: the compiled program's bytecode cache has no room for it. */
+async function main(): Promise<void> {
+  let globals: GlobalOptions | undefined;
+  let exitCode = 0;
+  try {
+    await runCommandLine(process.argv.slice(2), runtime, (known) => {
+      globals = known;
+    });
+  } catch (error) {
+    const failure = describeFailure(error, globals?.format ?? "table");
+    runtime.stderr.write(failure.text);
+    exitCode = failure.exitCode;
+  }
+  // Exiting drops what a pipe has not taken yet.
+  const streams = [process.stdout, process.stderr];
+  await Promise.all(streams.map((stream) => new Promise((resolve) => stream.write("", resolve))));
+  process.exit(exitCode);
 }
-// Exiting drops what a pipe has not taken yet.
-await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write("", resolve))));
-process.exit(exitCode);
