@@ -1,4 +1,4 @@
-import type { BigIntStats } from "node:fs";
+import { type BigIntStats, constants } from "node:fs";
 import type { ContextEntry, FileStat } from "./entry.ts";
 import { fileError } from "./file-error.ts";
 import type { FileSystem } from "./file-system.ts";
@@ -11,15 +11,27 @@ export interface EntryPaths {
 
 /** The entry for a file, directory or link; `undefined` for what an image can't be given (`specialKind`). */
 export function entryOf(paths: EntryPaths, stats: BigIntStats, files: FileSystem): ContextEntry | undefined {
-  const mode = Number(stats.mode & 0o7777n);
-  if (stats.isFile())
-    return { type: "file", ...paths, mode, size: Number(stats.size), stat: fileStatOf(stats) };
-  if (stats.isDirectory()) return { type: "directory", ...paths, mode };
-  if (!stats.isSymbolicLink()) return undefined;
-  try {
-    return { type: "symlink", ...paths, mode, target: files.readLink(paths.absolutePath) };
-  } catch (error) {
-    throw fileError("read the link", paths.contextPath, error);
+  const { contextPath, absolutePath, relativePath } = paths;
+  const bits = Number(stats.mode);
+  const mode = bits & 0o7777;
+  switch (bits & constants.S_IFMT) {
+    case constants.S_IFREG: {
+      const stat = fileStatOf(stats);
+      return { type: "file", contextPath, absolutePath, relativePath, mode, size: Number(stats.size), stat };
+    }
+    case constants.S_IFDIR:
+      return { type: "directory", contextPath, absolutePath, relativePath, mode };
+    case constants.S_IFLNK:
+      return {
+        type: "symlink",
+        contextPath,
+        absolutePath,
+        relativePath,
+        mode,
+        target: readTarget(paths, files),
+      };
+    default:
+      return undefined;
   }
 }
 
@@ -37,4 +49,12 @@ export function specialKind(stats: BigIntStats): string {
   if (stats.isFIFO()) return "named pipe";
   if (stats.isSocket()) return "socket";
   return "device";
+}
+
+function readTarget(paths: EntryPaths, files: FileSystem): string {
+  try {
+    return files.readLink(paths.absolutePath);
+  } catch (error) {
+    throw fileError("read the link", paths.contextPath, error);
+  }
 }

@@ -59,6 +59,10 @@ export function escapeGlob(path: string): string {
   return path.replace(/[*?[\\]/g, (character) => (character === "\\" ? "\\\\" : `[${character}]`));
 }
 
+export function unescapeGlob(path: string): string {
+  return path.replace(/\\(.)/gs, "$1");
+}
+
 export type NameMatcher = (name: string) => boolean;
 
 /**

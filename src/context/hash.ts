@@ -35,7 +35,6 @@ export async function hashFiles(
   options: HashOptions = {},
 ): Promise<ReadonlyMap<string, string>> {
   const { signal, cache } = options;
-  signal?.throwIfAborted();
   const pace = createPace(signal);
   const buffer = Buffer.allocUnsafe(chunkBytes);
   const hashes = new Map<string, string>();

@@ -85,16 +85,16 @@ export function parseExcludeFlags(patterns: readonly string[]): Rule[] {
   });
 }
 
-/** How a message names a rule: `*.log (.dockerignore:3)`. */
+/** How a message names a rule: ``the rule `*.log` (.dockerignore:3)``. */
 export function describeRule(rule: Rule): string {
-  const text = displayPath(rule.text);
+  const text = `\`${displayPath(rule.text)}\``;
   switch (rule.origin.kind) {
     case "file":
       return `the rule ${text} (${displayPath(rule.origin.path)}:${rule.origin.line})`;
     case "default":
       return `the default exclude ${text}`;
     case "flag":
-      return `--exclude=${text}`;
+      return `--exclude ${text}`;
   }
 }
 
@@ -108,9 +108,9 @@ function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
   if (text === "") return undefined;
   const isNegated = text.startsWith("!");
   const written = isNegated ? text.slice(1).trim() : text;
-  if (written === "") throw new GlobSyntaxError("`!` alone re-includes nothing");
-  const cleaned = cleanPath(written);
-  const pattern = cleaned.length > 1 && cleaned.startsWith("/") ? cleaned.slice(1) : cleaned;
+  const cleaned = written === "" ? "/" : cleanPath(written);
+  if (isNegated && cleaned === "/") throw new GlobSyntaxError("a `!` has to re-include something");
+  const pattern = cleaned === "/" ? cleaned : cleaned.replace(/^\//, "").trim();
   return { text, isNegated, pattern: compileIgnorePattern(pattern), origin };
 }
 

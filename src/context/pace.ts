@@ -9,6 +9,7 @@ export interface Pace {
 const sliceMilliseconds = 10;
 
 export function createPace(signal: AbortSignal | undefined): Pace {
+  signal?.throwIfAborted();
   let sliceEnd = performance.now() + sliceMilliseconds;
   return {
     step() {

@@ -99,10 +99,17 @@ export function readNames(directory: EntryPaths, files: FileSystem): string[] {
 }
 
 export function childPaths(parent: EntryPaths, name: string): EntryPaths {
+  const contextPath = parent.contextPath === "" ? name : `${parent.contextPath}/${name}`;
   return {
-    contextPath: parent.contextPath === "" ? name : `${parent.contextPath}/${name}`,
+    contextPath,
     absolutePath: `${parent.absolutePath}/${name}`,
-    relativePath: parent.relativePath === "" ? name : `${parent.relativePath}/${name}`,
+    // One string for both where they are the same: they are most of what a large context takes in memory.
+    relativePath:
+      parent.relativePath === parent.contextPath
+        ? contextPath
+        : parent.relativePath === ""
+          ? name
+          : `${parent.relativePath}/${name}`,
   };
 }
 

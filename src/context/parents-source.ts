@@ -1,0 +1,91 @@
+import { BoughError } from "../errors.ts";
+import { displayPath } from "./display-path.ts";
+import { GlobSyntaxError, hasWildcard } from "./glob.ts";
+import { expandGlob } from "./glob-source.ts";
+import { compileIgnorePattern, type PathPattern } from "./path-pattern.ts";
+import { contextPathOf } from "./resolve-path.ts";
+import { type Rule, startRules } from "./rules.ts";
+import {
+  excludeFilter,
+  type FoundPath,
+  ignoreFilters,
+  leftOut,
+  lookUp,
+  type Outcome,
+  ruleAgainst,
+  type Search,
+} from "./search.ts";
+import { type Filter, type WalkResult, walkDirectory } from "./walk.ts";
+
+/**
+ * A source of `COPY --parents`: what it matches keeps its directories, from the context root or from a pivot
+ * point `/./` on. The part after the pivot may have `**`. Links are not followed.
+ * https://docs.docker.com/reference/dockerfile/#copy---parents
+ */
+export async function resolveParentsSource(search: Search, source: string): Promise<Outcome> {
+  const pivot = source.indexOf("/./");
+  const base = pivot < 0 ? "" : contextPathOf(source.slice(0, pivot));
+  const path = contextPathOf(pivot < 0 ? source : source.slice(pivot + 3));
+  const include = path === "" ? undefined : parseInclude(source, path);
+  const bases = hasWildcard(base) ? (await expandGlob(search, source, base)).paths : [base];
+
+  const matches = [];
+  const special = [];
+  let ignoredBy: Rule | undefined;
+  for (const one of bases) {
+    const from = lookUp(search, source, one);
+    const walked = await walkFrom(search, from, include);
+    special.push(...walked.special);
+    ignoredBy ??= walked.ignoredBy;
+    if (walked.entries.length > 0) matches.push({ source, isDirectory: true, entries: walked.entries });
+    else if (walked.ignoredBy === undefined && !hasWildcard(path))
+      requireNoLink(
+        source,
+        lookUp(search, source, from.contextPath === "" ? path : `${from.contextPath}/${path}`),
+      );
+  }
+  if (matches.length > 0 || special.length > 0) return { matches, special };
+  if (ignoredBy !== undefined) return { matches, warnings: [leftOut(source, ignoredBy)] };
+  return { matches, isUnmatched: hasWildcard(source) };
+}
+
+async function walkFrom(
+  search: Search,
+  from: FoundPath,
+  include: PathPattern | undefined,
+): Promise<WalkResult> {
+  const rule = ruleAgainst(search, from);
+  if (rule !== undefined || !from.stats.isDirectory()) return { entries: [], special: [], ignoredBy: rule };
+  const { contextPath, absolutePath } = from;
+  const filters: Filter[] = [...ignoreFilters(search, contextPath), excludeFilter(search)];
+  if (include !== undefined) filters.push({ cursor: startRules([includeRule(include)]), keepsMatched: true });
+  return await walkDirectory(
+    { contextPath, absolutePath, relativePath: "" },
+    filters,
+    search.files,
+    search.pace,
+  );
+}
+
+function parseInclude(source: string, path: string): PathPattern {
+  try {
+    return compileIgnorePattern(path);
+  } catch (error) {
+    if (!(error instanceof GlobSyntaxError)) throw error;
+    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`);
+  }
+}
+
+function includeRule(pattern: PathPattern): Rule {
+  return { text: "", isNegated: false, pattern, origin: { kind: "flag" } };
+}
+
+/** What exists but was not walked over: an `--exclude` leaves it out, or a link stands on the way to it. */
+function requireNoLink(source: string, found: FoundPath): void {
+  const link = found.links[0];
+  if (link === undefined) return;
+  throw new BoughError(
+    `${displayPath(source)}: ${displayPath(link)} is a symbolic link, which --parents does not follow`,
+    { hint: `Name what it leads to: ${displayPath(found.contextPath)}.` },
+  );
+}

@@ -1,0 +1,58 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { ignoreRules, ignoringRule, parseIgnoreFile } from "../../src/context/ignore.ts";
+import {
+  compileSourcePattern,
+  enterDirectory,
+  isMatched,
+  patternStart,
+} from "../../src/context/path-pattern.ts";
+import { decidePath } from "../../src/context/rules.ts";
+import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
+
+/** Few and short names, so that patterns hit them often; some with what regular expressions take for their own. */
+const name = fc
+  .array(fc.constantFrom("a", "b", "c", ".", "+", "(", "\n", "é", "-", "^"), { minLength: 1, maxLength: 3 })
+  .map((characters) => characters.join(""))
+  .filter((text) => text !== "." && text !== "..");
+const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names.join("/"));
+
+const piece = fc.constantFrom(
+  ...["a", "b", "c", ".", "+", "(", "é", "-", "^", "/", "/", "*", "*", "**", "**/", "/**", "/**/", "?"],
+  ...["[ab]", "[^a]", "[a-c]", "[^b-c]", "[+-9]", "[\\]\\-^]", "[.(+]", "\\a", "\\*", "\\["],
+);
+const pattern = fc
+  .array(piece, { minLength: 1, maxLength: 7 })
+  .map((pieces) =>
+    pieces
+      .join("")
+      .replace(/\/{2,}/g, "/")
+      .replace(/^\/|\/$/g, ""),
+  )
+  .filter((text) => text !== "" && !text.split("/").some((part) => part === "." || part === ".."));
+const line = fc.tuple(fc.constantFrom("", "", "!"), pattern).map((parts) => parts.join(""));
+
+test("ignore rules decide as the reference matcher does", () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 6 }), path, (lines, path) => {
+      const rules = parseIgnoreFile(lines.join("\n"), ".dockerignore");
+      const { line, ignored } = referenceDecision(lines, path);
+      expect(decidePath(rules, path)).toBe(rules[line - 1] as never);
+      expect(ignoringRule(ignoreRules(rules, { defaultExcludes: false }), path) !== undefined).toBe(ignored);
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test("source patterns match as Go's filepath.Match does", () => {
+  fc.assert(
+    fc.property(pattern, path, (pattern, path) => {
+      const compiled = compileSourcePattern(pattern);
+      const names = path.split("/");
+      const last = names.pop() ?? "";
+      const position = names.reduce((at, name) => enterDirectory(compiled, at, name), patternStart);
+      expect(isMatched(compiled, position, last)).toBe(referenceGoMatch(pattern, path));
+    }),
+    { numRuns: 5000 },
+  );
+});
