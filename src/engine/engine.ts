@@ -10,8 +10,10 @@ import { makeRouter } from "./router.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { imageRoutes } from "./routes/images.ts";
+import { inspectRoutes } from "./routes/inspect.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
+import { whoamiRoutes } from "./routes/whoami.ts";
 import type { EngineState } from "./state.ts";
 
 export interface EngineOptions {
@@ -40,6 +42,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { clock, environment, importTransports = "all" } = options;
   const layout = makeLayout(resolve(options.directory));
   const database = openDatabase(layout.database);
+  const closing = new AbortController();
   const state: EngineState = {
     layout,
     database,
@@ -49,9 +52,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     inUserNamespace: isInUserNamespace(),
     events: new EventLogs(layout, clock),
     running: new Map(),
+    unrecorded: new Map(),
+    closing: closing.signal,
   };
   await recover(state);
-  const routes = [...imageRoutes, ...fileRoutes, ...instanceRoutes, ...operationRoutes, ...eventRoutes];
+  const operations = [...instanceRoutes, ...operationRoutes, ...eventRoutes];
+  const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspectRoutes];
   return {
     directory: layout.directory,
     fetch: makeRouter(state, routes),
@@ -59,6 +65,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       const running = [...state.running.values()];
       for (const operation of running) operation.cancel();
       await Promise.all(running.map(({ ended }) => ended));
+      closing.abort();
       database.close();
     },
   };

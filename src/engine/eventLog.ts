@@ -1,4 +1,4 @@
-import { appendFileSync, closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { OperationEvent } from "../service/types.ts";
@@ -32,21 +32,37 @@ export class EventLogs {
     for (const wake of this.#followers.get(operation) ?? []) wake();
   }
 
-  /** Called once nothing more can be appended. */
-  close(operation: string): void {
+  /** The last event of an operation. On a full disk there is none: the operation's record tells all the same. */
+  complete(operation: string, data: Record<string, unknown>): void {
+    try {
+      this.append(operation, sandbox, "completion", data);
+    } catch {
+      for (const wake of this.#followers.get(operation) ?? []) wake();
+    }
     this.#nextIds.delete(operation);
   }
 
+  exists(operation: string): boolean {
+    return existsSync(this.#path(operation));
+  }
+
   /**
-   * The events after `afterId`. With `follow` it waits for more until `completion`, and yields `undefined` when
-   * nothing came for `idleMilliseconds`.
+   * The events after `afterId`. With `follow` it waits for more, until `completion` or until `hasEnded` and all is read;
+   * it yields `undefined` whenever nothing came for `idleMilliseconds`.
    */
   async *read(
     operation: string,
-    options: { afterId: number; follow: boolean; idleMilliseconds: number; signal: AbortSignal },
+    options: {
+      afterId: number;
+      follow: boolean;
+      hasEnded: () => Promise<boolean>;
+      idleMilliseconds: number;
+      signal: AbortSignal;
+    },
   ): AsyncGenerator<OperationEvent | undefined> {
     const reader = new LineReader(this.#path(operation));
     let quietSince = this.#clock.now();
+    let hadEnded = false;
     try {
       while (!options.signal.aborted) {
         const events = parseLines(reader.next());
@@ -58,7 +74,9 @@ export class EventLogs {
           quietSince = this.#clock.now();
           continue;
         }
-        if (!options.follow) return;
+        // Twice, since an operation ends a moment before that is written here.
+        if (!options.follow || hadEnded) return;
+        hadEnded = await options.hasEnded();
         await this.#wait(operation, options.signal);
         if (this.#clock.now() - quietSince >= options.idleMilliseconds) {
           quietSince = this.#clock.now();

@@ -70,8 +70,12 @@ function addImported(
   createdAt: number,
 ): string {
   const { database, layout } = state;
+  const existing = findLayerByContent(database, image.contentDigest);
+  if (existing === undefined && !existsSync(content)) {
+    throw new BoughError("the image's layer was removed while it was being imported: import it again");
+  }
   const layer =
-    findLayerByContent(database, image.contentDigest) ??
+    existing ??
     addLayer(database, layout, {
       directory: content,
       parent: undefined,

@@ -55,6 +55,14 @@ export function findLayer(database: Database, id: number): Layer | undefined {
   );
 }
 
+/** The directories in `layout.layers` that are layers; any other is a leftover. */
+export function layerNames(database: Database): string[] {
+  return database
+    .query<{ id: number }, []>("SELECT id FROM layers")
+    .all()
+    .map(({ id }) => id.toString(36));
+}
+
 /** The layer that holds an imported image's content, by the digest of all its parts. */
 export function findLayerByContent(database: Database, content: string): Layer | undefined {
   return (

@@ -1,10 +1,10 @@
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, renameSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { removeContainer } from "./containers.ts";
 import { inTransaction } from "./database.ts";
-import { sandbox } from "./eventLog.ts";
 import { RequestError } from "./http.ts";
+import { layerNames } from "./layers.ts";
 import {
   findOperation,
   finishOperation,
@@ -26,6 +26,9 @@ export async function recover(state: EngineState): Promise<void> {
 export async function requireOperation(state: EngineState, uuid: string): Promise<Operation> {
   const operation = findOperation(state.database, uuid);
   if (operation === undefined) throw new RequestError(404, `there is no operation ${uuid}`);
+  const unrecorded = state.unrecorded.get(uuid);
+  if (unrecorded !== undefined)
+    return { ...operation, ...unrecorded, result: null, finishedAt: operation.createdAt };
   if (operation.finishedAt !== null || isAlive(operation.owner)) return operation;
   await endIfAbandoned(state, operation);
   return findOperation(state.database, uuid) ?? operation;
@@ -40,8 +43,7 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
     ? { status: "CANCELLED", error: null }
     : { status: "FAILED", error: "the process that ran this operation was killed" };
   if (!finishOperation(state.database, uuid, outcome, state.clock.now())) return;
-  state.events.append(uuid, sandbox, "completion", completionData(state, uuid, outcome));
-  state.events.close(uuid);
+  state.events.complete(uuid, completionData(state, uuid, outcome));
 }
 
 async function removeLeftovers(state: EngineState): Promise<void> {
@@ -49,16 +51,15 @@ async function removeLeftovers(state: EngineState): Promise<void> {
   const doomed: string[] = [];
   // With the write lock held no other process is between a layer's rename and its commit.
   inTransaction(database, () => {
-    const known = new Set(
-      database
-        .query<{ id: number }, []>("SELECT id FROM layers")
-        .all()
-        .map(({ id }) => id.toString(36)),
-    );
-    for (const name of readdirSync(layout.layers))
-      if (!known.has(name)) doomed.push(join(layout.layers, name));
-    for (const path of doomed) rmSync(path, { recursive: true, force: true });
+    const known = new Set(layerNames(database));
+    for (const name of readdirSync(layout.layers)) {
+      if (known.has(name)) continue;
+      const path = join(layout.scratch, crypto.randomUUID());
+      renameSync(join(layout.layers, name), path);
+      doomed.push(path);
+    }
   });
+  for (const path of doomed) await rm(path, { recursive: true, force: true });
   // Listed before the look at the database: an operation is recorded before it gets a directory.
   const directories = readdirSync(layout.operations);
   const unfinished = new Set(unfinishedOperations(database).map(({ uuid }) => uuid));
@@ -66,6 +67,7 @@ async function removeLeftovers(state: EngineState): Promise<void> {
     if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
   }
   for (const name of readdirSync(layout.scratches)) {
-    if (!isAlive(name)) await rm(join(layout.scratches, name), { recursive: true, force: true });
+    if (name !== basename(layout.scratch) && !isAlive(name))
+      await rm(join(layout.scratches, name), { recursive: true, force: true });
   }
 }

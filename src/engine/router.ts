@@ -6,17 +6,20 @@ import type { EngineState } from "./state.ts";
 /** Parts of a path that a route left open, by their names. */
 export type Parameters = Readonly<Record<string, string>>;
 
+/** One request, on its way to its route. */
+export interface Call {
+  state: EngineState;
+  request: Request;
+  url: URL;
+  parameters: Parameters;
+}
+
 export interface Route {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   /** `:name` stands for one segment. */
   path: string;
   /** `HEAD` is answered by the route of `GET`, whose body is then left out. */
-  answer: (call: {
-    state: EngineState;
-    request: Request;
-    url: URL;
-    parameters: Parameters;
-  }) => Promise<Response> | Response;
+  answer: (call: Call) => Promise<Response> | Response;
 }
 
 /** One function from request to response: unknown paths, wrong methods and everything thrown become JSON errors. */

@@ -5,6 +5,7 @@ import type { OperationKind } from "../service/types.ts";
 import { inTransaction } from "./database.ts";
 import { sandbox } from "./eventLog.ts";
 import { describeFault } from "./faults.ts";
+import { requireImage } from "./images.ts";
 import { addOperation, findOperation, finishOperation, type Outcome, setStatus } from "./operations.ts";
 import { currentProcess } from "./processes.ts";
 import type { EngineState } from "./state.ts";
@@ -12,6 +13,7 @@ import type { EngineState } from "./state.ts";
 export interface OperationWork {
   kind: OperationKind;
   metadata: Record<string, unknown>;
+  /** From now until the operation's end this image is kept. */
   startImage?: string;
   /**
    * Does the work in `directory`, its own. What it answers is called in the transaction that ends the operation, so that
@@ -29,15 +31,12 @@ export interface OperationRun {
 
 /** Records an operation and starts it; answers its UUID at once. */
 export function startOperation(state: EngineState, work: OperationWork): string {
+  const { database, clock } = state;
+  const { perform: _, ...record } = work;
   const uuid = crypto.randomUUID();
-  const { kind, metadata, startImage } = work;
-  addOperation(state.database, {
-    uuid,
-    kind,
-    owner: currentProcess(),
-    metadata,
-    ...(startImage === undefined ? {} : { startImage }),
-    createdAt: state.clock.now(),
+  inTransaction(database, () => {
+    if (work.startImage !== undefined) requireImage(database, work.startImage);
+    addOperation(database, { ...record, uuid, owner: currentProcess(), createdAt: clock.now() });
   });
   const cancellation = new AbortController();
   const ended = run(state, work, uuid, cancellation.signal).finally(() => state.running.delete(uuid));
@@ -45,6 +44,7 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   return uuid;
 }
 
+/** Never rejects: what goes wrong is the operation's outcome. */
 async function run(
   state: EngineState,
   work: OperationWork,
@@ -53,6 +53,7 @@ async function run(
 ): Promise<void> {
   const { database, layout, clock } = state;
   const directory = join(layout.operations, uuid);
+  const removeDirectory = () => rm(directory, { recursive: true, force: true }).catch(() => {});
   let outcome: Outcome;
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -60,28 +61,36 @@ async function run(
     setStatus(database, uuid, "EXECUTING");
     const finish = await work.perform({ uuid, directory, signal });
     outcome = inTransaction(database, () => {
-      const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled() : finish();
+      const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
       finishOperation(database, uuid, result, clock.now());
       return result;
     });
   } catch (error) {
+    // First of all, since the disk may be full of what is in there.
+    await removeDirectory();
     outcome = wasCancelled(state, uuid, signal)
-      ? cancelled()
+      ? cancelled
       : { status: "FAILED", error: describeFault(error, layout.directory) };
-    finishOperation(database, uuid, outcome, clock.now());
+    recordFailure(state, uuid, outcome);
   }
-  await rm(directory, { recursive: true, force: true });
-  state.events.append(uuid, sandbox, "completion", completionData(state, uuid, outcome));
-  state.events.close(uuid);
+  state.events.complete(uuid, completionData(state, uuid, outcome));
+  await removeDirectory();
 }
+
+const cancelled: Outcome = { status: "CANCELLED", error: null };
 
 /** Another process cancels by a mark in the database and a kill. */
 function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): boolean {
   return signal.aborted || findOperation(state.database, uuid)?.cancelRequested === true;
 }
 
-function cancelled(): Outcome {
-  return { status: "CANCELLED", error: null };
+/** Where not even this can be written, this process at least knows the outcome. */
+function recordFailure(state: EngineState, uuid: string, outcome: Outcome): void {
+  try {
+    finishOperation(state.database, uuid, outcome, state.clock.now());
+  } catch {
+    state.unrecorded.set(uuid, outcome);
+  }
 }
 
 export function completionData(state: EngineState, uuid: string, outcome: Outcome): Record<string, unknown> {

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { EventLogs } from "./eventLog.ts";
+import type { Outcome } from "./operations.ts";
 import type { SandboxHost } from "./sandbox.ts";
 
 /** What the parts of an open engine share. */
@@ -9,6 +10,10 @@ export interface EngineState extends SandboxHost {
   importTransports: "all" | "registry";
   /** The operations that this process runs. */
   running: Map<string, RunningOperation>;
+  /** How operations ended whose end could not be written down, such as on a full disk. */
+  unrecorded: Map<string, Outcome>;
+  /** Aborted when the engine is closed. */
+  closing: AbortSignal;
 }
 
 export interface RunningOperation {

@@ -12,13 +12,17 @@ export const eventRoutes: readonly Route[] = [
     path: "/v1/operations/:uuid/events",
     async answer({ state, request, url, parameters }) {
       const operation = await requireOperation(state, parameters.uuid ?? "");
-      const follow = readFlag(url, "follow");
+      if (!state.events.exists(operation.uuid)) {
+        if (operation.finishedAt === null) throw new RequestError(425, "there are no events yet");
+        throw new RequestError(410, `the events of operation ${operation.uuid} are not kept any more`);
+      }
       const left = new AbortController();
       const events = state.events.read(operation.uuid, {
         afterId: readLastEventId(request),
-        follow,
+        follow: readFlag(url, "follow"),
+        hasEnded: async () => (await requireOperation(state, operation.uuid)).finishedAt !== null,
         idleMilliseconds: keepaliveMilliseconds,
-        signal: left.signal,
+        signal: AbortSignal.any([left.signal, state.closing]),
       });
       const encoder = new TextEncoder();
       const body = new ReadableStream<Uint8Array>({

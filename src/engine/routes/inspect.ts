@@ -1,0 +1,112 @@
+import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
+import { open } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { streamArchive } from "../archive.ts";
+import { answerJson, RequestError } from "../http.ts";
+import { requireImage } from "../images.ts";
+import { type ImageView, openImageView } from "../imageView.ts";
+import { readText } from "../query.ts";
+import { type ResolvedPath, resolveInRoot } from "../rootPath.ts";
+import type { Call, Route } from "../router.ts";
+
+/** Reads images without starting anything. Links are followed, inside the image. */
+export const inspectRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/inspect/:uuid/list",
+    async answer(call) {
+      const { inside, path, stats, view } = await find(call);
+      try {
+        const names = stats.isDirectory() ? readdirSync(path).sort() : [""];
+        const files = names.map((name) => describeEntry(name || basename(inside), join(path, name)));
+        return answerJson({ path: inside, files });
+      } finally {
+        view.close();
+      }
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/inspect/:uuid/download",
+    async answer(call) {
+      const { inside, path, stats, view } = await find(call);
+      try {
+        if (!stats.isFile()) throw new RequestError(400, `${inside} is not a regular file`);
+        const body = call.request.method === "HEAD" ? null : await streamFile(path);
+        const headers = { "Content-Type": "application/octet-stream", "Content-Length": String(stats.size) };
+        return new Response(body, { headers });
+      } finally {
+        view.close();
+      }
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/inspect/:uuid/archive",
+    async answer(call) {
+      const { path, stats, view } = await find(call);
+      const headers = { "Content-Type": "application/x-tar" };
+      if (call.request.method !== "HEAD") {
+        return new Response(streamArchive(call.state.environment, path, stats, view), { headers });
+      }
+      view.close();
+      return new Response(null, { headers });
+    },
+  },
+];
+
+/** What the query's `path` leads to, in a view that the caller closes. */
+async function find({
+  state,
+  url,
+  parameters,
+}: Call): Promise<ResolvedPath & { stats: Stats; view: ImageView }> {
+  const path = readText(url, "path") ?? "/";
+  if (!path.startsWith("/") || path.includes("\0")) throw new RequestError(400, "path must be absolute");
+  const image = requireImage(state.database, parameters.uuid ?? "");
+  const view = await openImageView(state, image);
+  try {
+    const found = resolveInRoot(view.root, path, { followLast: true });
+    const { stats } = found;
+    if (stats === undefined) throw new RequestError(404, `there is no ${path} in image ${image.uuid}`);
+    return { ...found, stats, view };
+  } catch (error) {
+    view.close();
+    throw error;
+  }
+}
+
+function describeEntry(name: string, path: string): Record<string, unknown> {
+  const stats = lstatSync(path);
+  return {
+    path: name,
+    size: stats.size,
+    uid: stats.uid,
+    gid: stats.gid,
+    mode: stats.mode,
+    mtime: Math.floor(stats.mtimeMs / 1000),
+    nlink: stats.nlink,
+    is_dir: stats.isDirectory(),
+    is_regular: stats.isFile(),
+    is_symlink: stats.isSymbolicLink(),
+    symlink_to: stats.isSymbolicLink() ? readlinkSync(path) : null,
+  };
+}
+
+/** An open file stays readable when the view that it was found in is gone. */
+async function streamFile(path: string): Promise<ReadableStream<Uint8Array>> {
+  const file = await open(path, "r");
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const buffer = new Uint8Array(256 * 1024);
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, null);
+      if (bytesRead > 0) {
+        controller.enqueue(buffer.subarray(0, bytesRead));
+        return;
+      }
+      await file.close();
+      controller.close();
+    },
+    cancel: () => file.close(),
+  });
+}

@@ -1,0 +1,18 @@
+import { answerJson } from "../http.ts";
+import { longestTimeout } from "../instanceSpec.ts";
+import type { Route } from "../router.ts";
+
+/** Whoever can reach the engine may do everything; a server in front of it asks for a token itself. */
+export const whoamiRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/whoami",
+    answer: () =>
+      answerJson({
+        token_uuid: null,
+        token_expiration: null,
+        permissions: { images: true, files: true, instances: true, operations: true, inspect: true },
+        limits: { instance_max_timeout: longestTimeout },
+      }),
+  },
+];
