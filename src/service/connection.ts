@@ -1,4 +1,4 @@
-import { DeadlineError } from "./deadline.ts";
+import { DeadlineError } from "./abort.ts";
 import { asRecord, asText } from "./json.ts";
 
 /** A call that got no usable answer, in terms of what may be done about it. */
@@ -23,6 +23,9 @@ const neverReached: Record<string, string> = {
 export function explainFault(error: unknown): ConnectionFault {
   const origin = rootOf(error);
   if (origin instanceof DeadlineError) return { reason: origin.message, received: true, permanent: false };
+  if (origin instanceof Error && origin.name === "TimeoutError") {
+    return { reason: "nothing passed over the connection for minutes", received: true, permanent: false };
+  }
   const code = asText(asRecord(origin)?.code) ?? "";
   const known = neverReached[code];
   if (known !== undefined) {

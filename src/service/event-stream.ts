@@ -1,7 +1,8 @@
 /** One connection to an operation's event stream. */
 import { createParser } from "eventsource-parser";
+import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
-import { DeadlineError } from "./deadline.ts";
+import { childOf, DeadlineError } from "./abort.ts";
 import type { EventFrame, EventLog } from "./event-log.ts";
 import { operationPath, type PollingOptions } from "./polling.ts";
 import { parseRetryAfter } from "./retry.ts";
@@ -33,91 +34,143 @@ const silenceMilliseconds = 45_000;
 const quietMilliseconds = 30_000;
 /** After the main process's exit, `completion` is due. */
 const quietAfterExitMilliseconds = 2000;
+/** A server that leaves the stream open after `completion` costs this connection, and no time. */
+const drainMilliseconds = 1000;
+/** Of one event; the longest that a service sends is an output limit in base64. */
+const mostBufferedCharacters = 64 * 1024 * 1024;
 
+/** Reads until the stream ends in one way or another. Rejects with the signal's reason only. */
 export async function readEventStream(
   options: PollingOptions,
   operation: string,
   reader: StreamReader,
 ): Promise<StreamEnd> {
   const { transport, clock, signal } = options;
-  const stop = new AbortController();
-  const forward = () => stop.abort(signal.reason);
+  const { log } = reader;
   signal.throwIfAborted();
-  signal.addEventListener("abort", forward, { once: true });
-  let lastByte = clock.now();
-  let lastEvent = lastByte;
-  let endedQuietly = false;
-
-  async function watch(): Promise<void> {
-    while (!stop.signal.aborted) {
-      await clock.sleep(tickMilliseconds, stop.signal);
-      if (clock.now() - lastByte >= silenceMilliseconds) {
-        stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`));
-      } else if (
-        clock.now() - lastEvent >=
-        (reader.log.exited ? quietAfterExitMilliseconds : quietMilliseconds)
-      ) {
-        endedQuietly = await reader.look();
-        if (endedQuietly) stop.abort(new DeadlineError("the operation has ended"));
-        lastEvent = clock.now();
-      }
-    }
-  }
-  // A failing look is no reason to leave the stream: whoever looks next will see it.
-  watch().catch(() => undefined);
-
+  const stop = childOf(signal);
+  const life = watchOver(clock, reader, stop);
+  let isDraining = false;
   try {
-    const { lastId } = reader.log;
     const response = await transport.open({
       method: "GET",
       path: `${operationPath(operation)}/events`,
       query: { follow: "true" },
-      headers: { accept: "text/event-stream", ...(lastId === undefined ? {} : { "last-event-id": lastId }) },
+      headers: {
+        accept: "text/event-stream",
+        ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),
+      },
       repeatable: true,
-      timeoutMilliseconds: 0,
       signal: stop.signal,
     });
     const refusal = refusalOf(response, clock.now());
-    if (refusal !== undefined) {
-      await response.body?.cancel();
-      return refusal;
-    }
-    let broken = false;
+    // Read to the end, so that the connection can be used again.
+    if (refusal !== undefined) await response.text();
+    if (refusal !== undefined) return refusal;
+    let isBroken = false;
     const parser = createParser({
+      maxBufferSize: mostBufferedCharacters,
       onEvent(frame) {
-        lastEvent = clock.now();
-        if (frame.event === "sse_error") broken = true;
-        else if (!broken) reader.onFrame(frame);
+        life.onEvent();
+        if (frame.event === "sse_error") isBroken = true;
+        else if (!isBroken) reader.onFrame(frame);
       },
     });
     const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      lastByte = clock.now();
-      parser.feed(decoder.decode(chunk, { stream: true }));
-      if (reader.log.completed) return { kind: "completed" };
-      if (broken) return { kind: "broke", reason: "the service reported an error of its own" };
+    const source = readerOf(response, stop.signal);
+    for (let part = await source.read(); !part.done; part = await source.read()) {
+      life.onBytes();
+      parser.feed(decoder.decode(part.value, { stream: true }));
+      if (log.completed) {
+        isDraining = true;
+        drain(source, clock, stop);
+        return { kind: "completed" };
+      }
+      if (isBroken) return { kind: "broke", reason: "the service reported an error of its own" };
     }
+    stop.signal.throwIfAborted();
     return { kind: "broke", reason: "it ended without a completion" };
   } catch (error) {
     signal.throwIfAborted();
-    if (endedQuietly) return { kind: "ended" };
-    if (error instanceof BoughError || error instanceof DeadlineError)
-      return { kind: "broke", reason: error.message };
-    return { kind: "broke", reason: `the connection failed: ${messageOf(error).split("\n", 1)[0]}` };
+    if (life.hasEndedQuietly) return { kind: "ended" };
+    const isKnown = error instanceof BoughError || error instanceof DeadlineError;
+    return {
+      kind: "broke",
+      reason: isKnown ? error.message : `the connection failed: ${messageOf(error).split("\n", 1)[0]}`,
+    };
   } finally {
-    stop.abort(new DeadlineError("the stream is over"));
-    signal.removeEventListener("abort", forward);
+    if (!isDraining) stop.abort(new DeadlineError("the stream is over"));
+    stop.release();
   }
 }
 
 /** Why this answer is not a stream to read. */
 function refusalOf(response: Response, now: number): StreamEnd | undefined {
   const { status, headers } = response;
-  if (status === 425)
+  if (status === 425) {
     return { kind: "not ready", waitMilliseconds: parseRetryAfter(headers.get("retry-after"), now) };
+  }
   if (status === 410) return { kind: "gone" };
   if (noSuchRoute.has(status)) return { kind: "no such route" };
   if (status !== 200) return { kind: "broke", reason: `the service answered ${status}` };
   const type = headers.get("content-type") ?? "";
   return /^text\/event-stream\b/i.test(type) ? undefined : { kind: "no such route" };
+}
+
+type Stop = ReturnType<typeof childOf>;
+
+/** Ends a stream over a dead connection, and one that has nothing more to tell. */
+function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
+  const life = {
+    hasEndedQuietly: false,
+    onBytes: () => {
+      lastBytes = clock.now();
+    },
+    onEvent: () => {
+      lastEvent = clock.now();
+    },
+  };
+  let lastBytes = clock.now();
+  let lastEvent = lastBytes;
+  async function watch(): Promise<void> {
+    for (;;) {
+      await clock.sleep(tickMilliseconds, stop.signal);
+      const quietFor = clock.now() - lastEvent;
+      if (clock.now() - lastBytes >= silenceMilliseconds) {
+        stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`));
+      } else if (quietFor >= (reader.log.exited ? quietAfterExitMilliseconds : quietMilliseconds)) {
+        // A look that fails is no reason to leave the stream.
+        life.hasEndedQuietly = await reader.look().catch(() => false);
+        if (life.hasEndedQuietly) stop.abort(new DeadlineError("the operation has ended"));
+        lastEvent = clock.now();
+      }
+    }
+  }
+  watch().catch(() => undefined);
+  return life;
+}
+
+/** A handler's body, unlike a socket's, does not end with the request's signal by itself. */
+function readerOf(response: Response, stop: AbortSignal) {
+  const reader = (response.body ?? new Blob().stream()).getReader();
+  const cancel = () => reader.cancel().catch(() => undefined);
+  if (stop.aborted) cancel();
+  else stop.addEventListener("abort", cancel, { once: true });
+  return reader;
+}
+
+/** The server ends the stream after its completion; until then the connection cannot be used again. */
+async function drain(source: ReturnType<typeof readerOf>, clock: Clock, stop: Stop): Promise<void> {
+  const over = new DeadlineError("the stream is over");
+  clock.sleep(drainMilliseconds, stop.signal).then(
+    () => stop.abort(over),
+    () => undefined,
+  );
+  try {
+    while (!(await source.read()).done);
+  } catch {
+    // Everything of interest was read before.
+  } finally {
+    stop.abort(over);
+  }
 }

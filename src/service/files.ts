@@ -1,6 +1,7 @@
 /** Deduplicated upload: each content once, and only where the service does not have it. */
 import { stat } from "node:fs/promises";
 import { BoughError, messageOf } from "../errors.ts";
+import { childOf } from "./abort.ts";
 import { asNumber, asRecord, asText } from "./json.ts";
 import type { LocalFile, UploadProgress } from "./service.ts";
 import type { Body, Transport } from "./transport.ts";
@@ -28,8 +29,8 @@ export interface Files {
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
 const uploadsAtOnce = 8;
-/** A server without this route: the file is sent. 404 is the ordinary "I don't have it". */
-const notAnswered = [400, 404, 405, 501];
+/** The question saves work, so it is not worth any: whatever is no clear answer means that the file is sent. */
+const noAnswer = [400, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
 
 export function createFiles({ transport, signal, knownFiles }: FilesOptions): Files {
   let canAsk = true;
@@ -40,7 +41,7 @@ export function createFiles({ transport, signal, knownFiles }: FilesOptions): Fi
       method: "GET",
       path: `/v1/files/${sha256}`,
       repeatable: true,
-      handles: notAnswered,
+      handles: noAnswer,
       signal: stop,
     });
     if (answer.status === 405 || answer.status === 501) canAsk = false;
@@ -199,26 +200,24 @@ async function forEachAtOnce<T>(
   work: (item: T, stop: AbortSignal) => Promise<void>,
 ): Promise<void> {
   parent.throwIfAborted();
-  const controller = new AbortController();
-  const forward = () => controller.abort(parent.reason);
-  parent.addEventListener("abort", forward, { once: true });
+  const stop = childOf(parent);
   let next = 0;
   async function worker(): Promise<void> {
-    while (next < items.length && !controller.signal.aborted) {
+    while (next < items.length && !stop.signal.aborted) {
       const item = items[next++];
-      if (item !== undefined) await work(item, controller.signal);
+      if (item !== undefined) await work(item, stop.signal);
     }
   }
   const workers = Array.from({ length: Math.min(limit, items.length) }, () =>
     worker().catch((error: unknown) => {
       // Later failures are the stop's own doing.
-      if (!controller.signal.aborted) controller.abort(error);
+      if (!stop.signal.aborted) stop.abort(error);
     }),
   );
   try {
     await Promise.all(workers);
   } finally {
-    parent.removeEventListener("abort", forward);
+    stop.release();
   }
-  controller.signal.throwIfAborted();
+  stop.signal.throwIfAborted();
 }

@@ -66,19 +66,13 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
     return found === undefined ? undefined : { uuid: found.uuid };
   }
 
-  /** The spec's server answers the import with the image itself; others with an operation to follow. */
   async function followImport(operation: string, url: string): Promise<string> {
-    try {
-      const outcome = await operations.follow(operation);
-      if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
-      const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
-      throw new BoughError(`importing ${url} failed: ${reason}`, {
-        hint: "Check the reference, and that the service can reach its registry.",
-      });
-    } catch (error) {
-      if (error instanceof NotFoundError) return operation;
-      throw error;
-    }
+    const outcome = await operations.poll(operation);
+    if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
+    const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
+    throw new BoughError(`importing ${url} failed: ${reason}`, {
+      hint: "Check the reference, and that the service can reach its registry.",
+    });
   }
 
   return {
@@ -112,7 +106,13 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
       if (operation === undefined)
         throw new BoughError("POST /v1/images/import answered with neither an image nor an operation");
       operations.expect(operation, timeoutSeconds);
-      return await followImport(operation, url);
+      try {
+        return await followImport(operation, url);
+      } catch (error) {
+        // The spec's own server answers with the image: the id is no operation's.
+        if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
+        throw error;
+      }
     },
 
     async tagImage(uuid, tag) {
@@ -127,13 +127,17 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
 }
 
 /** The image's id where the answer to an import is an image: it has an image's fields and none of an operation's. */
-function imageIn({ headers, body }: Answer): string | undefined {
-  const record = asRecord(body);
-  if (record === undefined || headers.get("location")?.includes("/operations/") === true) return undefined;
+function imageIn(answer: Answer): string | undefined {
+  const record = asRecord(answer.body);
+  if (record === undefined || namesOperation(answer)) return undefined;
   if ("status" in record || "kind" in record) return undefined;
   const nested = asText(record.image) ?? asText(asRecord(record.image)?.uuid) ?? asText(record.image_uuid);
   if (nested !== undefined) return nested;
   return "tag" in record || "created_at" in record ? asText(record.uuid) : undefined;
+}
+
+function namesOperation({ headers }: Answer): boolean {
+  return headers.get("location")?.includes("/operations/") === true;
 }
 
 function readImages(body: unknown): ImageRecord[] {

@@ -1,13 +1,13 @@
 /** Starting an operation, following it to its end, stopping it. */
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { withDeadline } from "./deadline.ts";
-import { UnknownOutcomeError } from "./errors.ts";
-import { createEventLog, mergeOutput } from "./event-log.ts";
+import { withDeadline } from "./abort.ts";
+import { NotFoundError, UnknownOutcomeError } from "./errors.ts";
+import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
 import { asRecord, asText } from "./json.ts";
 import { lookAtOperation, operationPath, type PollingOptions, pollUntilEnded } from "./polling.ts";
-import type { ImageService, OutputChunk } from "./service.ts";
+import type { ImageService, OperationOutcome, OutputChunk } from "./service.ts";
 import type { Answer, ServiceNotice, Transport } from "./transport.ts";
 import type { InstanceRequest } from "./types.ts";
 
@@ -19,6 +19,8 @@ export interface OperationsOptions {
 }
 
 export interface Operations extends Pick<ImageService, "spawn" | "follow" | "cancel"> {
+  /** As `follow`, by looking alone: there is no output to wait for. */
+  poll(operation: string): Promise<OperationOutcome>;
   /** Bounds how long a status that bough does not know is waited for. */
   expect(operation: string, timeoutSeconds: number): void;
 }
@@ -27,7 +29,6 @@ export interface Operations extends Pick<ImageService, "spawn" | "follow" | "can
 const graceMilliseconds = 60_000;
 const defaultTimeoutSeconds = 600;
 const cancelMilliseconds = 15_000;
-/** After an interruption: for the answer to a request that is under way, so that what it started can be stopped. */
 const spawnGraceMilliseconds = 5000;
 
 export function createOperations(options: OperationsOptions): Operations {
@@ -41,7 +42,7 @@ export function createOperations(options: OperationsOptions): Operations {
     },
 
     async spawn(request) {
-      const answer = await answerDespiteInterruption((own) => post(request, own));
+      const answer = await post(request);
       const operation = operationIdOf(answer);
       if (operation === undefined)
         throw new BoughError("POST /v1/instances answered without the operation's id");
@@ -55,26 +56,22 @@ export function createOperations(options: OperationsOptions): Operations {
 
     async follow(operation, onOutput) {
       const log = createEventLog();
-      const report = onOutput ?? ((_: OutputChunk) => undefined);
       if (hasEvents) {
+        const report = onOutput ?? ((_: OutputChunk) => undefined);
         const end = await followEvents(options, operation, log, report);
         for (const chunk of log.end()) report(chunk);
         if (end === "unsupported") hasEvents = false;
       }
-      const limit = (timeouts.get(operation) ?? defaultTimeoutSeconds) * 1000 + graceMilliseconds;
-      const view = await pollUntilEnded(options, operation, limit);
-      timeouts.delete(operation);
-      const { error, exitCode, timedOut, image } = view;
-      const stdout = mergeOutput(log.output("stdout"), view.stdout);
-      const stderr = mergeOutput(log.output("stderr"), view.stderr);
-      return { operation, status: view.ended, error, exitCode, timedOut, stdout, stderr, image };
+      return await outcomeOf(operation, log);
     },
+
+    poll: (operation) => outcomeOf(operation, createEventLog()),
 
     async cancel(operation) {
       // Works after an interruption, when the service's own signal is aborted.
       const never = new AbortController().signal;
       try {
-        return await withDeadline(clock, cancelMilliseconds, never, (own) =>
+        return await withDeadline({ clock, milliseconds: cancelMilliseconds, parent: never }, (own) =>
           cancel({ ...options, signal: own }, operation),
         );
       } catch {
@@ -84,15 +81,29 @@ export function createOperations(options: OperationsOptions): Operations {
     },
   };
 
-  /** Sent once. */
-  async function post(request: InstanceRequest, own: AbortSignal): Promise<Answer> {
+  /** From the record, however the end was noticed. */
+  async function outcomeOf(operation: string, log: EventLog): Promise<OperationOutcome> {
+    const limit = (timeouts.get(operation) ?? defaultTimeoutSeconds) * 1000 + graceMilliseconds;
+    const view = await pollUntilEnded(options, operation, limit);
+    timeouts.delete(operation);
+    const { error, exitCode, timedOut, image } = view;
+    const stdout = mergeOutput(log.output("stdout"), view.stdout);
+    const stderr = mergeOutput(log.output("stderr"), view.stderr);
+    return { operation, status: view.ended, error, exitCode, timedOut, stdout, stderr, image };
+  }
+
+  /**
+   * Sent once. An interruption does not break it off at once: only with the operation's id in the answer can what
+   * it started be stopped.
+   */
+  async function post(request: InstanceRequest): Promise<Answer> {
     try {
       return await transport.call({
         method: "POST",
         path: "/v1/instances",
         json: request,
         repeatable: false,
-        signal: own,
+        graceMilliseconds: spawnGraceMilliseconds,
       });
     } catch (error) {
       if (!(error instanceof UnknownOutcomeError)) throw error;
@@ -100,31 +111,6 @@ export function createOperations(options: OperationsOptions): Operations {
         hint: "bough does not send it again, for it could run twice. Build again: what is finished is cached.",
         cause: error,
       });
-    }
-  }
-
-  /**
-   * An interruption does not break off a request that may start something: its answer is awaited for a few seconds,
-   * since only with the operation's id can it be stopped.
-   */
-  async function answerDespiteInterruption(send: (own: AbortSignal) => Promise<Answer>): Promise<Answer> {
-    signal.throwIfAborted();
-    const own = new AbortController();
-    const interrupt = () => {
-      clock.sleep(spawnGraceMilliseconds, own.signal).then(
-        () => own.abort(signal.reason),
-        () => undefined,
-      );
-    };
-    signal.addEventListener("abort", interrupt, { once: true });
-    try {
-      return await send(own.signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw error;
-    } finally {
-      signal.removeEventListener("abort", interrupt);
-      own.abort();
     }
   }
 
@@ -144,7 +130,7 @@ export function operationIdOf(answer: Answer): string | undefined {
 
 async function cancel(options: PollingOptions, operation: string): Promise<boolean> {
   const { transport, signal } = options;
-  // 409: it has ended already. 404: the service does not know it. 405, 501: this service cannot stop anything.
+  // 409: it has ended already. 404, 405, 501: there is no such operation, or nothing to stop one with.
   const handles = [404, 405, 409, 501];
   const { status } = await transport.call({
     method: "DELETE",
@@ -153,9 +139,14 @@ async function cancel(options: PollingOptions, operation: string): Promise<boole
     handles,
     signal,
   });
-  if (status === 404 || status === 409) return true;
-  if (status === 405 || status === 501)
-    return (await lookAtOperation(options, operation)).view.ended !== undefined;
+  if (status === 409) return true;
+  if (handles.includes(status)) {
+    const look = await lookAtOperation(options, operation).catch((error: unknown) => {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+    return look === undefined || look.view.ended !== undefined;
+  }
   await pollUntilEnded(options, operation, cancelMilliseconds);
   return true;
 }

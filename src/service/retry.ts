@@ -28,13 +28,13 @@ export type Decision = { action: "wait"; milliseconds: number } | { action: "giv
 const firstWaitMilliseconds = 200;
 const longestWaitMilliseconds = 10_000;
 const faultBudgetMilliseconds = 60_000;
+/** Behind a 500 there is more often a defect, which stays, than a restart, which passes. */
+const defectBudgetMilliseconds = 15_000;
 /** A mistyped address should not take a minute to be noticed. */
 const firstContactBudgetMilliseconds = 5_000;
 /** Rate limits take longer than faults, and waiting for them is certain to help. */
 const refusalBudgetMilliseconds = 300_000;
 const malformedAttempts = 3;
-
-const repeatableStatuses = new Set([408, 500, 502, 503, 504]);
 
 /** `random` is in [0, 1). */
 export function decide(attempt: Attempt, now: number, random: number): Decision {
@@ -42,11 +42,11 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
   switch (failure.kind) {
     case "status": {
       const refused = isRefusal(failure.status);
-      if (!refused && !(attempt.repeatable && repeatableStatuses.has(failure.status))) return giveUp;
+      if (!refused && !(attempt.repeatable && isFault(failure.status))) return giveUp;
       const asked = parseRetryAfter(failure.retryAfter, now);
       const wait =
         asked === undefined ? backoff(attempt.number, random) : Math.max(asked, firstWaitMilliseconds);
-      return within(refused ? refusalBudgetMilliseconds : faultBudgetMilliseconds, attempt, wait);
+      return within(statusBudget(failure.status), attempt, wait);
     }
     case "connection": {
       if (failure.permanent || (failure.received && !attempt.repeatable)) return giveUp;
@@ -68,7 +68,7 @@ export function isRefusal(status: number): boolean {
 export function isOutcomeUnknown(failure: Failure): boolean {
   switch (failure.kind) {
     case "status":
-      return repeatableStatuses.has(failure.status);
+      return isFault(failure.status);
     case "connection":
       return failure.received;
     case "malformed":
@@ -83,6 +83,16 @@ export function parseRetryAfter(value: string | null, now: number): number | und
   if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1000);
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/** 408 and 5xx, but for those that say what this service will never do. */
+function isFault(status: number): boolean {
+  return status === 408 || (status >= 500 && status !== 501 && status !== 505);
+}
+
+function statusBudget(status: number): number {
+  if (isRefusal(status)) return refusalBudgetMilliseconds;
+  return status === 500 ? defectBudgetMilliseconds : faultBudgetMilliseconds;
 }
 
 const giveUp: Decision = { action: "give up" };

@@ -5,9 +5,9 @@
 import { createFetch } from "ofetch";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import { abandonable, withDeadline } from "./abort.ts";
 import { parseBaseUrl, urlOf } from "./address.ts";
 import { type ConnectionFault, explainFault } from "./connection.ts";
-import { withDeadline } from "./deadline.ts";
 import { NotFoundError, UnknownOutcomeError } from "./errors.ts";
 import { type CallName, connectionText, nameOf, statusText } from "./failure-text.ts";
 import { followRedirect } from "./redirect.ts";
@@ -50,8 +50,10 @@ export interface Call {
   handles?: readonly number[];
   /** Default JSON. */
   answer?: "json" | "bytes";
-  /** For an attempt until its answer is there whole; 0: the caller watches over it. Default 60 s. */
+  /** For an attempt until its answer is there whole. 0: however long it takes, as long as bytes pass. Default 60 s. */
   timeoutMilliseconds?: number;
+  /** An attempt that is under way when the signal is aborted is given this long to answer. */
+  graceMilliseconds?: number;
   /** Instead of the service's own. */
   signal?: AbortSignal;
 }
@@ -117,8 +119,8 @@ export function createTransport(options: TransportOptions): Transport {
         signal,
         // The text as it is: what is not JSON must not pass for a string.
         ...(read === "text" ? { parseResponse: (received: string) => received } : { responseType: read }),
-        // Bun would end a quiet event stream after five minutes.
-        ...(call.timeoutMilliseconds === 0 ? { timeout: false as unknown as number } : {}),
+        // Bun ends a connection on which nothing passes for five minutes: a quiet event stream's reader knows better.
+        ...(read === "stream" ? { timeout: false as unknown as number } : {}),
       });
     return await followRedirect({ method: call.method, url }, exchange, fail);
   }
@@ -129,12 +131,13 @@ export function createTransport(options: TransportOptions): Transport {
     name: CallName,
     signal: AbortSignal,
   ): Promise<Result> {
-    const limit = call.timeoutMilliseconds ?? callTimeoutMilliseconds;
+    const milliseconds = call.timeoutMilliseconds ?? callTimeoutMilliseconds;
+    const limits = { clock, milliseconds, parent: signal, graceMilliseconds: call.graceMilliseconds };
     const work = (limited: AbortSignal) =>
       send(call, body, name.url, limited, call.answer === "bytes" ? "arrayBuffer" : "text");
     let response: Received;
     try {
-      response = await (limit === 0 ? work(signal) : withDeadline(clock, limit, signal, work));
+      response = await (milliseconds === 0 ? abandonable(signal, work(signal)) : withDeadline(limits, work));
     } catch (error) {
       signal.throwIfAborted();
       const fault = faultOf(error);
@@ -213,7 +216,7 @@ export function createTransport(options: TransportOptions): Transport {
       const name = { method: call.method, url: urlOf(base, call.path, call.query) };
       const signal = call.signal ?? options.signal;
       try {
-        const response = await send(call, undefined, name.url, signal, "stream");
+        const response = await abandonable(signal, send(call, undefined, name.url, signal, "stream"));
         answeredBefore ||= response.status < 500;
         return response;
       } catch (error) {

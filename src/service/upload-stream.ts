@@ -1,7 +1,7 @@
 /** Upload of bytes that are not known beforehand: hashed as they pass, never held. */
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { DeadlineError } from "./deadline.ts";
+import { childOf, DeadlineError } from "./abort.ts";
 import { postFile } from "./files.ts";
 import type { UploadedFile } from "./service.ts";
 import type { Transport } from "./transport.ts";
@@ -48,9 +48,7 @@ export async function uploadStream(
     }
   }
 
-  const stop = new AbortController();
-  const forward = () => stop.abort(signal.reason);
-  signal.addEventListener("abort", forward, { once: true });
+  const stop = childOf(signal);
   async function watch(): Promise<void> {
     while (!stop.signal.aborted) {
       await clock.sleep(Math.max(1, lastProgress + idleMilliseconds - clock.now()), stop.signal);
@@ -80,7 +78,7 @@ export async function uploadStream(
     throw error;
   } finally {
     stop.abort(new DeadlineError("the upload is over"));
-    signal.removeEventListener("abort", forward);
+    stop.release();
     reader.cancel().catch(() => undefined);
   }
 }
