@@ -1,0 +1,148 @@
+/** The executable that users download, once through the main paths, in processes of its own. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { startFakeService } from "../fake-service/fake-service.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+
+const root = join(import.meta.dir, "../..");
+const bough = join(root, "dist/bough");
+
+beforeAll(() => {
+  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+});
+
+function start(words: readonly string[], cwd: string, environment: Record<string, string> = {}) {
+  const env = { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...environment };
+  return Bun.spawn([bough, ...words], { cwd, env, stdout: "pipe", stderr: "pipe", stdin: "ignore" });
+}
+
+async function run(words: readonly string[], cwd: string, environment: Record<string, string> = {}) {
+  const child = start(words, cwd, environment);
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { exitCode: await child.exited, stdout, stderr };
+}
+
+test("imports, builds on the engine, builds again from the cache, and lists what there is", async () => {
+  const context = temporaryDirectory();
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  writeFiles(context, {
+    Dockerfile: "FROM busybox:1\nCOPY greet.sh /bin/\nRUN greet.sh\n",
+    "greet.sh": { text: "#!/bin/sh\necho hello\n", mode: 0o755 },
+  });
+  const layout = await makeBusyboxLayout(temporaryDirectory());
+  expect(
+    (await run(["--local", "images", "import", layout, "--tag", "busybox:1"], context, environment)).exitCode,
+  ).toBe(0);
+  const first = await run(["--local", "build", ".", "--tag", "app"], context, environment);
+  expect(first.stderr).toContain("[INFO] stdout:\nhello\n");
+  expect(first.stderr).toMatch(/\[INFO\] tagged [0-9a-f-]{36} as app:latest\n/);
+  expect(first.stdout).toMatch(/^IMAGE +TAG +SESSION\n[0-9a-f-]{36} +app:latest +build:[0-9a-f]{16}\n$/);
+  const second = await run(["--local", "build", "-f", "json", "--tag", "app"], context, environment);
+  expect(second.stderr).toContain("[INFO] cached layer:");
+  const result = JSON.parse(second.stdout);
+  expect(first.stdout).toContain(result.image);
+  expect((await run(["--local", "-q", "build"], context, environment)).stdout).toBe(`${result.image}\n`);
+  expect((await run(["--local", "images"], context, environment)).stdout).toContain("app:latest");
+  expect(
+    (await run(["--local", "session", "list", "--filter", "build:"], context, environment)).stdout,
+  ).toContain(result.session);
+  expect((await run(["--local", "session", "show", result.session], context, environment)).stdout).toContain(
+    "RUN greet.sh",
+  );
+});
+
+describe("what is in the directory that it is started in", () => {
+  test(".env, bunfig.toml and the like do not configure it", async () => {
+    const service = await startFakeService();
+    service.state.addImage("base:1");
+    const context = temporaryDirectory();
+    const evil = 'require("node:fs").writeFileSync("owned", "")';
+    writeFiles(context, {
+      Dockerfile: "FROM base:1\nRUN true\n",
+      ".env":
+        "BOUGH_HOME=evil\nCONTREE_URL=http://127.0.0.1:1\nCONTREE_TOKEN=evil-token\nNODE_OPTIONS=--require=./evil.js\n",
+      ".env.local": "BOUGH_HOME=evil\n",
+      "bunfig.toml": 'preload = ["./evil.js"]\n[run]\npreload = ["./evil.js"]\n',
+      "evil.js": evil,
+      "package.json": '{"name": "evil", "preload": "./evil.js"}',
+      "tsconfig.json": '{"compilerOptions": {"paths": {"*": ["./evil.js"]}}}',
+      ".npmrc": "registry=http://127.0.0.1:1\n",
+    });
+    const environment = {
+      BOUGH_HOME: temporaryDirectory(),
+      CONTREE_URL: service.url,
+      CONTREE_TOKEN: "good-token",
+    };
+    const ended = await run(["build"], context, environment);
+    await service.close();
+    expect(ended.stderr).toContain(`service: ${service.url}`);
+    expect(ended.exitCode).toBe(0);
+    expect(service.requests.every(({ headers }) => headers.authorization === "Bearer good-token")).toBe(true);
+    expect(existsSync(join(context, "owned"))).toBe(false);
+    expect(existsSync(join(context, "evil"))).toBe(false);
+    expect(readdirSync(environment.BOUGH_HOME)).toEqual(["sessions"]);
+  });
+});
+
+test.each([
+  ["SIGINT", "SIGINT"],
+  ["SIGTERM", "SIGTERM"],
+] as const)(
+  "%s cancels the running operation on the service, exits 130 and tags nothing",
+  async (_, signal) => {
+    const never = new Promise(() => {});
+    const service = await startFakeService({ run: () => ({ until: never }) });
+    service.state.addImage("base:1");
+    const context = temporaryDirectory();
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN wait for ever\n" });
+    const child = start(["--url", service.url, "--token", "t0ken-t0ken", "build", "--tag", "app"], context, {
+      BOUGH_HOME: temporaryDirectory(),
+    });
+    let stderr = "";
+  let interrupted = false;
+    for await (const chunk of child.stderr) {
+      stderr += new TextDecoder().decode(chunk);
+      if (stderr.includes("spawned") && !interrupted) child.kill(signal);
+    interrupted ||= stderr.includes("spawned");
+    }
+    expect(await child.exited).toBe(130);
+    const operation = [...service.state.operations.values()][0]?.record;
+    await service.close();
+    expect(operation?.status).toBe("CANCELLED");
+    expect(stderr).toContain(`operation ${operation?.uuid} is cancelled`);
+    expect(service.requestsTo(/tag$/)).toEqual([]);
+  },
+);
+
+test("a token that is refused: what was called, and what to do", async () => {
+  const service = await startFakeService({ token: "right-token" });
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\n" });
+  const ended = await run(["--url", service.url, "--token", "wrong-token", "build"], context, {
+    BOUGH_HOME: temporaryDirectory(),
+  });
+  await service.close();
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stderr).toContain(`GET ${service.url}/v1/images`);
+  expect(ended.stderr).toContain("401");
+  expect(ended.stderr).toContain("--token");
+  expect(ended.stderr).not.toContain("wrong-token");
+});
+
+test("a reader that has read enough ends it silently", async () => {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const child = Bun.spawn(["sh", "-c", `"${bough}" agent | head -1`], {
+    env: { PATH: process.env.PATH, ...environment },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  expect(await new Response(child.stdout).text()).toBe("# bough for coding agents\n");
+  expect(await new Response(child.stderr).text()).toBe("");
+});

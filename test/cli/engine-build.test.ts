@@ -1,0 +1,151 @@
+/** `bough build` on the embedded engine: real containers, looked into by the RUNs themselves. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
+
+const environment = { BOUGH_HOME: "" };
+beforeAll(async () => {
+  environment.BOUGH_HOME = temporaryDirectory();
+  const layout = await makeBusyboxLayout(temporaryDirectory(), {
+    environment: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "FROM_IMAGE=yes"],
+  });
+  const imported = await runBough(["--local", "images", "import", layout, "--tag", "busybox:1"], {
+    workingDirectory: "/",
+    environment,
+  });
+  expect(imported.exitCode).toBe(0);
+});
+
+const build = (context: string, ...options: string[]) =>
+  runBough(["--local", "build", ".", ...options], { workingDirectory: context, environment });
+
+function makeContext(dockerfile: string, files: Record<string, FileSpec> = {}): string {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: `FROM busybox:1\n${dockerfile}`, ...files });
+  return context;
+}
+
+describe("what a RUN finds", () => {
+  test.each<[string, string, Record<string, FileSpec>, string]>([
+    [
+      "the image's environment under the Dockerfile's",
+      "ENV A=1 B=two\nRUN echo $A $B $FROM_IMAGE",
+      {},
+      "1 two yes",
+    ],
+    ["arguments", "ARG A=1\nRUN env | grep ^A=", {}, "A=1"],
+    ["its working directory, made where missing", "WORKDIR /a/b\nWORKDIR c\nRUN pwd", {}, "/a/b/c"],
+    [
+      "files with their modes",
+      "COPY run.sh /bin/\nRUN run.sh",
+      { "run.sh": { text: "#!/bin/sh\necho ran", mode: 0o755 } },
+      "ran",
+    ],
+    [
+      "files with the owner and mode that it says",
+      "COPY --chown=12:34 --chmod=604 a /x/a\nRUN stat -c '%u %g %a' /x/a",
+      { a: "a" },
+      "12 34 604",
+    ],
+    [
+      "owners by the image's own names",
+      "RUN echo app:x:1234:1235::/:/bin/sh >> /etc/passwd\nCOPY --chown=app a /x/a\nRUN stat -c '%u %g %U' /x/a",
+      { a: "a" },
+      "1234 1235 app",
+    ],
+    [
+      "a directory's contents",
+      "COPY d /x\nRUN cd /x && find . -type f | sort | tr '\\n' ' '",
+      { "d/a": "", "d/e/b": "" },
+      "./a ./e/b ",
+    ],
+    [
+      "links, empty directories and their modes",
+      "COPY d /x\nRUN cd /x && readlink link && stat -c %a private && ls -A empty private",
+      { "d/link": { link: "no where" }, "d/empty": "directory/", "d/private/.keep": "" },
+      "no where\n755\nempty:\n\nprivate:\n.keep",
+    ],
+    ["an existing directory as the destination", "COPY a /bin\nRUN cat /bin/a", { a: "copied" }, "copied"],
+    ["the user", 'RUN echo app:x:1000:1000::/:/bin/sh >> /etc/passwd\nUSER app\nRUN echo $(id -un) "it\'s"', {}, "app it's"],
+    ["the user by number", "USER 1000:50\nRUN id -u; id -g", {}, "1000\n50"],
+    ["the exec form without a shell", 'RUN ["echo", "a  b", "$(id)"]', {}, "a  b $(id)"],
+    [
+      "loops and substitutions of the shell's own",
+      "RUN for i in 1 2 3; do n=$((n+i)); done; echo $n $(echo sub)",
+      {},
+      "6 sub",
+    ],
+    ["here-documents", "RUN <<END\necho one\necho two\nEND", {}, "one\ntwo"],
+    ["a here-document that is a program", "RUN <<END\n#!/bin/awk -f\nBEGIN { print 6 * 7 }\nEND", {}, "42"],
+    [
+      "a file from a here-document",
+      "ARG NAME=me\nCOPY <<END /etc/greeting\nhello $NAME\nEND\nRUN cat /etc/greeting",
+      {},
+      "hello me",
+    ],
+    [
+      "what an earlier RUN left",
+      "RUN echo x > /left\nRUN cat /left && rm /left\nRUN test -e /left || echo gone",
+      {},
+      "gone",
+    ],
+    [
+      "names with spaces and other letters",
+      'COPY ["a b", "ü", "/x/"]\nRUN cd /x && echo *',
+      { "a b": "", ü: "" },
+      "a b ü",
+    ],
+    ["bytes as they are", "RUN printf 'a\\303\\274\\n' ; printf '\\377' | od -An -tx1", {}, "aü\n ff"],
+  ])("%s", async (_, dockerfile, files, expected) => {
+    const { stderr, exitCode } = await build(makeContext(dockerfile, files));
+    const outputs = stderr.split("[INFO] stdout:\n");
+    expect({ exitCode, last: outputs.at(-1)?.replace(/\n(\[\w+\][^\n]*\n?)*$/, "") }).toEqual({
+      exitCode: 0,
+      last: expected,
+    });
+  });
+});
+
+test("a second build runs nothing, a changed file runs what comes after it, and the image stays the same image", async () => {
+  const context = makeContext("RUN echo one\nCOPY a /a\nRUN cat /a", { a: "first" });
+  const first = await build(context, "-q", "--tag", "app:1");
+  const second = await build(context, "--tag", "app:1");
+  expect(second.stderr).not.toContain("spawned");
+  expect(second.stdout).toContain(first.stdout.trim());
+  writeFileSync(join(context, "a"), "second");
+  const third = await build(context);
+  expect(third.stderr.match(/spawned/g)).toHaveLength(1);
+  expect(third.stderr).toContain("second");
+});
+
+test("a failing RUN shows what it said and leaves the layers before it", async () => {
+  const context = makeContext("RUN echo fine\nRUN echo out; echo err >&2; exit 7\n");
+  const failed = await build(context, "--tag", "never:1");
+  expect(failed.exitCode).toBe(1);
+  expect(failed.stdout).toBe("");
+  expect(failed.stderr).toContain("[INFO] stdout:\nout\n[INFO] stderr:\nerr\n");
+  expect(failed.stderr).toContain("[ERROR] Dockerfile:3: the command failed with exit code 7");
+  writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN echo fine\nRUN true\n" });
+  const mended = await build(context);
+  expect(mended.exitCode).toBe(0);
+  expect(mended.stderr).toContain("] cached layer:");
+  const images = await runBough(["--local", "images", "-f", "json"], { workingDirectory: "/", environment });
+  expect(images.stdout).not.toContain("never:1");
+});
+
+test("a RUN that takes too long is stopped, with everything that it started", async () => {
+  const failed = await build(makeContext("RUN sleep 1000 & sleep 1000\n"), "--timeout", "1");
+  expect(failed.exitCode).toBe(1);
+  expect(failed.stderr).toContain("the command was stopped after 1 seconds");
+});
+
+test("a base image that can't be had is an error that names it", async () => {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM localhost:1/no/such:image\n" });
+  const failed = await build(context);
+  expect(failed.exitCode).toBe(1);
+  expect(failed.stderr).toContain("localhost:1/no/such:image");
+});
