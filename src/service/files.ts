@@ -29,6 +29,8 @@ export interface Files {
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
 const uploadsAtOnce = 8;
+/** Eight small files at once over a slow line. */
+const smallUploadTimeoutMilliseconds = 180_000;
 /** The question saves work, so it is not worth any: whatever is no clear answer means that the file is sent. */
 const noAnswer = [400, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
 
@@ -52,7 +54,7 @@ export function createFiles({ transport, signal, knownFiles }: FilesOptions): Fi
     // Held in memory, so that the bytes that are sent are the bytes that were hashed.
     const bytes = await readWhole(file);
     if (bytes.byteLength !== file.size || sha256Of(bytes) !== file.sha256) throw changed(file);
-    return checkedId(file, await post(() => bytes, stop, undefined)).uuid;
+    return checkedId(file, await post(() => bytes, stop, smallUploadTimeoutMilliseconds)).uuid;
   }
 
   async function sendLarge(file: LocalFile, stop: AbortSignal): Promise<string> {
@@ -72,11 +74,7 @@ export function createFiles({ transport, signal, knownFiles }: FilesOptions): Fi
     return stored.uuid;
   }
 
-  function post(
-    body: () => Body,
-    stop: AbortSignal,
-    timeoutMilliseconds: number | undefined,
-  ): Promise<StoredFile> {
+  function post(body: () => Body, stop: AbortSignal, timeoutMilliseconds: number): Promise<StoredFile> {
     return postFile(transport, body, { signal: stop, timeoutMilliseconds });
   }
 
@@ -125,9 +123,8 @@ export interface StoredFile {
 export async function postFile(
   transport: Transport,
   body: () => Body | undefined,
-  options: { signal: AbortSignal; timeoutMilliseconds: number | undefined },
+  options: { signal: AbortSignal; timeoutMilliseconds: number },
 ): Promise<StoredFile> {
-  const { timeoutMilliseconds, ...rest } = options;
   const answer = await transport.call({
     method: "POST",
     path: "/v1/files",
@@ -135,8 +132,7 @@ export async function postFile(
     body,
     // The service deduplicates: twice the same bytes are one file.
     repeatable: true,
-    ...rest,
-    ...(timeoutMilliseconds === undefined ? {} : { timeoutMilliseconds }),
+    ...options,
   });
   const record = asRecord(answer.body);
   const uuid = asText(record?.uuid);

@@ -29,6 +29,7 @@ export interface Operations extends Pick<ImageService, "spawn" | "follow" | "can
 const graceMilliseconds = 60_000;
 const defaultTimeoutSeconds = 600;
 const cancelMilliseconds = 15_000;
+const spawnTimeoutMilliseconds = 120_000;
 const spawnGraceMilliseconds = 5000;
 
 export function createOperations(options: OperationsOptions): Operations {
@@ -103,6 +104,8 @@ export function createOperations(options: OperationsOptions): Operations {
         path: "/v1/instances",
         json: request,
         repeatable: false,
+        // Being impatient here means not to know what has happened.
+        timeoutMilliseconds: spawnTimeoutMilliseconds,
         graceMilliseconds: spawnGraceMilliseconds,
       });
     } catch (error) {

@@ -50,7 +50,7 @@ export interface Call {
   handles?: readonly number[];
   /** Default JSON. */
   answer?: "json" | "bytes";
-  /** For an attempt until its answer is there whole. 0: however long it takes, as long as bytes pass. Default 60 s. */
+  /** For an attempt until its answer is there whole. 0: however long it takes, as long as bytes pass. Default 30 s. */
   timeoutMilliseconds?: number;
   /** An attempt that is under way when the signal is aborted is given this long to answer. */
   graceMilliseconds?: number;
@@ -72,7 +72,8 @@ export interface Transport {
   open(call: Call): Promise<Response>;
 }
 
-const callTimeoutMilliseconds = 60_000;
+/** Leaves time for a second attempt before the retry policy gives up. */
+const callTimeoutMilliseconds = 30_000;
 
 export function createTransport(options: TransportOptions): Transport {
   const { clock, onNotice } = options;

@@ -1,0 +1,78 @@
+import type { Clock } from "../../src/clock.ts";
+
+/** A clock that stands still until it is told to go on. */
+export interface ManualClock extends Clock {
+  /** How long each sleep so far was to last. */
+  readonly sleeps: number[];
+  /** Lets time pass, waking sleepers in their order, with room between for what they do next. */
+  advance(milliseconds: number): Promise<void>;
+  /** Resolves once somebody sleeps, for as long as given if given. */
+  sleeping(milliseconds?: number): Promise<void>;
+}
+
+interface Sleeper {
+  due: number;
+  milliseconds: number;
+  wake(): void;
+}
+
+/**
+ * `skipsUpToMilliseconds`: shorter sleeps are over at once, and time has passed; longer ones (deadlines) need
+ * `advance`.
+ */
+export function createManualClock(
+  options: { start?: number; skipsUpToMilliseconds?: number } = {},
+): ManualClock {
+  const skips = options.skipsUpToMilliseconds ?? -1;
+  let now = options.start ?? Date.UTC(2026, 0, 1);
+  const sleepers = new Set<Sleeper>();
+  const sleeps: number[] = [];
+
+  return {
+    sleeps,
+    now: () => now,
+    sleep(milliseconds, signal) {
+      return new Promise<void>((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason);
+        if (milliseconds <= skips) {
+          sleeps.push(milliseconds);
+          now += milliseconds;
+          return resolve();
+        }
+        sleeps.push(milliseconds);
+        const abort = () => {
+          sleepers.delete(sleeper);
+          reject(signal?.reason);
+        };
+        const sleeper: Sleeper = {
+          due: now + milliseconds,
+          milliseconds,
+          wake() {
+            sleepers.delete(sleeper);
+            signal?.removeEventListener("abort", abort);
+            resolve();
+          },
+        };
+        sleepers.add(sleeper);
+        signal?.addEventListener("abort", abort, { once: true });
+      });
+    },
+    async advance(milliseconds) {
+      const target = now + milliseconds;
+      for (;;) {
+        const next = [...sleepers].sort((a, b) => a.due - b.due)[0];
+        if (next === undefined || next.due > target) break;
+        now = Math.max(now, next.due);
+        next.wake();
+        await Bun.sleep(0);
+      }
+      now = target;
+      await Bun.sleep(0);
+    },
+    async sleeping(milliseconds) {
+      const isAwaited = (sleeper: Sleeper) =>
+        milliseconds === undefined || sleeper.milliseconds === milliseconds;
+      while (![...sleepers].some(isAwaited)) await Bun.sleep(1);
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { systemClock } from "../../src/clock.ts";
+import { createService, type Service, type ServiceOptions } from "../../src/service/client.ts";
+import type { ServiceNotice } from "../../src/service/transport.ts";
+
+export interface TestClient {
+  service: Service;
+  notices: ServiceNotice[];
+  /** Interrupts the client, as Ctrl-C does. */
+  interrupt: AbortController;
+}
+
+/** A client of the service at `url`; waits have no jitter. */
+export function clientOf(url: string, options: Partial<ServiceOptions> = {}): TestClient {
+  const notices: ServiceNotice[] = [];
+  const interrupt = new AbortController();
+  const service = createService({
+    fetch,
+    baseUrl: url,
+    userAgent: "bough/0.0.0 (test)",
+    clock: systemClock,
+    signal: interrupt.signal,
+    onNotice: (notice) => notices.push(notice),
+    random: () => 0,
+    ...options,
+  });
+  return { service, notices, interrupt };
+}
+
+/** What a rejected promise was rejected with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it did not reject");
+}

@@ -1,0 +1,261 @@
+import { describe, expect, test } from "bun:test";
+import { BoughError } from "../../src/errors.ts";
+import { chooseService, type Environment, type ServiceFlags } from "../../src/service/profile.ts";
+
+/** As the service's clients write them. */
+const cli = `# written by hand
+[DEFAULT]
+profile = work
+
+[profile:work]
+url = https://work.example/api/
+type = jwt
+
+[profile:cloud.eu-1]
+url=https://cloud.example   ; the second region
+type = iam
+project = p-1
+
+[profile:no-project]
+url = https://cloud.example
+type = iam
+
+[profile:no-url]
+type = iam
+project = p-2
+`;
+const auth = `[profile:work]
+token = work-token
+[profile:cloud.eu-1]
+token = cloud-token
+[profile:no-project]
+token = t
+[profile:no-url]
+token = t
+`;
+const files = [
+  { path: "cli.ini", text: cli },
+  { path: "auth.ini", text: auth },
+];
+const work = { url: "https://work.example/api", token: "work-token", project: undefined };
+const cloud = { url: "https://cloud.example", token: "cloud-token", project: "p-1" };
+
+type Case = [
+  what: string,
+  input: { flags?: ServiceFlags; environment?: Environment; files?: typeof files },
+  expected: object,
+];
+
+describe("which service", () => {
+  const cases: Case[] = [
+    ["nothing is configured", { files: [] }, { kind: "embedded" }],
+    [
+      "--local, whatever is configured",
+      { flags: { local: true, url: "https://x.example" } },
+      { kind: "embedded" },
+    ],
+    ["the active profile", {}, { kind: "remote", ...work, source: "profile work" }],
+    [
+      "--profile, with a dot in its name",
+      { flags: { profile: "cloud.eu-1" } },
+      { kind: "remote", ...cloud, source: "profile cloud.eu-1" },
+    ],
+    [
+      "CONTREE_PROFILE",
+      { environment: { CONTREE_PROFILE: "cloud.eu-1" } },
+      { kind: "remote", ...cloud, source: "profile cloud.eu-1" },
+    ],
+    [
+      "--profile over CONTREE_PROFILE",
+      { flags: { profile: "work" }, environment: { CONTREE_PROFILE: "gone" } },
+      { kind: "remote", ...work, source: "profile work" },
+    ],
+    [
+      "a profile over variables",
+      { environment: { CONTREE_URL: "https://env.example", CONTREE_TOKEN: "e" } },
+      { kind: "remote", ...work, source: "profile work" },
+    ],
+    [
+      "a profile named default needs no [DEFAULT]",
+      { files: [{ path: "cli.ini", text: "[profile:default]\nurl = https://d.example\n" }] },
+      {
+        kind: "remote",
+        url: "https://d.example",
+        token: undefined,
+        project: undefined,
+        source: "profile default",
+      },
+    ],
+    [
+      "values of [DEFAULT] stand in every profile",
+      {
+        files: [
+          {
+            path: "cli.ini",
+            text: "[DEFAULT]\nprofile = a\nurl = https://all.example\n[profile:a]\ntoken = t\n",
+          },
+        ],
+      },
+      { kind: "remote", url: "https://all.example", token: "t", project: undefined, source: "profile a" },
+    ],
+    [
+      "flags over the profile",
+      { flags: { token: "mine", project: "p-9" } },
+      { kind: "remote", ...work, token: "mine", project: "p-9", source: "profile work" },
+    ],
+    [
+      "no file: variables",
+      {
+        files: [],
+        environment: { CONTREE_URL: "https://env.example/", CONTREE_TOKEN: "e", CONTREE_PROJECT: "p" },
+      },
+      { kind: "remote", url: "https://env.example", token: "e", project: "p", source: "CONTREE_URL" },
+    ],
+    [
+      "the other names of the variables",
+      {
+        files: [],
+        environment: { CONTREE_URL: "https://env.example", NEBIUS_API_KEY: "k", NEBIUS_AI_PROJECT: "p" },
+      },
+      { kind: "remote", url: "https://env.example", token: "k", project: "p", source: "CONTREE_URL" },
+    ],
+    [
+      "a variable of other tools alone is no service",
+      { files: [], environment: { NEBIUS_API_KEY: "k" } },
+      { kind: "embedded" },
+    ],
+    [
+      "empty variables are none",
+      { files: [], environment: { CONTREE_URL: "", CONTREE_TOKEN: "" } },
+      { kind: "embedded" },
+    ],
+    [
+      "--url",
+      { files: [], flags: { url: "http://127.0.0.1:8080//", token: "t" } },
+      { kind: "remote", url: "http://127.0.0.1:8080", token: "t", project: undefined, source: "--url" },
+    ],
+    [
+      "--url with a token in a variable",
+      { files: [], flags: { url: "https://x.example" }, environment: { CONTREE_TOKEN: "e" } },
+      { kind: "remote", url: "https://x.example", token: "e", project: undefined, source: "--url" },
+    ],
+    [
+      "--url of the profile's own host keeps its token",
+      { flags: { url: "https://work.example/other" } },
+      {
+        kind: "remote",
+        url: "https://work.example/other",
+        token: "work-token",
+        project: undefined,
+        source: "--url",
+      },
+    ],
+    [
+      "--url of another host never gets the profile's token",
+      { flags: { url: "https://evil.example" } },
+      { kind: "remote", url: "https://evil.example", token: undefined, project: undefined, source: "--url" },
+    ],
+    [
+      "nor a variable's",
+      {
+        files: [],
+        flags: { url: "https://evil.example" },
+        environment: { CONTREE_URL: "https://env.example", CONTREE_TOKEN: "e" },
+      },
+      { kind: "remote", url: "https://evil.example", token: undefined, project: undefined, source: "--url" },
+    ],
+    [
+      "--url beside --profile: both were meant",
+      { flags: { url: "https://moved.example", profile: "work" } },
+      {
+        kind: "remote",
+        url: "https://moved.example",
+        token: "work-token",
+        project: undefined,
+        source: "profile work",
+      },
+    ],
+    [
+      "--url needs no profile, so a missing one is no matter",
+      { flags: { url: "https://x.example" }, environment: { CONTREE_PROFILE: "gone" } },
+      { kind: "remote", url: "https://x.example", token: undefined, project: undefined, source: "--url" },
+    ],
+  ];
+  test.each(cases)("%s", (_, input, expected) => {
+    expect(chooseService({ flags: {}, environment: {}, files, ...input })).toEqual(
+      expected as ReturnType<typeof chooseService>,
+    );
+  });
+});
+
+describe("what is configured but makes no service", () => {
+  const cases: [
+    what: string,
+    input: { flags?: ServiceFlags; environment?: Environment; files?: typeof files },
+    message: string,
+    hint: string,
+  ][] = [
+    [
+      "--profile that does not exist",
+      { flags: { profile: "wrok" } },
+      'no profile "wrok" (--profile)',
+      "cloud.eu-1, no-project, no-url, work",
+    ],
+    [
+      "CONTREE_PROFILE that does not exist",
+      { environment: { CONTREE_PROFILE: "x" } },
+      "(CONTREE_PROFILE)",
+      "work",
+    ],
+    [
+      "an active profile that does not exist",
+      { files: [{ path: "cli.ini", text: "[DEFAULT]\nprofile = x\n" }] },
+      "([DEFAULT] profile)",
+      "No profile is saved yet",
+    ],
+    ["iam without a project", { flags: { profile: "no-project" } }, "needs a project", "--project"],
+    ["iam without an address", { flags: { profile: "no-url" } }, "address is missing", "url = https://..."],
+    ["a token without an address", { files: [], flags: { token: "t" } }, "--token is given", "--url"],
+    [
+      "a token in a variable without an address",
+      { files: [], environment: { CONTREE_TOKEN: "t" } },
+      "address is missing",
+      "CONTREE_URL",
+    ],
+    [
+      "an address that is none",
+      { files: [], flags: { url: "work.example" } },
+      "not a service address: work.example",
+      "https://",
+    ],
+    [
+      "an address with a password",
+      { files: [], flags: { url: "https://me:secret@x.example" } },
+      "https://x.example has a user name or password",
+      "--token",
+    ],
+    [
+      "an address with a query",
+      { files: [], flags: { url: "https://x.example/?a=1" } },
+      "has a query",
+      "question mark",
+    ],
+  ];
+  test.each(cases)("%s", (_, input, message, hint) => {
+    const choose = () => chooseService({ flags: {}, environment: {}, files, ...input });
+    expect(choose).toThrow(message);
+    try {
+      choose();
+    } catch (error) {
+      if (!(error instanceof BoughError)) throw error;
+      expect(error.exitCode).toBe(2);
+      expect(error.hint).toContain(hint);
+      expect(error.message).not.toContain("secret");
+    }
+  });
+
+  test("a project on the command line makes up for the profile's", () => {
+    const choice = chooseService({ flags: { profile: "no-project", project: "p" }, environment: {}, files });
+    expect(choice).toMatchObject({ kind: "remote", project: "p" });
+  });
+});

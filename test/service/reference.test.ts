@@ -1,0 +1,100 @@
+import { describe, expect, test } from "bun:test";
+import { BoughError } from "../../src/errors.ts";
+import { parseReference } from "../../src/service/reference.ts";
+import { parseTag } from "../../src/service/tag.ts";
+
+const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
+const uuid = "3F2504E0-4F89-11D3-9A0C-0305E82C3301";
+
+describe("what is imported for a reference, and under which tag", () => {
+  test.each([
+    ["alpine", "docker://docker.io/library/alpine:latest", "alpine:latest"],
+    ["alpine:3.20", "docker://docker.io/library/alpine:3.20", "alpine:3.20"],
+    ["library/alpine", "docker://docker.io/library/alpine:latest", "library/alpine:latest"],
+    ["team/app:1", "docker://docker.io/team/app:1", "team/app:1"],
+    ["docker.io/alpine", "docker://docker.io/library/alpine:latest", "docker.io/alpine:latest"],
+    ["index.docker.io/alpine", "docker://docker.io/library/alpine:latest", "index.docker.io/alpine:latest"],
+    ["registry.example/app", "docker://registry.example/app:latest", "registry.example/app:latest"],
+    [
+      "registry.example:5000/team/app:2",
+      "docker://registry.example:5000/team/app:2",
+      "registry.example:5000/team/app:2",
+    ],
+    ["localhost/app", "docker://localhost/app:latest", "localhost/app:latest"],
+    ["localhost:5000/app", "docker://localhost:5000/app:latest", "localhost:5000/app:latest"],
+    ["a__b/c-d.e", "docker://docker.io/a__b/c-d.e:latest", "a__b/c-d.e:latest"],
+    // The digest says it all: a tag beside it is dropped, and none is made of it.
+    [`alpine@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
+    [`alpine:3.20@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
+    // A registry's tag may have capital letters, the service's may not.
+    ["quay.example/app:RELEASE.1", "docker://quay.example/app:RELEASE.1", undefined],
+    // Transports.
+    ["docker://docker.io/library/alpine:3.20", "docker://docker.io/library/alpine:3.20", "alpine:3.20"],
+    ["docker://team/app", "docker://docker.io/team/app:latest", "team/app:latest"],
+    ["docker://localhost:5000/app:1", "docker://localhost:5000/app:1", "localhost:5000/app:1"],
+    [`docker://alpine@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
+    ["oci:/srv/images/base", "oci:/srv/images/base", "base:latest"],
+    ["oci:/srv/images/base:1.0", "oci:/srv/images/base:1.0", "base:1.0"],
+    ["oci:./Base Image".replace(" ", "_"), "oci:./Base_Image", "base_image:latest"],
+    ["oci-archive:/srv/base.tar", "oci-archive:/srv/base.tar", "base:latest"],
+    ["docker-archive:/srv/base.tar.gz", "docker-archive:/srv/base.tar.gz", "base:latest"],
+    ["docker-archive:/srv/base.tar:team/app:2", "docker-archive:/srv/base.tar:team/app:2", "team/app:2"],
+    ["dir:/srv/base/", "dir:/srv/base/", "base:latest"],
+    ["docker-daemon:app:1", "docker-daemon:app:1", "app:1"],
+    // Images that are named as a transport is.
+    ["oci", "docker://docker.io/library/oci:latest", "oci:latest"],
+    ["dir:1.0", "docker://docker.io/library/dir:1.0", "dir:1.0"],
+  ])("%s", (text, url, tag) => {
+    expect(parseReference(text)).toEqual({ kind: "registry", url, tag });
+  });
+
+  test("an id and a tag name an image of the service: there is nothing to import", () => {
+    expect(parseReference(uuid)).toEqual({ kind: "uuid", uuid: uuid.toLowerCase() });
+    expect(parseReference("tag:app:dev")).toEqual({ kind: "tag", tag: "app:dev" });
+  });
+});
+
+test.each([
+  ["", "empty"],
+  ["two words", "space"],
+  ["MyImage", "lower case"],
+  ["app:", "no repository name"],
+  [":1", "no repository"],
+  ["a//b", "no repository name"],
+  ["-app", "no repository name"],
+  ["registry.example/", "no repository"],
+  ["bad_host.example:port/app", "no registry host"],
+  ["app@sha256:abc", "no digest"],
+  ["app:a:b", "no repository name"],
+])("%p is no reference: %s", (text, reason) => {
+  expect(() => parseReference(text)).toThrow(reason);
+  expect(() => parseReference(text)).toThrow(BoughError);
+});
+
+describe("--tag", () => {
+  test.each([
+    ["app", "app:latest"],
+    ["app:1.0", "app:1.0"],
+    ["team/app", "team/app:latest"],
+    ["localhost:5000/app", "localhost:5000/app:latest"],
+    ["localhost:5000/app:1", "localhost:5000/app:1"],
+    ["a_b-c.d:e", "a_b-c.d:e"],
+    ["a".repeat(249), `${"a".repeat(249)}:latest`],
+  ])("%s is %s", (text, tag) => {
+    expect(parseTag(text)).toBe(tag);
+  });
+
+  test.each([
+    ["", "empty"],
+    ["App", "did you mean app:latest?"],
+    ["app:1 0", '" " is not allowed'],
+    ["app@1", '"@" is not allowed'],
+    ["äpp", "is not allowed"],
+    ["app:", "between two parts"],
+    ["/app", "between two parts"],
+    ["app..x", "between two parts"],
+    ["a".repeat(250), "257 characters"],
+  ])("%p is refused: %s", (text, reason) => {
+    expect(() => parseTag(text)).toThrow(reason);
+  });
+});

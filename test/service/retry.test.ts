@@ -1,0 +1,132 @@
+import { describe, expect, test } from "bun:test";
+import {
+  type Attempt,
+  decide,
+  type Failure,
+  isOutcomeUnknown,
+  parseRetryAfter,
+} from "../../src/service/retry.ts";
+
+const now = Date.UTC(2026, 0, 1, 12, 0, 0);
+
+const status = (code: number, retryAfter: string | null = null): Failure => ({
+  kind: "status",
+  status: code,
+  retryAfter,
+});
+const refused: Failure = { kind: "connection", received: false, permanent: false };
+const reset: Failure = { kind: "connection", received: true, permanent: false };
+const badCertificate: Failure = { kind: "connection", received: false, permanent: true };
+const malformed: Failure = { kind: "malformed" };
+
+/** Without jitter (`random` 0) the waits are 200 ms, doubling. */
+const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expected: number | "give up"][] = [
+  ["429 waits as long as the service asks", status(429, "7"), {}, 7000],
+  ["429 with a date", status(429, "Thu, 01 Jan 2026 12:00:03 GMT"), {}, 3000],
+  [
+    "429 with a date in the past still leaves the service a moment",
+    status(429, "Thu, 01 Jan 2026 11:00:00 GMT"),
+    {},
+    200,
+  ],
+  ["429 with a Retry-After that is none", status(429, "soon"), {}, 200],
+  ["429 without Retry-After backs off", status(429), { number: 3 }, 800],
+  ["429 is repeated even for what must not run twice", status(429, "1"), { repeatable: false }, 1000],
+  ["425 too", status(425), { repeatable: false }, 200],
+  ["429 for longer than anybody waits", status(429, "3600"), {}, "give up"],
+  ["429 is waited for longer than a fault", status(429, "1"), { elapsedMilliseconds: 200_000 }, 1000],
+  ["429 has its limit", status(429, "1"), { elapsedMilliseconds: 300_000 }, "give up"],
+
+  ["503 of a repeatable call", status(503), {}, 200],
+  ["503, second time", status(503), { number: 2 }, 400],
+  ["503, many times: the wait is capped", status(503), { number: 9 }, 10_000],
+  ["503 with Retry-After", status(503, "2"), {}, 2000],
+  ["503 of a call that must not run twice", status(503), { repeatable: false }, "give up"],
+  ["503 of such a call, even with Retry-After", status(503, "2"), { repeatable: false }, "give up"],
+  ["502", status(502), {}, 200],
+  ["504", status(504), {}, 200],
+  ["503 when the minute is over", status(503), { elapsedMilliseconds: 59_900 }, "give up"],
+  ["500 is given less time: it is more often a defect", status(500), { elapsedMilliseconds: 14_000 }, 200],
+  ["500 after that", status(500), { elapsedMilliseconds: 15_000 }, "give up"],
+  ["501 will never work", status(501), {}, "give up"],
+  ["408", status(408), {}, 200],
+  ["400", status(400), {}, "give up"],
+  ["401", status(401), {}, "give up"],
+  ["404", status(404), {}, "give up"],
+  ["409", status(409), {}, "give up"],
+
+  ["refused connection", refused, {}, 200],
+  [
+    "refused connection of a call that must not run twice: it was not received",
+    refused,
+    { repeatable: false },
+    200,
+  ],
+  [
+    "refused connection, never reached: a mistyped address",
+    refused,
+    { answeredBefore: false, elapsedMilliseconds: 5000 },
+    "give up",
+  ],
+  ["refused connection, reached before: a restart", refused, { elapsedMilliseconds: 30_000 }, 200],
+  ["reset connection", reset, {}, 200],
+  ["reset connection of a call that must not run twice", reset, { repeatable: false }, "give up"],
+  ["certificate", badCertificate, {}, "give up"],
+
+  ["malformed answer", malformed, {}, 200],
+  ["malformed answer, third time", malformed, { number: 3 }, "give up"],
+  ["malformed answer of a call that must not run twice", malformed, { repeatable: false }, "give up"],
+];
+
+describe("whether and when a call is sent again", () => {
+  test.each(table)("%s", (_, failure, attempt, expected) => {
+    const facts = {
+      number: 1,
+      repeatable: true,
+      answeredBefore: true,
+      elapsedMilliseconds: 0,
+      ...attempt,
+      failure,
+    };
+    const decision = decide(facts, now, 0);
+    expect(decision).toEqual(
+      expected === "give up" ? { action: "give up" } : { action: "wait", milliseconds: expected },
+    );
+  });
+
+  test("jitter takes away up to half of a wait, and nothing of what the service asked for", () => {
+    const facts = { number: 4, repeatable: true, answeredBefore: true, elapsedMilliseconds: 0 };
+    expect(decide({ ...facts, failure: status(503) }, now, 0.999)).toEqual({
+      action: "wait",
+      milliseconds: 801,
+    });
+    expect(decide({ ...facts, failure: status(503, "3") }, now, 0.999)).toEqual({
+      action: "wait",
+      milliseconds: 3000,
+    });
+  });
+});
+
+test.each([
+  [status(500), true],
+  [status(502), true],
+  [status(400), false],
+  [status(429), false],
+  [refused, false],
+  [reset, true],
+  [malformed, true],
+] as const)("after %o, is it unknown what the service did? %p", (failure, expected) => {
+  expect(isOutcomeUnknown(failure)).toBe(expected);
+});
+
+test.each([
+  [null, undefined],
+  ["0", 0],
+  [" 12 ", 12_000],
+  ["1.5", 1500],
+  ["-3", undefined],
+  ["Thu, 01 Jan 2026 12:01:00 GMT", 60_000],
+  ["", undefined],
+] as const)("Retry-After: %p is %p ms", (value, expected) => {
+  expect(parseRetryAfter(value, now)).toBe(expected);
+});

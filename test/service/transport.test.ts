@@ -1,0 +1,349 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { BoughError } from "../../src/errors.ts";
+import { NotFoundError, UnknownOutcomeError } from "../../src/service/errors.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { clientOf, rejection } from "./client.ts";
+import { rawAnswer, startRawServer } from "./raw-server.ts";
+
+const open: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
+  const fake = await startFakeService(options);
+  open.push(fake);
+  return fake;
+}
+
+const token = "tok-5ecret";
+/** Retries pass at once, deadlines do not. */
+const impatient = () => createManualClock({ skipsUpToMilliseconds: 20_000 });
+
+describe("every request", () => {
+  test("says who asks, with the token and the project", async () => {
+    const fake = await start({ token });
+    const { service } = clientOf(fake.url, { token, project: "p-1" });
+    await service.findImage("app");
+    expect(fake.requests[0]?.headers).toMatchObject({
+      authorization: `Bearer ${token}`,
+      project: "p-1",
+      "user-agent": "bough/0.0.0 (test)",
+    });
+  });
+
+  test("goes below the base address's path, whatever slashes it ends in", async () => {
+    const fake = await start({ prefix: "/sandboxes/eu" });
+    const { service } = clientOf(`${fake.url}//`);
+    const image = fake.state.addImage("app:latest");
+    expect(await service.findImage("app")).toEqual({ uuid: image });
+    expect(service.address).toBe(fake.url);
+  });
+
+  test("takes answers and errors that are compressed", async () => {
+    const fake = await start({ gzip: true });
+    const { service } = clientOf(fake.url);
+    const image = fake.state.addImage("app:latest");
+    expect(await service.findImage("app")).toEqual({ uuid: image });
+    expect(await rejection(service.tagImage("gone", "app:1"))).toMatchObject({
+      message: expect.stringContaining("no image gone"),
+    });
+  });
+});
+
+describe("an error names the call, the address, the status and what the service said", () => {
+  const answers: [what: string, response: () => Response, message: string][] = [
+    [
+      "JSON",
+      () => Response.json({ error: "tag is taken", status: 422 }, { status: 422 }),
+      "422 Unprocessable Entity: tag is taken",
+    ],
+    [
+      "JSON of another shape",
+      () => Response.json({ error: { message: "nope" } }, { status: 400 }),
+      "400 Bad Request: nope",
+    ],
+    [
+      "a proxy's page",
+      () => page("<html><head><title>Gateway lost</title></head><body><h1>Sorry</h1></body></html>", 403),
+      "403 Forbidden: Gateway lost",
+    ],
+    [
+      "a page without a title",
+      () => page("<!DOCTYPE html><style>b{}</style><body><b>Sorry</b>, gone</body>", 400),
+      "400 Bad Request: Sorry , gone",
+    ],
+    ["plain text", () => new Response("out of cheese\n", { status: 418 }), "418 I'm a Teapot: out of cheese"],
+    ["nothing", () => new Response(null, { status: 400 }), "400 Bad Request"],
+    ["broken JSON", () => new Response('{"error": "cut', { status: 400 }), '400 Bad Request: {"error": "cut'],
+    [
+      "text that would steer the terminal",
+      () => new Response("\u001b[2Jboo\u0007\r\nhoo", { status: 400 }),
+      "400 Bad Request: [2Jboo hoo",
+    ],
+  ];
+  test.each(answers)("%s", async (_, response, message) => {
+    const fake = await start({ intercept: () => response() });
+    const { service } = clientOf(fake.url);
+    const error = await rejection(service.tagImage("i", "app:1"));
+    expect(error).toBeInstanceOf(BoughError);
+    expect((error as BoughError).message).toBe(`PATCH ${fake.url}/v1/images/i/tag answered ${message}`);
+  });
+
+  test("a very long one is cut", async () => {
+    const fake = await start({ intercept: () => new Response("x".repeat(1_000_000), { status: 400 }) });
+    const error = await rejection(clientOf(fake.url).service.tagImage("i", "app:1"));
+    expect((error as BoughError).message.length).toBeLessThan(700);
+  });
+
+  test("404 is a class of its own", async () => {
+    const fake = await start();
+    expect(await rejection(clientOf(fake.url).service.tagImage("gone", "app:1"))).toBeInstanceOf(
+      NotFoundError,
+    );
+  });
+
+  test("without a token, 401 says how to give one", async () => {
+    const fake = await start({ token });
+    expect(await rejection(clientOf(fake.url).service.tagImage("i", "app:1"))).toMatchObject({
+      message: expect.stringContaining("401 Unauthorized: invalid or missing token"),
+      hint: expect.stringContaining("No token was sent"),
+    });
+  });
+
+  test("with one, that it is not accepted", async () => {
+    const fake = await start({ token });
+    const { service } = clientOf(fake.url, { token: "other" });
+    expect(await rejection(service.tagImage("i", "app:1"))).toMatchObject({
+      hint: expect.stringContaining("not accepted"),
+    });
+  });
+
+  test("a connection that cannot be made", async () => {
+    const fake = await start();
+    await fake.close();
+    const clock = impatient();
+    const error = await rejection(clientOf(fake.url, { clock }).service.findImage("app"));
+    expect(error).toMatchObject({
+      message: expect.stringMatching(/^GET .*: connection refused \(tried \d+ times\)$/),
+    });
+    // An address that has never answered is given up soon.
+    expect(clock.sleeps.reduce((sum, wait) => sum + (wait < 30_000 ? wait : 0), 0)).toBeLessThanOrEqual(5000);
+  });
+});
+
+describe("a call is sent again", () => {
+  test("after a 503, for as long as that helps, and says so", async () => {
+    let left = 3;
+    const fake = await start({
+      intercept: () => (left-- > 0 ? new Response("", { status: 503 }) : undefined),
+    });
+    const { service, notices } = clientOf(fake.url, { clock: impatient() });
+    expect(await service.findImage("app")).toBeUndefined();
+    expect(fake.requests).toHaveLength(4);
+    expect(notices.map(({ level }) => level)).toEqual(["debug", "debug", "debug"]);
+    expect(notices[0]?.text).toContain("503 Service Unavailable; trying again in 0.2 s");
+  });
+
+  test("after a 429, when the service says", async () => {
+    let left = 1;
+    const fake = await start({
+      intercept: () =>
+        left-- > 0 ? new Response("", { status: 429, headers: { "retry-after": "17" } }) : undefined,
+    });
+    const clock = impatient();
+    const { service, notices } = clientOf(fake.url, { clock });
+    await service.findImage("app");
+    expect(clock.sleeps).toContain(17_000);
+    expect(notices).toMatchObject([{ level: "warn" }]);
+  });
+
+  test("after answers that are no JSON, three times in all", async () => {
+    const fake = await start({
+      intercept: () => page("<html><title>Log in to the Wi-Fi</title></html>", 200),
+    });
+    const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.findImage("app"));
+    expect(error).toMatchObject({
+      message: expect.stringContaining("with something that is not JSON: <html>"),
+    });
+    expect(fake.requests).toHaveLength(3);
+  });
+
+  test("after a connection that breaks in the middle of the answer", async () => {
+    const server = await startRawServer((socket, count) => {
+      if (count === 0) socket.end(rawAnswer("200 OK", '{"images": [', { "Content-Length": "40" }));
+      else socket.write(rawAnswer("200 OK", '{"images": []}'));
+    });
+    open.push(server);
+    const { service } = clientOf(server.url, { clock: impatient() });
+    expect(await service.findImage("app")).toBeUndefined();
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test("when an answer does not come within half a minute", async () => {
+    const server = await startRawServer((socket, count) => {
+      if (count !== 1) socket.write(rawAnswer("200 OK", '{"images": []}'));
+    });
+    open.push(server);
+    const clock = createManualClock();
+    const { service, notices } = clientOf(server.url, { clock });
+    await service.findImage("app");
+    const found = service.findImage("app");
+    while (server.requests.length === 1) await Bun.sleep(1);
+    await clock.advance(30_000);
+    await clock.sleeping(200);
+    await clock.advance(200);
+    expect(await found).toBeUndefined();
+    expect(notices[0]?.text).toContain("no answer within 30 s");
+  });
+});
+
+describe("redirects", () => {
+  test("of a GET are followed on the same host", async () => {
+    const fake = await start({
+      intercept: ({ url }) =>
+        new URL(url).searchParams.has("moved")
+          ? undefined
+          : new Response(null, { status: 302, headers: { location: "?moved=1" } }),
+    });
+    const image = fake.state.addImage("app:latest");
+    expect(await clientOf(fake.url).service.findImage("app")).toEqual({ uuid: image });
+  });
+
+  test("to another host are not: it would get the token", async () => {
+    const elsewhere = await start();
+    const fake = await start({
+      intercept: () =>
+        new Response(null, { status: 307, headers: { location: `${elsewhere.url}/v1/images?key=${token}` } }),
+    });
+    const error = await rejection(clientOf(fake.url, { token }).service.findImage("app"));
+    expect(error).toMatchObject({
+      message: expect.stringContaining(`redirects to ${elsewhere.url}/v1/images, which is not followed`),
+      hint: expect.stringContaining("--url"),
+    });
+    expect(elsewhere.requests).toEqual([]);
+  });
+
+  test("of anything but a GET are not", async () => {
+    const fake = await start({
+      intercept: () => new Response(null, { status: 308, headers: { location: "/v2" } }),
+    });
+    const error = await rejection(clientOf(fake.url).service.tagImage("i", "app:1"));
+    expect(error).toMatchObject({ message: expect.stringContaining("only a GET is redirected") });
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  test("in a circle come to an end", async () => {
+    const fake = await start({
+      intercept: () => new Response(null, { status: 302, headers: { location: "/again" } }),
+    });
+    const error = await rejection(clientOf(fake.url).service.findImage("app"));
+    expect(error).toMatchObject({ message: expect.stringContaining("redirects more than 5 times") });
+  });
+});
+
+describe("the token", () => {
+  test("is in no error, even where the service repeats it", async () => {
+    const fake = await start({
+      intercept: ({ headers }) => new Response(`bad: ${headers.get("authorization")}`, { status: 400 }),
+    });
+    const { service, notices } = clientOf(fake.url, { token });
+    const error = await rejection(service.tagImage("i", "app:1"));
+    expect((error as BoughError).message).toContain("bad: Bearer ***");
+    expect(Bun.inspect([error, notices], { depth: 10 })).not.toContain(token);
+  });
+
+  test("that cannot be sent is not shown", () => {
+    const make = () => clientOf("http://127.0.0.1:1", { token: `${token}\nX-Other: 1` });
+    expect(make).toThrow("the token is empty or has a character in it that no token has");
+    expect(make).not.toThrow(token);
+  });
+});
+
+test("an interruption ends a call at once, with its own reason", async () => {
+  const server = await startRawServer(() => undefined);
+  open.push(server);
+  const { service, interrupt } = clientOf(server.url);
+  const found = rejection(service.findImage("app"));
+  while (server.requests.length === 0) await Bun.sleep(1);
+  const reason = new Error("interrupted");
+  interrupt.abort(reason);
+  expect(await found).toBe(reason);
+  expect(await rejection(service.findImage("app"))).toBe(reason);
+  expect(server.requests).toHaveLength(1);
+});
+
+describe("starting an instance", () => {
+  const request = { image: "i", command: "make", shell: true, cwd: "/", disposable: false };
+
+  test.each([
+    ["the connection breaks", (): string => ""],
+    ["a proxy gives up", () => rawAnswer("504 Gateway Timeout", "")],
+    ["the answer is no JSON", () => rawAnswer("201 Created", "<html>")],
+  ])("is never sent twice: %s", async (_, answer) => {
+    const server = await startRawServer((socket) => {
+      const text = answer();
+      if (text === "") socket.destroy();
+      else socket.write(text);
+    });
+    open.push(server);
+    const error = await rejection(clientOf(server.url).service.spawn(request));
+    expect(error).toBeInstanceOf(UnknownOutcomeError);
+    expect(error).toMatchObject({
+      message: expect.stringContaining("it is unknown whether the service runs the command"),
+    });
+    expect(server.requests).toEqual(["POST /v1/instances"]);
+  });
+
+  test("is sent again where it was refused before any processing", async () => {
+    let left = 2;
+    const fake = await start({
+      intercept: () => (left-- > 0 ? new Response("", { status: left === 0 ? 425 : 429 }) : undefined),
+    });
+    const image = fake.state.addImage();
+    const operation = await clientOf(fake.url, { clock: impatient() }).service.spawn({ ...request, image });
+    expect(fake.state.operations.has(operation)).toBe(true);
+    expect(fake.requests).toHaveLength(3);
+  });
+
+  test("is content with a Location instead of a body", async () => {
+    const server = await startRawServer((socket) => {
+      socket.write(rawAnswer("201 Created", "made", { Location: "/v1/operations/op-1" }));
+    });
+    open.push(server);
+    expect(await clientOf(server.url).service.spawn(request)).toBe("op-1");
+  });
+
+  test("that is refused says why", async () => {
+    const fake = await start();
+    const error = await rejection(clientOf(fake.url).service.spawn({ ...request, image: "gone" }));
+    expect(error).toBeInstanceOf(NotFoundError);
+    expect(error).toMatchObject({ message: expect.stringContaining("no image gone") });
+  });
+
+  test("when interrupted, waits for the operation's id and stops it", async () => {
+    let answer = () => {};
+    const held = new Promise<undefined>((resolve) => {
+      answer = () => resolve(undefined);
+    });
+    const fake = await start({
+      run: () => ({ until: new Promise(() => {}) }),
+      intercept: ({ method }) => (method === "POST" ? held : undefined),
+    });
+    const image = fake.state.addImage();
+    const { service, interrupt } = clientOf(fake.url);
+    const spawned = rejection(service.spawn({ ...request, image }));
+    while (fake.requests.length === 0) await Bun.sleep(1);
+    const reason = new Error("interrupted");
+    interrupt.abort(reason);
+    answer();
+    expect(await spawned).toBe(reason);
+    expect([...fake.state.operations.values()].map(({ record }) => record.status)).toEqual(["CANCELLED"]);
+  });
+});
+
+function page(html: string, status: number): Response {
+  return new Response(html, { status, headers: { "content-type": "text/html" } });
+}
