@@ -5,20 +5,38 @@ import type { Statement } from "./statement.ts";
 /** What an instruction takes: a switch, one text, or a text that may be given again and again. */
 export type FlagKind = "switch" | "text" | "texts";
 
-export interface ReadFlags {
+/** The flags that an instruction was given. */
+export class GivenFlags {
   /** All of them in the order given. */
-  list: readonly Flag[];
-  text(name: string): string | undefined;
-  texts(name: string): string[];
+  readonly list: readonly Flag[];
+
+  constructor(list: readonly Flag[]) {
+    this.list = list;
+  }
+
+  text(name: string): string | undefined {
+    return this.texts(name)[0];
+  }
+
+  texts(name: string): string[] {
+    return this.list.flatMap((flag) => (flag.name === name ? [flag.value ?? ""] : []));
+  }
+
   /** Undefined where the switch was not given. */
-  switch(name: string): boolean | undefined;
+  switch(name: string): boolean | undefined {
+    const flag = this.list.find((candidate) => candidate.name === name);
+    return flag && flag.value?.toLowerCase() !== "false";
+  }
 }
+
+const noFlags = new GivenFlags([]);
 
 /** Checks a statement's flags against the ones its instruction declares, and reports each that is not right. */
 export function readFlags(
   statement: Statement,
   declared: Readonly<Record<string, FlagKind>> = {},
-): ReadFlags {
+): GivenFlags {
+  if (statement.rawFlags.length === 0) return noFlags;
   const list: Flag[] = [];
   for (const { text, offset, length } of statement.rawFlags) {
     const separator = text.indexOf("=");
@@ -33,16 +51,7 @@ export function readFlags(
     if (complaint === undefined) list.push({ name, value });
     else statement.report({ ...complaint, at: { offset, length } });
   }
-  const texts = (name: string) => list.flatMap((flag) => (flag.name === name ? [flag.value ?? ""] : []));
-  return {
-    list,
-    texts,
-    text: (name) => texts(name)[0],
-    switch(name) {
-      const flag = list.find((candidate) => candidate.name === name);
-      return flag && flag.value?.toLowerCase() !== "false";
-    },
-  };
+  return new GivenFlags(list);
 }
 
 function unknownFlag(instruction: string, name: string, declared: Readonly<Record<string, FlagKind>>) {

@@ -38,12 +38,14 @@ export function heredocMarkers(line: string): { markers: HeredocMarker[]; error?
 export function parseHeredocMarker(word: string): HeredocMarker | undefined {
   const [, dash, delimiter = ""] = form.exec(word) ?? [];
   if (delimiter === "") return undefined;
+  const stripsTabs = dash === "-";
+  if (/^\w+$/.test(delimiter)) return { name: delimiter, expand: true, stripsTabs };
   const options = { escape: "\\", keepsUnsetNames: true };
   const names = lex(delimiter, nothingIsSet, options).words;
   const [name] = names;
   if (name === undefined || names.length !== 1) return undefined;
   const [asWritten = ""] = lex(delimiter, nothingIsSet, { ...options, keepsQuotes: true }).words;
-  return { name, expand: countQuotes(name) === countQuotes(asWritten), stripsTabs: dash === "-" };
+  return { name, expand: countQuotes(name) === countQuotes(asWritten), stripsTabs };
 }
 
 /** The body without the tabs that start its lines. */

@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
 import { parsePattern, replaceMatches, trimPrefix, trimSuffix } from "./pattern.ts";
-import { isSpace } from "./space.ts";
+import { anySpace, isSpace } from "./space.ts";
 import { quoted } from "./visible.ts";
 
 /** A name's value, or undefined for a name that is not declared. */
@@ -32,6 +32,8 @@ const maximumGrowth = 1024 * 1024;
 const name = /[\p{L}\p{Nd}_]+/uy;
 const digits = /\p{Nd}+/uy;
 const specialParameters = "@*#?-$!0";
+/** Text without any character that may mean something; taken in one go. */
+const plainText = /[^$'"\\`}/]+/y;
 
 /**
  * BuildKit's shell lexer: quotes, escapes and `$` expansion, mimicking `sh`. Throws a BoughError for what BuildKit
@@ -69,7 +71,8 @@ class Lexer {
     let text = "";
     const words = new WordSplitter();
     while (this.position < this.source.length) {
-      const character = this.source.charAt(this.position);
+      const at = this.position;
+      const character = this.source.charAt(at);
       if (character === stop) {
         this.position++;
         this.keepsEscapes = outerKeepsEscapes;
@@ -91,8 +94,9 @@ class Lexer {
         this.position += 1 + escaped.length;
         words.addWhole(piece);
       } else {
-        this.position++;
-        words.addSplit(character);
+        piece = this.match(plainText) || character;
+        this.position = at + piece.length;
+        words.addSplit(piece);
       }
       text += piece;
       if (text.length > this.limit) this.fail("the result is too long");
@@ -264,6 +268,10 @@ class WordSplitter {
   private word = "";
 
   addSplit(text: string): void {
+    if (!anySpace.test(text)) {
+      this.word += text;
+      return;
+    }
     for (const character of text) {
       if (!isSpace(character)) this.word += character;
       else this.endWord();

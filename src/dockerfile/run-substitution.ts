@@ -34,7 +34,8 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
       result += piece;
       continue;
     }
-    const isEscaped = escapeCharacter !== "\\" && line.charAt(piece.start - 1) === escapeCharacter;
+    const before = line.charAt(piece.start - 1);
+    const isEscaped = before === "\\" || before === escapeCharacter;
     const isReplaceable = !isEscaped && !set.names.has(piece.name);
     const value = isReplaceable ? valueOf(piece, lookup) : undefined;
     const after = pieces[index + 1];
@@ -56,8 +57,9 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
  */
 export function expandExecWords(words: readonly string[], lookup: Lookup, escapeCharacter: string): string[] {
   const [program = ""] = words;
-  const isShell = /(^|\/)(sh|bash|dash|ash|zsh|ksh)$/.test(program);
-  const script = isShell ? words.findIndex((word) => /^-[a-z]*c$/.test(word)) + 1 : 0;
+  const isShell = /(^|\/)(sh|ash|bash|dash|ksh|mksh|zsh)$/.test(program);
+  const option = words.findIndex((word, index) => index > 0 && /^-[a-zA-Z]*c[a-zA-Z]*$/.test(word));
+  const script = isShell && option > 0 ? option + 1 : 0;
   return words.map((word, index) => {
     if (script > 0 && index === script) return expandRunLine(word, lookup, escapeCharacter);
     return expandExecWord(word, lookup);
@@ -167,6 +169,8 @@ function isPlainUnquoted(value: string, reference: Reference, following: string)
   if (!atCommandStart || wordBefore.includes("=")) return true;
   // A name that is put together is never assigned to.
   if (/^[^\s;|&<>()]*=/.test(value + following)) return false;
-  // As the first word of a command it must not vanish or turn into the shell's own word.
-  return !startsWord || (value.trim() !== "" && !reservedWords.has(value.trim().split(/[ \t]/, 1)[0] ?? ""));
+  if (!startsWord) return true;
+  // As the first word of a command it must not vanish, turn into the shell's own word or into an option of `sh -c`.
+  const [command = ""] = value.trim().split(/[ \t]/, 1);
+  return command !== "" && !/^[-+]/.test(command) && !reservedWords.has(command);
 }

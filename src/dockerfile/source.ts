@@ -41,7 +41,9 @@ export function readSource(text: string): Source {
 }
 
 class SourceReader {
-  private readonly rawLines: readonly string[];
+  private readonly rawLines: string[];
+  /** The last line has no line feed. */
+  private readonly hasOpenEnd: boolean = false;
   private readonly lines: readonly string[];
   private readonly directives = new DirectiveReader();
   private readonly logicalLines: LogicalLine[] = [];
@@ -51,8 +53,11 @@ class SourceReader {
   private next = 0;
 
   constructor(text: string) {
-    this.rawLines = splitLines(text.startsWith("\ufeff") ? text.slice(1) : text);
-    this.lines = this.rawLines.map(withoutLineEnd);
+    // A line ends at a line feed and at nothing else; carriage returns in front of it are not content.
+    this.rawLines = (text.startsWith("\ufeff") ? text.slice(1) : text).split("\n");
+    if (this.rawLines.at(-1) === "") this.rawLines.pop();
+    else this.hasOpenEnd = true;
+    this.lines = text.includes("\r") ? this.rawLines.map((line) => line.replace(/\r+$/, "")) : this.rawLines;
   }
 
   read(): Source {
@@ -70,20 +75,19 @@ class SourceReader {
 
   /** One problem instead of one a line for a file in another encoding, and none of the lines Docker would not read. */
   private isText(): boolean {
-    for (const [index, line] of this.rawLines.entries()) {
-      const column = line.indexOf("\0") + 1;
-      const isTooLong = line.length * 3 > maximumLineBytes && Buffer.byteLength(line) > maximumLineBytes;
-      if (column === 0 && !isTooLong) continue;
-      const message =
-        column > 0
-          ? "the file holds a NUL character"
-          : `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
-      const expected =
-        column > 0 ? "a text file in UTF-8" : "shorter lines, joined by a continuation character";
-      this.report(message, { line: index + 1, column: Math.max(1, column), length: 1 }, { expected });
+    const nul = this.rawLines.findIndex((line) => line.includes("\0"));
+    if (nul >= 0) {
+      const column = (this.lines[nul] ?? "").indexOf("\0") + 1;
+      const expected = "a text file in UTF-8";
+      this.report("the file holds a NUL character", { line: nul + 1, column, length: 1 }, { expected });
       return false;
     }
-    return true;
+    const long = this.rawLines.findIndex((line) => isTooLong(line));
+    if (long < 0) return true;
+    const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
+    const expected = "shorter lines, joined by a continuation character";
+    this.report(message, { line: long + 1, column: 1, length: 1 }, { expected });
+    return false;
   }
 
   private readLogicalLine(): void {
@@ -147,7 +151,7 @@ class SourceReader {
         const index = this.next++;
         const line = this.lines[index] ?? "";
         isOpen = (stripsTabs ? line.replace(/^\t+/, "") : line) !== name;
-        if (isOpen) content += this.rawLines[index] ?? "";
+        if (isOpen) content += this.rawLine(index);
       }
       if (isOpen) {
         const culprit = locate(text.indexOf("<<"), 2 + name.length);
@@ -164,6 +168,11 @@ class SourceReader {
     return { heredocs, heredocText };
   }
 
+  private rawLine(index: number): string {
+    const isOpen = this.hasOpenEnd && index === this.rawLines.length - 1;
+    return (this.rawLines[index] ?? "") + (isOpen ? "" : "\n");
+  }
+
   private report(
     message: string,
     culprit: Culprit,
@@ -175,22 +184,8 @@ class SourceReader {
   }
 }
 
-/** Physical lines with their ends; a line ends at a line feed and at nothing else. */
-function splitLines(text: string): string[] {
-  const lines: string[] = [];
-  let start = 0;
-  while (start < text.length) {
-    const end = text.indexOf("\n", start) + 1 || text.length;
-    lines.push(text.slice(start, end));
-    start = end;
-  }
-  return lines;
-}
-
-function withoutLineEnd(line: string): string {
-  let end = line.length;
-  while (end > 0 && (line[end - 1] === "\n" || line[end - 1] === "\r")) end--;
-  return line.slice(0, end);
+function isTooLong(line: string): boolean {
+  return line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes;
 }
 
 /**

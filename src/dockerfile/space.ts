@@ -4,28 +4,25 @@
  */
 const spaces = "\\t\\n\\v\\f\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
-const oneSpace = new RegExp(`^[${spaces}]$`);
+/** Finds any white space. */
+export const anySpace = new RegExp(`[${spaces}]`);
 const leading = new RegExp(`^[${spaces}]+`);
 
 export function isSpace(character: string): boolean {
   const code = character.charCodeAt(0);
   if (code < 0x80) return code === 32 || (code >= 9 && code <= 13);
-  return oneSpace.test(character);
-}
-
-/** How many characters of white space stand at the front of `text`, counted from `from`. */
-export function countLeadingSpace(text: string, from = 0): number {
-  let position = from;
-  while (position < text.length && isSpace(text.charAt(position))) position++;
-  return position - from;
+  return anySpace.test(character);
 }
 
 export function trimStart(text: string): string {
+  const code = text.charCodeAt(0);
+  if (code > 32 && code < 0x80) return text;
   return text.replace(leading, "");
 }
 
 export function trimEnd(text: string): string {
   let end = text.length;
+  if (text.charCodeAt(end - 1) > 32 && text.charCodeAt(end - 1) < 0x80) return text;
   while (end > 0 && isSpace(text.charAt(end - 1))) end--;
   return text.slice(0, end);
 }

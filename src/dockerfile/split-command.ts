@@ -14,12 +14,18 @@ export interface RawFlag extends Word {
   length: number;
 }
 
+/** A flag, up to a character that needs a closer look. */
+const plainFlag = /[!#-&(-[\]-~]+/y;
+const nameForm = /[^\t\v\f\r ]+/y;
+
 /** Takes a line apart; `offset` is where `line` starts in the logical line (ONBUILD has a line inside its line). */
 export function splitCommand(line: string, offset = 0): SplitCommand {
   const start = skipSpace(line, 0);
-  let end = start;
-  while (end < line.length && !isBlank(line.charAt(end))) end++;
-  const name = { text: trimEnd(line.slice(start, end)), offset: offset + start };
+  // What ends the name is narrower than white space.
+  nameForm.lastIndex = start;
+  const [written = ""] = nameForm.exec(line) ?? [];
+  const end = start + written.length;
+  const name = { text: trimEnd(written), offset: offset + start };
   const { flags, rest } = splitFlags(line, end, offset);
   const argsStart = skipSpace(line, rest);
   return { name, flags, args: { text: trimEnd(line.slice(argsStart)), offset: offset + argsStart } };
@@ -33,7 +39,9 @@ function splitFlags(line: string, from: number, offset: number): { flags: RawFla
     position = skipSpace(line, position);
     if (!line.startsWith("--", position)) return { flags, rest: position };
     const start = position;
-    let text = "";
+    plainFlag.lastIndex = start;
+    let text = plainFlag.exec(line)?.[0] ?? "";
+    position += text.length;
     let quote = "";
     for (; position < line.length; position++) {
       let character = line.charAt(position);
@@ -59,11 +67,4 @@ function skipSpace(line: string, from: number): number {
   let position = from;
   while (position < line.length && isSpace(line.charAt(position))) position++;
   return position;
-}
-
-/** What ends an instruction's name is narrower than white space. */
-function isBlank(character: string): boolean {
-  return (
-    character === " " || character === "\t" || character === "\r" || character === "\v" || character === "\f"
-  );
 }

@@ -6,6 +6,8 @@ export interface Word {
   offset: number;
 }
 
+/** Text in which no character has a meaning, in quotes or out of them; taken in one go. */
+const plainText = /[!#-&(-[\]^_a-z{-~]+/y;
 const blanks = /[\t\v\f\r ]+/g;
 
 /** Splits at blanks and at nothing else: what FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
@@ -26,6 +28,13 @@ export function splitWords(text: string, offset: number, escapeCharacter: string
   let start = -1;
   let quote = "";
   for (let position = 0; position < text.length; position++) {
+    plainText.lastIndex = position;
+    const plain = plainText.exec(text);
+    if (plain !== null) {
+      if (start < 0) start = position;
+      position += plain[0].length - 1;
+      continue;
+    }
     const character = text.charAt(position);
     if (quote === "" && isSpace(character)) {
       if (start >= 0) words.push({ text: text.slice(start, position), offset: offset + start });

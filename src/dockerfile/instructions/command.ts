@@ -20,8 +20,14 @@ export function parseCommand(statement: Statement, args: Word): { command: Comma
       });
       return { command: { form: "exec", words: [] }, words: [] };
     case "not-an-array": {
-      const words = splitWords(args.text, args.offset, statement.escape).map((word) => word.text);
+      const words = splitTexts(args, statement.escape);
       return { command: { form: "shell", line: args.text }, words };
     }
   }
+}
+
+function splitTexts({ text, offset }: Word, escapeCharacter: string): string[] {
+  // Most command lines have no quotes; these are long and many, so they are split by the engine itself.
+  if (text !== "" && !/['"\\`\u0080-\uffff]/.test(text)) return text.split(/\s+/);
+  return splitWords(text, offset, escapeCharacter).map((word) => word.text);
 }

@@ -1,4 +1,4 @@
-import { type FlagKind, type ReadFlags, readFlags } from "../flags.ts";
+import { type FlagKind, type GivenFlags, readFlags } from "../flags.ts";
 import { parseHeredocMarker } from "../heredoc.ts";
 import type { AddInstruction, CopyInstruction, CopySource } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../statement.ts";
@@ -12,21 +12,25 @@ const sharedFlags: Readonly<Record<string, FlagKind>> = {
   link: "switch",
 };
 
+const copyFlags: typeof sharedFlags = { from: "text", ...sharedFlags, parents: "switch" };
+
+const addFlags: typeof sharedFlags = {
+  ...sharedFlags,
+  checksum: "text",
+  "keep-git-dir": "switch",
+  unpack: "switch",
+};
+
 /** `COPY [flags] SOURCE... DESTINATION`, or the same as a JSON array; a source may be a here-document. */
 export function parseCopy(statement: Statement): CopyInstruction {
-  const flags = readFlags(statement, { from: "text", ...sharedFlags, parents: "switch" });
+  const flags = readFlags(statement, copyFlags);
   const { words, fields } = parseCopyFields(statement, flags);
   return { ...baseOf(statement, "COPY", words, flags.list), ...fields, from: flags.text("from") };
 }
 
 /** `ADD [flags] SOURCE... DESTINATION`: as COPY, with flags for sources that come from elsewhere. */
 export function parseAdd(statement: Statement): AddInstruction {
-  const flags = readFlags(statement, {
-    ...sharedFlags,
-    checksum: "text",
-    "keep-git-dir": "switch",
-    unpack: "switch",
-  });
+  const flags = readFlags(statement, addFlags);
   const { words, fields } = parseCopyFields(statement, flags);
   return {
     ...baseOf(statement, "ADD", words, flags.list),
@@ -37,7 +41,7 @@ export function parseAdd(statement: Statement): AddInstruction {
   };
 }
 
-function parseCopyFields(statement: Statement, flags: ReadFlags) {
+function parseCopyFields(statement: Statement, flags: GivenFlags) {
   const { words, isArray } = parseList(statement);
   const destination = words.at(-1);
   if (words.length < 2) {

@@ -10,7 +10,7 @@ const securities = ["sandbox", "insecure"];
 
 /** `RUN [flags] command`, `RUN ["program", ...]` or `RUN <<NAME` */
 export function parseRun(statement: Statement): RunInstruction {
-  const flags = readFlags(statement, { mount: "texts", network: "text", security: "text", device: "texts" });
+  const flags = readFlags(statement, { mount: "texts", network: "text", security: "text" });
   checkChoice(statement, "network", flags.text("network"), networks);
   checkChoice(statement, "security", flags.text("security"), securities);
   const mounts = parseMounts(statement, flags.texts("mount"));
