@@ -106,11 +106,11 @@ test.each([
       BOUGH_HOME: temporaryDirectory(),
     });
     let stderr = "";
-  let interrupted = false;
+    let interrupted = false;
     for await (const chunk of child.stderr) {
       stderr += new TextDecoder().decode(chunk);
       if (stderr.includes("spawned") && !interrupted) child.kill(signal);
-    interrupted ||= stderr.includes("spawned");
+      interrupted ||= stderr.includes("spawned");
     }
     expect(await child.exited).toBe(130);
     const operation = [...service.state.operations.values()][0]?.record;
@@ -145,4 +145,42 @@ test("a reader that has read enough ends it silently", async () => {
   });
   expect(await new Response(child.stdout).text()).toBe("# bough for coding agents\n");
   expect(await new Response(child.stderr).text()).toBe("");
+});
+
+test("ADD of a URL goes through in constant memory, and needs no temporary directory", async () => {
+  const chunk = new Uint8Array(1024 * 1024).fill(7);
+  const megabytes = 256;
+  const source = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    fetch(request) {
+      if (request.headers.has("if-none-match")) return new Response(null, { status: 304 });
+      let sent = 0;
+      const pull = (controller: ReadableStreamDefaultController) => {
+        if (sent++ < megabytes) controller.enqueue(chunk);
+        else controller.close();
+      };
+      return new Response(new ReadableStream({ pull }), { headers: { ETag: '"1"' } });
+    },
+  });
+  const service = await startFakeService();
+  service.state.addImage("base:1");
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: `FROM base:1\nADD ${source.url}big /big\nRUN true\n` });
+  // /proc is a directory in which not even root can make a file.
+  const environment = { BOUGH_HOME: temporaryDirectory(), TMPDIR: "/proc" };
+  const words = ["--url", service.url, "--token", "t0ken-t0ken", "build"];
+  const child = start(words, context, environment);
+  expect(await new Response(child.stderr).text()).toContain("(268 MB, sha256:");
+  expect(await child.exited).toBe(0);
+  expect(child.resourceUsage()?.maxRSS).toBeLessThan(120 * 1024 * 1024);
+  expect(service.requestsTo("POST /v1/files")[0]?.bytes?.size).toBe(megabytes * 1024 * 1024);
+
+  service.clearRequests();
+  const again = await run(words, context, environment);
+  expect(again.stderr).toContain("URL cache hit (HEAD validators match)");
+  expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["GET /v1/images"]);
+  await service.close();
+  await source.stop(true);
 });

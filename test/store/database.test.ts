@@ -1,0 +1,86 @@
+import type { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { openDatabase } from "../../src/store/database.ts";
+import { openStore } from "../../src/store/store.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+
+const migrations = ["CREATE TABLE one (id INTEGER PRIMARY KEY)", "CREATE TABLE two (id INTEGER PRIMARY KEY)"];
+const tables = (database: Database) =>
+  database
+    .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    .all()
+    .map(({ name }) => name);
+
+test("a new file gets every table; an older one gets those that it lacks, and keeps its rows", () => {
+  const path = join(temporaryDirectory(), "state.db");
+  const old = openDatabase(path, migrations.slice(0, 1));
+  old.run("INSERT INTO one VALUES (7)");
+  old.close();
+  const database = openDatabase(path, migrations);
+  expect(tables(database)).toEqual(["one", "two"]);
+  expect(database.query("SELECT id FROM one").all()).toEqual([{ id: 7 }]);
+});
+
+test("a migration that fails leaves the file as it was", () => {
+  const path = join(temporaryDirectory(), "state.db");
+  openDatabase(path, migrations.slice(0, 1)).close();
+  expect(() => openDatabase(path, [...migrations, "CREATE TABLE one (again TEXT)"])).toThrow(path);
+  expect(tables(openDatabase(path, migrations))).toEqual(["one", "two"]);
+});
+
+test("what a newer bough wrote is refused and left alone", () => {
+  const path = join(temporaryDirectory(), "state.db");
+  openDatabase(path, migrations).close();
+  expect(() => openDatabase(path, migrations.slice(0, 1))).toThrow("was written by a newer bough");
+  expect(tables(openDatabase(path, migrations))).toEqual(["one", "two"]);
+});
+
+test("others can't read it: directories 0700, all files 0600", () => {
+  const directory = join(temporaryDirectory(), "a", "b");
+  const database = openDatabase(join(directory, "state.db"), migrations);
+  database.run("INSERT INTO one VALUES (1)");
+  const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+  expect(mode(directory)).toBe("700");
+  expect(readdirSync(directory).map((name) => [name, mode(join(directory, name))])).toEqual(
+    readdirSync(directory).map((name) => [name, "600"]),
+  );
+  expect(existsSync(join(directory, "state.db-wal"))).toBe(true);
+});
+
+describe("what can't be opened names the file and what to do", () => {
+  test.each([
+    ["a file that is no database", (path: string) => writeFileSync(path, "no database ".repeat(100))],
+    ["a directory in its place", (path: string) => void openDatabase(join(path, "inside.db"), [])],
+  ])("%s", (_, prepare) => {
+    const path = join(temporaryDirectory(), "state.db");
+    prepare(path);
+    expect(() => openDatabase(path, migrations)).toThrow(`cannot open the state file ${path}`);
+  });
+});
+
+test("several processes write at once, and nothing is lost", async () => {
+  const path = join(temporaryDirectory(), "sessions", "service.db");
+  const script = `
+    import { openStore } from ${JSON.stringify(join(import.meta.dir, "../../src/store/store.ts"))};
+    import { systemClock } from ${JSON.stringify(join(import.meta.dir, "../../src/clock.ts"))};
+    const store = openStore(${JSON.stringify(path)}, systemClock);
+    for (let number = 0; number < 25; number++) {
+      store.sessions.commit("build:shared", "layer:" + process.argv.at(-1) + "-" + number, {
+        parent: null, image: "image", kind: "run", title: "RUN", operation: null,
+      });
+    }`;
+  const writers = Array.from({ length: 8 }, (_, index) =>
+    Bun.spawn([process.execPath, "-e", script, String(index)], { stderr: "pipe" }),
+  );
+  for (const writer of writers) {
+    expect(await new Response(writer.stderr).text()).toBe("");
+    expect(await writer.exited).toBe(0);
+  }
+  const store = openStore(path, systemClock);
+  expect(store.sessions.history("build:shared")).toHaveLength(200);
+  expect(store.sessions.list("build:")).toMatchObject([{ key: "build:shared", branches: 200, entries: 200 }]);
+  store.close();
+});
