@@ -35,7 +35,9 @@ const runtime: Runtime = {
 process.on("SIGINT", interrupt);
 process.on("SIGTERM", interrupt);
 // `bough images | head -1`: whoever reads has read enough.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : exitCodes.failed));
+process.stdout.on("error", (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === "EPIPE" ? 0 : exitCodes.failed),
+);
 
 void main();
 

@@ -119,6 +119,8 @@ function compilePart(tokens: readonly GlobToken[], before: string, after: string
     dot: true,
     fastpaths: false,
     keepQuotes: true,
+    // Otherwise `[0]` matches the text "[0]" as well.
+    literalBrackets: false,
     nobrace: true,
     noextglob: true,
     nonegate: true,

@@ -1,21 +1,18 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { type Clock, systemClock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { displayPath } from "./display-path.ts";
-import type { FileEntry, FileStat } from "./entry.ts";
+import type { FileEntry } from "./entry.ts";
 import { fileStatOf } from "./entry-of.ts";
 import { errorCode, fileError, isMissing } from "./file-error.ts";
 import { createPace, type Pace } from "./pace.ts";
-
-/** Remembers the hash of a file's content by what `stat` says about it; `stat-cache.ts` says when that is safe. */
-export interface HashCache {
-  /** @param path absolute */
-  get(path: string, stat: FileStat): string | undefined;
-  set(path: string, stat: FileStat, sha256: string): void;
-}
+import { type HashCache, isSameStat, isSettled } from "./stat-cache.ts";
 
 export interface HashOptions {
   signal?: AbortSignal;
   cache?: HashCache;
+  /** Tells which files are too young to be remembered. */
+  clock?: Pick<Clock, "now">;
 }
 
 /** The SHA-256 of a file's content in lower-case hex; fails as `hashFiles` does. */
@@ -34,7 +31,7 @@ export async function hashFiles(
   entries: Iterable<FileEntry>,
   options: HashOptions = {},
 ): Promise<ReadonlyMap<string, string>> {
-  const { signal, cache } = options;
+  const { signal, cache, clock = systemClock } = options;
   const pace = createPace(signal);
   const buffer = Buffer.allocUnsafe(chunkBytes);
   const hashes = new Map<string, string>();
@@ -45,8 +42,9 @@ export async function hashFiles(
     if (hashes.has(absolutePath)) continue;
     let hash = cache?.get(absolutePath, stat);
     if (hash === undefined) {
+      const readAt = clock.now();
       hash = entry.size < chunkBytes ? hashSmall(entry, buffer) : await hashLarge(entry, buffer, pace);
-      cache?.set(absolutePath, stat, hash);
+      if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
     }
     hashes.set(absolutePath, hash);
   }
@@ -113,16 +111,6 @@ function openUnchanged(entry: FileEntry): number {
 function requireUnchanged(descriptor: number, entry: FileEntry, bytesRead: number): void {
   const now = fileStatOf(fstatSync(descriptor, { bigint: true }));
   if (bytesRead !== entry.size || !isSameStat(now, entry.stat)) throw changed(entry, "changed");
-}
-
-export function isSameStat(one: FileStat, other: FileStat): boolean {
-  return (
-    one.inode === other.inode &&
-    one.mtimeNanoseconds === other.mtimeNanoseconds &&
-    one.ctimeNanoseconds === other.ctimeNanoseconds &&
-    one.size === other.size &&
-    one.device === other.device
-  );
 }
 
 function read(descriptor: number, buffer: Buffer, length: number, entry: FileEntry): number {

@@ -54,7 +54,7 @@ export function parseIgnoreFile(text: string, path: string): Rule[] {
       } catch (error) {
         if (!(error instanceof GlobSyntaxError)) throw error;
         problems.push(
-          `${displayPath(path)}:${line}: the pattern ${displayPath(content.trim())} is not valid: ${error.message}`,
+          `${displayPath(path)}:${line}: the pattern \`${displayPath(content.trim())}\` is not valid: ${error.message}`,
         );
       }
     });

@@ -1,6 +1,8 @@
+import { posix } from "node:path";
 import { BoughError } from "../errors.ts";
 import { nearest } from "../suggest.ts";
 import { displayPath } from "./display-path.ts";
+import { errorCode } from "./file-error.ts";
 import type { FileSystem } from "./file-system.ts";
 import type { Resolution } from "./resolve-path.ts";
 
@@ -13,30 +15,30 @@ export function missingSource(
 ): BoughError {
   const link = resolution.links.at(-1);
   if (link !== undefined) return danglingLink(source, link, root, files);
-  const name = nearest(resolution.name, namesIn(`${root}/${resolution.directory}`, files));
-  const path = name === undefined || resolution.directory === "" ? name : `${resolution.directory}/${name}`;
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
-    hint:
-      path === undefined
-        ? "Sources count from the context directory, not from the Dockerfile's."
-        : `Did you mean ${displayPath(path)}?`,
+    hint: suggestion(resolution.directory, resolution.name, root, files),
   });
 }
 
-function danglingLink(source: string, link: string, root: string, files: FileSystem): BoughError {
-  const target = displayPath(files.readLink(`${root}/${link}`));
-  const through = link === source ? "" : `${displayPath(source)}: `;
-  return new BoughError(
-    `${through}the symbolic link ${displayPath(link)} points to ${target}, which is not in the build context`,
-    { hint: "An absolute link counts from the context root. Copy what it points to into the context." },
-  );
+function suggestion(directory: string, name: string, root: string, files: FileSystem): string {
+  try {
+    const similar = nearest(name, files.readDirectory(`${root}/${directory}`));
+    if (similar !== undefined) return `Did you mean ${displayPath(posix.join(directory, similar))}?`;
+  } catch (error) {
+    if (errorCode(error) === "ENOTDIR") return `${displayPath(directory)} is not a directory.`;
+  }
+  return "Sources count from the context directory, not from the Dockerfile's.";
 }
 
-function namesIn(directory: string, files: FileSystem): readonly string[] {
-  try {
-    return files.readDirectory(directory);
-  } catch {
-    // Only a suggestion is lost.
-    return [];
-  }
+function danglingLink(source: string, link: string, root: string, files: FileSystem): BoughError {
+  const target = files.readLink(`${root}/${link}`);
+  const through = link === source ? "" : `${displayPath(source)}: `;
+  return new BoughError(
+    `${through}the symbolic link ${displayPath(link)} points to ${displayPath(target)}, which is not in the build context`,
+    {
+      hint: target.startsWith("/")
+        ? "In a build an absolute link counts from the context root. Copy what it points to into the context."
+        : "Copy what it points to into the context, or remove the link.",
+    },
+  );
 }

@@ -28,6 +28,7 @@ export async function resolveParentsSource(search: Search, source: string): Prom
   const path = contextPathOf(pivot < 0 ? source : source.slice(pivot + 3));
   const include = path === "" ? undefined : parseInclude(source, path);
   const bases = hasWildcard(base) ? (await expandGlob(search, source, base)).paths : [base];
+  const isOptional = hasWildcard(base) || hasWildcard(path);
 
   const matches = [];
   const special = [];
@@ -38,7 +39,7 @@ export async function resolveParentsSource(search: Search, source: string): Prom
     special.push(...walked.special);
     ignoredBy ??= walked.ignoredBy;
     if (walked.entries.length > 0) matches.push({ source, isDirectory: true, entries: walked.entries });
-    else if (walked.ignoredBy === undefined && !hasWildcard(path))
+    else if (walked.ignoredBy === undefined && !isOptional)
       requireNoLink(
         source,
         lookUp(search, source, from.contextPath === "" ? path : `${from.contextPath}/${path}`),
@@ -46,7 +47,7 @@ export async function resolveParentsSource(search: Search, source: string): Prom
   }
   if (matches.length > 0 || special.length > 0) return { matches, special };
   if (ignoredBy !== undefined) return { matches, warnings: [leftOut(source, ignoredBy)] };
-  return { matches, isUnmatched: hasWildcard(source) };
+  return { matches, isUnmatched: isOptional };
 }
 
 async function walkFrom(

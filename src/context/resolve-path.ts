@@ -61,7 +61,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
     if (found.isSymbolicLink()) {
       links.push(contextPath);
       if (links.length > mostLinks)
-        throw new BoughError(`the symbolic links of ${displayPath(path)} go in a circle`);
+        throw new BoughError(`${displayPath(path)} leads through symbolic links that go round in a circle`);
       const target = readTarget(`${root}/${contextPath}`, contextPath, files);
       if (target.startsWith("/")) at.length = 0;
       ahead.unshift(...target.split("/"));

@@ -3,12 +3,13 @@ import type { BuildContext } from "./build-context.ts";
 import { displayPath } from "./display-path.ts";
 import type { ContextWarning, SourceMatch } from "./entry.ts";
 import { type FileSystem, localFileSystem } from "./file-system.ts";
-import { hasWildcard } from "./glob.ts";
+import { escapeGlob, hasWildcard } from "./glob.ts";
 import { resolveGlobSource } from "./glob-source.ts";
 import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "./ignore.ts";
 import { createPace } from "./pace.ts";
 import { resolveParentsSource } from "./parents-source.ts";
 import { resolvePathSource } from "./path-source.ts";
+import { contextPathOf, resolveInContext } from "./resolve-path.ts";
 import type { Outcome, Search } from "./search.ts";
 import type { SpecialFile } from "./walk.ts";
 
@@ -47,7 +48,8 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   const matches = outcomes.flatMap((outcome) => outcome.matches);
   const warnings = outcomes.flatMap((outcome) => outcome.warnings ?? []);
   const unmatched = options.sources.filter((_, index) => outcomes[index]?.isUnmatched === true);
-  if (unmatched.length > 0 && matches.length === 0 && warnings.length === 0) throw nothingMatches(unmatched);
+  if (unmatched.length > 0 && matches.length === 0 && warnings.length === 0)
+    throw nothingMatches(search, unmatched);
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   return { matches, warnings: [...warnings, ...specialWarnings(special)] };
 }
@@ -76,10 +78,18 @@ async function resolveSource(search: Search, source: string, parents: boolean): 
     : await resolvePathSource(search, source);
 }
 
-function nothingMatches(sources: readonly string[]): BoughError {
+function nothingMatches(search: Search, sources: readonly string[]): BoughError {
+  const literal = sources.find((source) => isFound(search, contextPathOf(source)));
   return new BoughError(`no file in the build context matches ${sources.map(displayPath).join(", ")}`, {
-    hint: "Patterns count from the context directory; `*` does not cross a `/`.",
+    hint:
+      literal === undefined
+        ? "Patterns count from the context directory; `*` does not cross a `/`."
+        : `For the file of that name write ${displayPath(escapeGlob(literal))}.`,
   });
+}
+
+function isFound(search: Search, path: string): boolean {
+  return resolveInContext(search.root, path, search.files).kind === "found";
 }
 
 /** More than these are counted, not named. */
@@ -89,6 +99,6 @@ function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {
   return Object.entries(Object.groupBy(special, ({ kind }) => kind)).map(([kind, group = []]) => {
     const named = group.slice(0, mostNamed).map(({ contextPath }) => displayPath(contextPath));
     if (group.length > mostNamed) named.push(`and ${group.length - mostNamed} more`);
-    return { message: `left out, an image can't be given a ${kind}: ${named.join(", ")}` };
+    return { message: `${kind}s can't be copied and are left out: ${named.join(", ")}` };
   });
 }

@@ -16,7 +16,7 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   // A single layer has nothing to hide or to merge.
   if (below.length === 0) return { root: layerDirectory(layout, top), close() {} };
   const chain = [top, ...below];
-  const options = { chain, inUserNamespace, command: [], hasInput: false };
+  const options = { chain, inUserNamespace, command: [] };
   const namespace = await enterMountNamespace(layout, environment, options);
   return { root: namespace.root, close: () => namespace.process.kill("SIGKILL") };
 }

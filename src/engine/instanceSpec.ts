@@ -48,7 +48,7 @@ export function readInstanceSpec(body: Fields, database: Database, layout: Layou
   const args = optionalStrings(body, "args") ?? [];
   if (command === "") refuse("command", "must not be empty");
   if (shell && args.length > 0) refuse("args", "can only be given without shell");
-  const cwd = optionalString(body, "cwd");
+  const cwd = optionalString(body, "cwd") || undefined;
   if (cwd !== undefined && !cwd.startsWith("/")) refuse("cwd", "must be an absolute path");
   const hostname = optionalString(body, "hostname") ?? "linuxkit";
   if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))

@@ -18,15 +18,10 @@ export interface MountNamespace {
   proceed(): void;
 }
 
-/**
- * Mounts, says so with an empty line, waits for one, and becomes the command. Standard input is the command's own from the
- * second line on, or nothing.
- */
-function script(input: boolean): string {
-  return `mount -t overlay -o "$1" overlay ../root && echo && read -r go || exit 125
+/** Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. */
+const script = `mount -t overlay -o "$1" overlay ../root && echo && read -r go || exit 125
 shift
-exec "$@"${input ? "" : " </dev/null"}`;
-}
+exec "$@"`;
 
 /** `command` runs with the overlay of `chain` (the uppermost layer first) at the layout's `root`, once it may proceed. */
 export async function enterMountNamespace(
@@ -38,7 +33,6 @@ export async function enterMountNamespace(
     operation?: string;
     inUserNamespace: boolean;
     command: readonly string[];
-    hasInput: boolean;
     started?: (process: Subprocess) => void;
   },
 ): Promise<MountNamespace> {
@@ -53,7 +47,7 @@ export async function enterMountNamespace(
       "--mount",
       locate("sh", environment),
       "-c",
-      script(options.hasInput),
+      script,
       "sh",
       overlay,
       ...options.command,

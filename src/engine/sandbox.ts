@@ -62,7 +62,6 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       command: runcCommand(host, request),
-      hasInput: request.stdin !== undefined,
       started: (process) => kill.arm(process),
     });
     const made = provideMountPoints(namespace.root, upper);

@@ -10,7 +10,9 @@ export function createFactStore(database: Database): FactStore {
   return {
     get: (image, question) =>
       database
-        .query<{ answer: string }, [string, string]>("SELECT answer FROM fact WHERE image = ? AND question = ?")
+        .query<{ answer: string }, [string, string]>(
+          "SELECT answer FROM fact WHERE image = ? AND question = ?",
+        )
         .get(image, question)?.answer,
     set(image, question, answer) {
       database

@@ -69,7 +69,12 @@ describe("what a RUN finds", () => {
       "no where\n755\nempty:\n\nprivate:\n.keep",
     ],
     ["an existing directory as the destination", "COPY a /bin\nRUN cat /bin/a", { a: "copied" }, "copied"],
-    ["the user", 'RUN echo app:x:1000:1000::/:/bin/sh >> /etc/passwd\nUSER app\nRUN echo $(id -un) "it\'s"', {}, "app it's"],
+    [
+      "the user",
+      'RUN echo app:x:1000:1000::/:/bin/sh >> /etc/passwd\nUSER app\nRUN echo $(id -un) "it\'s"',
+      {},
+      "app it's",
+    ],
     ["the user by number", "USER 1000:50\nRUN id -u; id -g", {}, "1000\n50"],
     ["the exec form without a shell", 'RUN ["echo", "a  b", "$(id)"]', {}, "a  b $(id)"],
     [

@@ -12,14 +12,17 @@ import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
 
 /** Few and short names, so that patterns hit them often; some with what regular expressions take for their own. */
 const name = fc
-  .array(fc.constantFrom("a", "b", "c", ".", "+", "(", "\n", "é", "-", "^"), { minLength: 1, maxLength: 3 })
+  .array(fc.constantFrom("a", "b", "c", ".", "+", "(", "\n", "é", "-", "^", "[", "]", "[ab]", "[a]"), {
+    minLength: 1,
+    maxLength: 3,
+  })
   .map((characters) => characters.join(""))
   .filter((text) => text !== "." && text !== "..");
 const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names.join("/"));
 
 const piece = fc.constantFrom(
   ...["a", "b", "c", ".", "+", "(", "é", "-", "^", "/", "/", "*", "*", "**", "**/", "/**", "/**/", "?"],
-  ...["[ab]", "[^a]", "[a-c]", "[^b-c]", "[+-9]", "[\\]\\-^]", "[.(+]", "\\a", "\\*", "\\["],
+  ...["[a]", "[ab]", "[^a]", "[a-c]", "[^b-c]", "[+-9]", "[\\]\\-^]", "[.(+]", "\\a", "\\*", "\\["],
 );
 const pattern = fc
   .array(piece, { minLength: 1, maxLength: 7 })

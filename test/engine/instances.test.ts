@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TestEngine } from "../support/engine.ts";
+import type { InstanceRequest } from "../../src/service/types.ts";
+import { decode, TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -20,6 +21,7 @@ describe("a command's end", () => {
     ["a missing path", { command: "/no/such", shell: false }, 127, "no such file or directory"],
     ["a file that is no program", { command: "/etc/passwd", shell: false }, 126, "permission denied"],
     ["a signal", { command: "sleep 9 & kill -TERM $!; wait $!" }, 143, ""],
+    ["words like runc's own", { command: "printf 'runc run failed: ' >&2; exit 4" }, 4, "runc run failed: "],
   ])("%s", async (_name, request, exitCode, stderr) => {
     const finished = await engine.run(base, request.command, request);
     expect(finished.operation.status).toBe("SUCCESS");
@@ -28,21 +30,181 @@ describe("a command's end", () => {
   });
 });
 
-test("a staged file is in place, with its owner and mode, before the command starts", async () => {
-  const { uuid } = await engine.upload("hello\n");
-  const files = { "/opt/new dir/hello": { uuid, uid: 5, gid: 6, mode: "4755" } };
-  const finished = await engine.run(
-    base,
-    "cat '/opt/new dir/hello'; stat -c '%a %u %g' /opt /opt/new\\ dir/*",
-    { files },
-  );
-  expect(finished.stdout).toBe("hello\n755 0 0\n4755 5 6\n");
+describe("what a request can say", () => {
+  test.each<[string, Partial<InstanceRequest>, string, string]>([
+    [
+      "arguments reach the program as they are",
+      { shell: false, args: ["%s\n", "$HOME a  b"] },
+      "printf",
+      "$HOME a  b\n",
+    ],
+    [
+      "its variables are added to the image's",
+      { env: { A: "1 2" } },
+      'echo "$A $PATH"',
+      "1 2 /image/bin:/bin\n",
+    ],
+    ["its variables win over the image's", { env: { PATH: "/bin" } }, "echo $PATH", "/bin\n"],
+    ["cwd", { cwd: "/tmp" }, "pwd", "/tmp\n"],
+    ["an empty cwd is the image's own", { cwd: "" }, "pwd", "/srv/app\n"],
+    [
+      "a missing cwd is made, root's, 0755",
+      { cwd: "/made/it self" },
+      'stat -c "%a %u %g %n" . /made',
+      "755 0 0 .\n755 0 0 /made\n",
+    ],
+    ["the hostname is linuxkit", {}, "hostname", "linuxkit\n"],
+    ["hostname", { hostname: "builder" }, "hostname; grep -c builder /etc/hosts", "builder\n1\n"],
+    [
+      "uid alone: the groups that the image names",
+      { uid: 65534 },
+      "id -u; id -g; id -G",
+      "65534\n65534\n65534 100\n",
+    ],
+    ["uid and gid: no other group", { uid: 65534, gid: 7 }, "id -u; id -g; id -G", "65534\n7\n7\n"],
+    ["an unknown uid is in root's group", { uid: 4711 }, "id -u; id -G", "4711\n0\n"],
+    ["HOME is the user's", { uid: 65534 }, "echo $HOME", "/home\n"],
+    ["stdin as text", { stdin: { value: "a\nb", encoding: "ascii" } }, "cat", "a\nb"],
+    ["stdin as bytes", { stdin: { value: "AP8K", encoding: "base64" } }, "od -An -tx1", " 00 ff 0a\n"],
+    ["without stdin there is nothing to read", {}, "cat; echo read", "read\n"],
+  ])("%s", async (_name, request, command, stdout) => {
+    const image = await imageWithConfig();
+    const finished = await engine.run(image, command, request);
+    expect(finished.stderr).toBe("");
+    expect(finished.stdout).toBe(stdout);
+  });
+
+  let configured: Promise<string> | undefined;
+  function imageWithConfig(): Promise<string> {
+    configured ??= engine.importConfigured({
+      environment: ["PATH=/image/bin:/bin"],
+      workingDirectory: "/srv/app",
+    });
+    return configured;
+  }
 });
 
-test("a result is an image to start from, and a command that changes nothing answers the one it had", async () => {
-  const first = await engine.run(base, "echo one > /one");
-  expect(first.image).not.toBe(base);
-  const second = await engine.run(first.image ?? "", "cat /one");
-  expect(second.stdout).toBe("one\n");
-  expect(second.image).toBe(first.image);
+test("input that the command does not read hinders nothing", async () => {
+  const stdin = { value: "x".repeat(4_000_000), encoding: "ascii" };
+  expect((await engine.run(base, "true", { stdin })).exitCode).toBe(0);
+  expect((await engine.run(base, "wc -c", { stdin })).stdout).toBe("4000000\n");
+});
+
+test("image names: a UUID or tag:<name>", async () => {
+  expect((await engine.run("tag:busybox:latest", "echo ok")).stdout).toBe("ok\n");
+});
+
+describe("what comes out", () => {
+  test("a result is an image to start from, and a command that changes nothing answers the one it had", async () => {
+    const first = await engine.run(base, "echo one > /one");
+    expect(first.image).not.toBe(base);
+    expect(first.operation.result_image_uuid).toBe(first.image ?? "");
+    const second = await engine.run(first.image ?? "", "cat /one");
+    expect(second.stdout).toBe("one\n");
+    expect(second.image).toBe(first.image);
+  });
+
+  test("a change of the root directory alone is a change", async () => {
+    const changed = await engine.run(base, "chmod 711 /");
+    expect(changed.image).not.toBe(base);
+    expect((await engine.run(changed.image ?? "", "stat -c %a /")).stdout).toBe("711\n");
+  });
+
+  test("a failed command's changes are kept too, a disposable one's are not", async () => {
+    const failed = await engine.run(base, "touch /left; exit 1");
+    expect((await engine.run(failed.image ?? "", "ls /left")).stdout).toBe("/left\n");
+    const disposed = await engine.run(base, "touch /left", { disposable: true });
+    expect(disposed.image).toBeUndefined();
+  });
+
+  test("preserve_env keeps the environment in the result", async () => {
+    const kept = await engine.run(base, "true", { env: { KEPT: "yes" }, preserve_env: true });
+    expect(kept.image).not.toBe(base);
+    expect((await engine.run(kept.image ?? "", "echo $KEPT")).stdout).toBe("yes\n");
+  });
+
+  test("bytes that are not ASCII come as base64, and unharmed", async () => {
+    const { operation } = await engine.run(base, "printf '\\377\\000h\\303\\251'");
+    expect(operation.metadata?.result?.stdout).toEqual({
+      value: "/wBow6k=",
+      encoding: "base64",
+      truncated: false,
+    });
+  });
+
+  test("each stream is cut at truncate_output_at, which an event tells", async () => {
+    const request = { image: base, command: "yes | head -c 100000; echo e >&2", truncate_output_at: 1000 };
+    const { uuid } = await engine.start(request);
+    const events = await engine.events(uuid);
+    const streamed = events
+      .filter(({ type }) => type === "stdout")
+      .map(({ data }) => data as { value: string });
+    expect(streamed.map(({ value }) => value).join("")).toHaveLength(1000);
+    expect(events.find(({ type }) => type === "truncated")?.data).toEqual({
+      stream: "stdout",
+      bytes_emitted: 1000,
+      bytes_dropped: 99_000,
+    });
+    const { metadata } = await engine.finish({ uuid });
+    expect(metadata?.result?.stdout).toMatchObject({ truncated: true });
+    expect(decode(metadata?.result?.stdout)).toHaveLength(1000);
+    expect(metadata?.result?.stderr).toEqual({ value: "e\n", encoding: "ascii", truncated: false });
+  });
+});
+
+describe("a timeout", () => {
+  test("ends the command and all that it started, and keeps the output so far", async () => {
+    const command = "echo begun; setsid sh -c 'trap \"\" TERM; sleep 31.4' & sleep 31.4";
+    const finished = await engine.run(base, command, { timeout: 1 });
+    expect(finished.operation.status).toBe("SUCCESS");
+    expect(finished.operation.metadata?.result?.state).toMatchObject({
+      timed_out: true,
+      exit_code: 137,
+      signal: 9,
+    });
+    expect(finished.stdout).toBe("begun\n");
+    expect(Bun.spawnSync(["pgrep", "-f", "sleep 31.4"]).stdout.toString()).toBe("");
+  });
+});
+
+describe("a request that makes no sense is refused", () => {
+  test.each<[string, Record<string, unknown>, number, string]>([
+    ["no image", { image: undefined }, 400, "image is missing"],
+    ["an unknown image", { image: "tag:nope:latest" }, 404, "there is no image tag:nope:latest"],
+    ["no command", { command: undefined }, 400, "command is missing"],
+    ["an empty command", { command: "" }, 400, "command must not be empty"],
+    ["arguments for a shell", { args: ["x"] }, 400, "args can only be given without shell"],
+    ["a relative cwd", { cwd: "tmp" }, 400, "cwd must be an absolute path"],
+    ["a cwd with NUL", { cwd: "/\0" }, 400, "cwd must not contain a NUL character"],
+    ["a variable with = in its name", { env: { "A=B": "c" } }, 400, 'env has a variable with the name "A=B"'],
+    ["a variable that is no string", { env: { A: 1 } }, 400, "env.A must be a string"],
+    ["a timeout of 0", { timeout: 0 }, 400, "timeout must be a whole number of at least 1"],
+    ["a timeout of a week", { timeout: 604_800 }, 400, "timeout must be at most 86400 seconds"],
+    ["a hostname with a slash", { hostname: "a/b" }, 400, "hostname must be"],
+    ["an unknown encoding", { stdin: { value: "", encoding: "rot13" } }, 400, "stdin.encoding must be"],
+    ["a negative uid", { uid: -1 }, 400, "uid must be a whole number of at least 0"],
+    [
+      "a file at a relative path",
+      { files: { a: {} } },
+      400,
+      'files["a"] must be the absolute path of a file',
+    ],
+    [
+      "a file at a directory",
+      { files: { "/a/": {} } },
+      400,
+      'files["/a/"] must be the absolute path of a file',
+    ],
+    ["an unknown file", { files: { "/a": { uuid: "nope" } } }, 404, "there is no file nope (for /a)"],
+  ])("%s", async (_name, change, status, message) => {
+    const body = { image: base, command: "true", shell: true, cwd: "/", ...change };
+    const response = await engine.fetch("POST", "/v1/instances", body);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toEqual({ error: expect.stringContaining(message), status });
+  });
+
+  test("a body that is not JSON", async () => {
+    const response = await engine.fetch("POST", "/v1/instances", "{");
+    expect(await response.json()).toEqual({ error: "the body is not JSON", status: 400 });
+  });
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Engine, type EngineOptions, openEngine } from "../../src/engine/engine.ts";
 import type { InstanceRequest, OperationEvent, OperationRecord } from "../../src/service/types.ts";
-import { makeBusyboxLayout } from "./busybox-image.ts";
+import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
 
 /** An engine on a directory of its own, with the calls that tests make again and again. */
 export class TestEngine {
@@ -63,6 +63,13 @@ export class TestEngine {
       await this.json("POST", "/v1/images/import", { registry: { url: source }, tag }),
     );
     if (operation.status !== "SUCCESS") throw new Error(`import of ${source}: ${operation.error}`);
+    return operation.result?.image ?? "";
+  }
+
+  /** Imports a busybox image of another making, untagged. */
+  async importConfigured(options: BusyboxImageOptions): Promise<string> {
+    const url = await makeBusyboxLayout(join(this.directory, `layout-${crypto.randomUUID()}`), options);
+    const operation = await this.finish(await this.json("POST", "/v1/images/import", { registry: { url } }));
     return operation.result?.image ?? "";
   }
 
