@@ -1,0 +1,236 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LocalFile, UploadProgress } from "../../src/service/service.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { clientOf, rejection } from "./client.ts";
+
+const megabyte = 1024 * 1024;
+let directory: string;
+let fakes: FakeService[];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "bough-files-"));
+  fakes = [];
+});
+afterEach(async () => {
+  await Promise.all(fakes.map((fake) => fake.close()));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
+  const fake = await startFakeService(options);
+  fakes.push(fake);
+  return fake;
+}
+
+function write(name: string, content: string | Uint8Array): LocalFile {
+  const absolutePath = join(directory, name);
+  writeFileSync(absolutePath, content);
+  const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+  return { absolutePath, sha256, size: Buffer.byteLength(content) };
+}
+
+function knownFiles(entries: [string, string][] = []): Map<string, string> {
+  return new Map(entries);
+}
+
+const posts = (fake: FakeService) => fake.requestsTo("POST /v1/files");
+const questions = (fake: FakeService) => fake.requestsTo(/^(GET|HEAD) \/v1\/files\//);
+
+describe("a content is sent", () => {
+  test("once, however many files have it", async () => {
+    const fake = await start();
+    const files = [write("a", "same"), write("b", "same"), write("c", "other")];
+    const ids = await clientOf(fake.url).service.uploadFiles(files);
+    expect(posts(fake).map(({ bytes }) => bytes?.size)).toEqual([4, 5]);
+    expect(ids).toEqual(new Map(files.map(({ sha256 }) => [sha256, fake.state.fileId(sha256)])));
+  });
+
+  test("with its length, as bytes", async () => {
+    const fake = await start();
+    const files = [write("small", "hi"), write("large", new Uint8Array(2 * megabyte))];
+    await clientOf(fake.url).service.uploadFiles(files);
+    const sent = posts(fake).map(({ headers }) => [headers["content-type"], headers["content-length"]]);
+    expect(sent).toEqual([
+      ["application/octet-stream", "2"],
+      ["application/octet-stream", String(2 * megabyte)],
+    ]);
+  });
+
+  test("even if it is empty", async () => {
+    const fake = await start();
+    const file = write("empty", "");
+    await clientOf(fake.url).service.uploadFiles([file]);
+    expect(posts(fake)).toMatchObject([{ bytes: { sha256: file.sha256, size: 0 } }]);
+  });
+
+  test("not at all where it was sent before", async () => {
+    const fake = await start();
+    const file = write("a", "same");
+    const known = knownFiles([[file.sha256, "file-1"]]);
+    const ids = await clientOf(fake.url, { knownFiles: known }).service.uploadFiles([file]);
+    expect(ids).toEqual(new Map([[file.sha256, "file-1"]]));
+    expect(fake.requests).toEqual([]);
+  });
+
+  test("and then remembered", async () => {
+    const fake = await start();
+    const file = write("a", "same");
+    const known = knownFiles();
+    const ids = await clientOf(fake.url, { knownFiles: known }).service.uploadFiles([file]);
+    expect(known).toEqual(ids);
+  });
+
+  test("eight at a time", async () => {
+    const fake = await start({
+      intercept: async () => {
+        await Bun.sleep(5);
+        return undefined;
+      },
+    });
+    const files = Array.from({ length: 40 }, (_, index) => write(`f${index}`, `content ${index}`));
+    await clientOf(fake.url).service.uploadFiles(files);
+    expect(posts(fake)).toHaveLength(40);
+    expect(Math.max(...posts(fake).map(({ inFlight }) => inFlight))).toBe(8);
+  });
+});
+
+describe("a file over 1 MiB", () => {
+  test("is asked for first, and not sent where the service has it", async () => {
+    const fake = await start();
+    const file = write("large", new Uint8Array(megabyte + 1));
+    await clientOf(fake.url).service.uploadFiles([file]);
+    fake.clearRequests();
+    const progress: UploadProgress[] = [];
+    await clientOf(fake.url).service.uploadFiles([file], (done) => progress.push(done));
+    expect(fake.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      `GET /v1/files/${file.sha256}`,
+    ]);
+    expect(progress).toEqual([{ files: 1, sentBytes: 0, reused: 1 }]);
+  });
+
+  test("of 1 MiB is not: sending is cheaper than asking", async () => {
+    const fake = await start();
+    await clientOf(fake.url).service.uploadFiles([write("small", new Uint8Array(megabyte))]);
+    expect(questions(fake)).toEqual([]);
+  });
+
+  test.each([404, 405, 500, 501])("is sent where the question is answered with %d", async (status) => {
+    const fake = await start({
+      intercept: ({ method }) => (method === "GET" ? new Response("", { status }) : undefined),
+    });
+    const files = [1, 2, 3].map((seed) => write(`large${seed}`, new Uint8Array(megabyte + seed)));
+    await clientOf(fake.url).service.uploadFiles(files);
+    expect(posts(fake)).toHaveLength(3);
+  });
+});
+
+describe("a file that is not what was hashed any more is noticed", () => {
+  test.each([
+    ["small", 10],
+    ["large", 2 * megabyte],
+  ])("%s, before it is sent", async (name, size) => {
+    const fake = await start();
+    const file = write(name, new Uint8Array(size));
+    writeFileSync(file.absolutePath, new Uint8Array(size).fill(1));
+    const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
+    expect(error).toMatchObject({ message: `${file.absolutePath} changed while it was being read` });
+  });
+
+  test("one that grew is not even sent", async () => {
+    const fake = await start();
+    const files = [write("small", "abc"), write("large", new Uint8Array(2 * megabyte))];
+    for (const file of files) {
+      appendFileSync(file.absolutePath, "x");
+      const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
+      expect(error).toMatchObject({ message: `${file.absolutePath} changed while it was being read` });
+    }
+    expect(posts(fake)).toEqual([]);
+  });
+
+  test("where the service does not say what it got", async () => {
+    const fake = await start({ reportsHashes: false });
+    const file = write("large", new Uint8Array(2 * megabyte));
+    expect((await clientOf(fake.url).service.uploadFiles([file])).size).toBe(1);
+    fake.state.forgetFile(file.sha256);
+    writeFileSync(file.absolutePath, new Uint8Array(2 * megabyte).fill(1));
+    const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
+    expect(error).toMatchObject({ message: expect.stringContaining("changed while it was being read") });
+  });
+
+  test("while it is sent, and put back before the service answers", async () => {
+    let file: LocalFile;
+    const fake = await start({
+      reportsHashes: false,
+      intercept: async ({ method }) => {
+        if (method !== "POST") return undefined;
+        writeFileSync(file.absolutePath, new Uint8Array(2 * megabyte).fill(1));
+        writeFileSync(file.absolutePath, new Uint8Array(2 * megabyte));
+        return undefined;
+      },
+    });
+    file = write("large", new Uint8Array(2 * megabyte));
+    const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
+    expect(error).toMatchObject({ message: expect.stringContaining("changed while it was being read") });
+  });
+
+  test("one that is gone", async () => {
+    const fake = await start();
+    const file = write("small", "abc");
+    rmSync(file.absolutePath);
+    const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
+    expect(error).toMatchObject({ message: expect.stringContaining(`cannot read ${file.absolutePath}`) });
+  });
+});
+
+test("progress counts files, bytes that were sent, and what the service had already", async () => {
+  const fake = await start();
+  const known = write("known", "known");
+  const progress: UploadProgress[] = [];
+  const { service } = clientOf(fake.url, { knownFiles: knownFiles([[known.sha256, "f"]]) });
+  await service.uploadFiles([known, write("new", "12345"), write("again", "12345")], (done) =>
+    progress.push(done),
+  );
+  expect(progress).toEqual([
+    { files: 1, sentBytes: 0, reused: 1 },
+    { files: 2, sentBytes: 5, reused: 1 },
+  ]);
+});
+
+test("an upload is repeated after a fault, with the same bytes", async () => {
+  let left = 2;
+  const fake = await start({
+    intercept: async (request) => {
+      if (request.method !== "POST" || left-- <= 0) return undefined;
+      await request.arrayBuffer();
+      return new Response("", { status: 503 });
+    },
+  });
+  const clock = createManualClock({ skipsUpToMilliseconds: 10_000 });
+  const files = [write("large", new Uint8Array(2 * megabyte).fill(7))];
+  await clientOf(fake.url, { clock }).service.uploadFiles(files);
+  expect(posts(fake)).toHaveLength(3);
+  expect(fake.state.files.get(files[0]?.sha256 ?? "")?.size).toBe(2 * megabyte);
+});
+
+test("the first failure stops the others", async () => {
+  const fake = await start({
+    intercept: async ({ method, headers }) => {
+      if (method !== "POST") return undefined;
+      if (headers.get("content-length") === "3") return Response.json({ error: "quota" }, { status: 403 });
+      await Bun.sleep(60_000);
+      return undefined;
+    },
+  });
+  const files = [
+    write("hangs", "slow one"),
+    write("fails", "bad"),
+    ...Array.from({ length: 30 }, (_, i) => write(`w${i}`, `waits ${i}`)),
+  ];
+  const error = await rejection(clientOf(fake.url).service.uploadFiles(files));
+  expect(error).toMatchObject({ message: expect.stringContaining("403 Forbidden: quota") });
+  expect(posts(fake).length).toBeLessThan(15);
+});

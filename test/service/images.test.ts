@@ -1,0 +1,168 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { NotFoundError } from "../../src/service/errors.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { clientOf, rejection } from "./client.ts";
+
+const fakes: FakeService[] = [];
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
+});
+
+async function start(options: FakeServiceOptions = {}) {
+  const fake = await startFakeService(options);
+  fakes.push(fake);
+  return { fake, service: clientOf(fake.url).service };
+}
+
+describe("finding an image", () => {
+  test("by a tag: as written, then with :latest; its beginning is not enough", async () => {
+    const { fake, service } = await start();
+    fake.state.addImage("app-two:latest");
+    fake.state.addImage("app:1");
+    const latest = fake.state.addImage("app:latest");
+    expect(await service.findImage("app")).toEqual({ uuid: latest });
+    const written = fake.state.addImage("app");
+    expect(await service.findImage("app")).toEqual({ uuid: written });
+    expect(await service.findImage("app:latest")).toEqual({ uuid: latest });
+    expect(await service.findImage("tag:app:latest")).toEqual({ uuid: latest });
+    expect(await service.findImage("app:2")).toBeUndefined();
+    expect(await service.findImage("ap")).toBeUndefined();
+  });
+
+  test("among more than one page of them", async () => {
+    const { fake, service } = await start();
+    for (let number = 0; number < 1001; number++) fake.state.addImage(`app-${number}`);
+    const wanted = fake.state.addImage("app:latest");
+    expect(await service.findImage("app")).toEqual({ uuid: wanted });
+    expect(fake.requests.map(({ query }) => query.offset)).toEqual([undefined, "1000"]);
+    expect(await service.listImages()).toHaveLength(1002);
+  });
+
+  test("on a service that ignores the offset comes to an end", async () => {
+    const images = Array.from({ length: 1000 }, (_, number) => ({ uuid: `i-${number}`, tag: null }));
+    const { fake, service } = await start({ intercept: () => Response.json({ images }) });
+    expect(await service.findImage("app")).toBeUndefined();
+    expect(fake.requests).toHaveLength(2);
+  });
+
+  test("by its id", async () => {
+    const { fake, service } = await start();
+    const uuid = fake.state.addImage();
+    expect(await service.findImage(uuid.toUpperCase())).toEqual({ uuid });
+    fake.state.forgetImage(uuid);
+    expect(await service.findImage(uuid)).toBeUndefined();
+  });
+
+  test("that no tag can name is not asked for", async () => {
+    const { fake, service } = await start();
+    expect(await service.findImage(`alpine@sha256:${"0".repeat(64)}`)).toBeUndefined();
+    expect(fake.requests).toEqual([]);
+  });
+
+  test.each([404, 405, 501])("on a service without a list (%d) cannot be told", async (status) => {
+    const { service } = await start({ intercept: () => new Response("", { status }) });
+    expect(await service.findImage("app")).toBe("unknowable");
+    expect(await service.listImages()).toBe("unknowable");
+    // An id needs no list.
+    const uuid = "3f2504e0-4f89-11d3-9a0c-0305e82c3301";
+    expect(await service.findImage(uuid)).toEqual({ uuid });
+  });
+});
+
+describe("importing an image", () => {
+  const request = { url: "docker://docker.io/library/alpine:3.20", tag: "alpine:3.20", timeoutSeconds: 600 };
+
+  test("says what, under which tag, and how long it may take", async () => {
+    const { fake, service } = await start();
+    const uuid = await service.importImage(request);
+    expect(fake.state.images.get(uuid)?.tag).toBe("alpine:3.20");
+    expect(fake.requestsTo("POST /v1/images/import")).toMatchObject([
+      { json: { registry: { url: request.url }, tag: "alpine:3.20", timeout: 600 } },
+    ]);
+  });
+
+  test("without a tag sends none", async () => {
+    const { fake, service } = await start();
+    await service.importImage({ url: request.url, tag: undefined, timeoutSeconds: 1 });
+    expect(Object.keys(fake.requests[0]?.json ?? {})).toEqual(["registry", "timeout"]);
+  });
+
+  test("is followed by looking: its events would say nothing about those of a RUN", async () => {
+    const { fake, service } = await start({ events: false });
+    await service.importImage(request);
+    expect(fake.requestsTo(/events$/)).toEqual([]);
+  });
+
+  test.each(["image", "image in a location-less operation"] as const)(
+    "on a service that answers with the %s",
+    async (importAnswers) => {
+      const { fake, service } = await start({ importAnswers, sixCallsOnly: true });
+      const uuid = await service.importImage(request);
+      expect(fake.state.images.get(uuid)?.tag).toBe("alpine:3.20");
+    },
+  );
+
+  test("that fails says why", async () => {
+    const { service } = await start({ importError: () => "manifest unknown" });
+    expect(await rejection(service.importImage(request))).toMatchObject({
+      message: "importing docker://docker.io/library/alpine:3.20 failed: manifest unknown",
+      hint: expect.stringContaining("registry"),
+    });
+  });
+
+  test("whose operation is lost is an error, not an image", async () => {
+    const { fake, service } = await start();
+    fake.intercept = ({ method }) => {
+      if (method === "GET") fake.state.operations.clear();
+      return undefined;
+    };
+    expect(await rejection(service.importImage(request))).toBeInstanceOf(NotFoundError);
+  });
+});
+
+describe("tagging an image", () => {
+  test("moves the tag", async () => {
+    const { fake, service } = await start();
+    const before = fake.state.addImage("app:latest");
+    const after = fake.state.addImage();
+    await service.tagImage(after, "app:latest");
+    expect(fake.requests).toMatchObject([
+      { method: "PATCH", path: `/v1/images/${after}/tag`, json: { tag: "app:latest" } },
+    ]);
+    expect([before, after].map((uuid) => fake.state.images.get(uuid)?.tag)).toEqual([null, "app:latest"]);
+  });
+
+  test("that is gone", async () => {
+    const { fake, service } = await start();
+    const uuid = fake.state.addImage();
+    fake.state.forgetImage(uuid);
+    expect(await rejection(service.tagImage(uuid, "app:1"))).toBeInstanceOf(NotFoundError);
+  });
+});
+
+describe("looking into an image", () => {
+  test("tells directories from other things, and what is not there", async () => {
+    const { fake, service } = await start();
+    const image = fake.state.addImage();
+    fake.state.tree.set("/etc", { type: "directory" });
+    fake.state.tree.set("/etc/passwd", { type: "file", content: "root:x:0:0::/root:/bin/sh\n" });
+    fake.state.tree.set("/sh", { type: "symlink" });
+    const types = await Promise.all(
+      ["/", "/etc", "/etc/passwd", "/sh", "/none"].map((path) => service.pathType(image, path)),
+    );
+    expect(types).toEqual(["directory", "directory", "file", "symlink", undefined]);
+    expect(new TextDecoder().decode((await service.readFile(image, "/etc/passwd")) as Uint8Array)).toBe(
+      "root:x:0:0::/root:/bin/sh\n",
+    );
+    expect(await service.readFile(image, "/none")).toBeUndefined();
+    expect(await service.readFile(image, "/etc")).toBeUndefined();
+  });
+
+  test("on a service without these routes cannot be told", async () => {
+    const { fake, service } = await start({ sixCallsOnly: true });
+    const image = fake.state.addImage();
+    expect(await service.pathType(image, "/etc")).toBe("unknowable");
+    expect(await service.readFile(image, "/etc/passwd")).toBe("unknowable");
+  });
+});

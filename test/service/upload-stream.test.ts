@@ -1,0 +1,141 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { clientOf, rejection } from "./client.ts";
+
+const fakes: FakeService[] = [];
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
+});
+
+async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
+  const fake = await startFakeService(options);
+  fakes.push(fake);
+  return fake;
+}
+
+const content = "some bytes of unknown length";
+const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+
+function streamOf(...chunks: string[]): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk));
+      controller.close();
+    },
+  });
+}
+
+describe("a stream", () => {
+  test.each([true, false])("is sent in chunks; the service says what it got: %p", async (reportsHashes) => {
+    const fake = await start({ reportsHashes });
+    const file = await clientOf(fake.url).service.uploadStream(streamOf("some bytes ", "of unknown length"));
+    expect(file).toEqual({ uuid: fake.state.fileId(sha256), sha256, size: content.length });
+    expect(fake.requests).toMatchObject([{ headers: { "transfer-encoding": "chunked" }, bytes: { sha256 } }]);
+  });
+
+  test("that is stored as something else is an error", async () => {
+    const fake = await start({
+      intercept: () => Response.json({ uuid: "f", sha256: "0".repeat(64) }, { status: 201 }),
+    });
+    const error = await rejection(clientOf(fake.url).service.uploadStream(streamOf(content)));
+    expect(error).toMatchObject({
+      message: expect.stringContaining("the service stored other bytes than were sent"),
+    });
+  });
+
+  test("cannot be sent twice", async () => {
+    const fake = await start({
+      intercept: async (request) => {
+        await request.arrayBuffer();
+        return new Response("busy", { status: 503 });
+      },
+    });
+    const error = await rejection(clientOf(fake.url).service.uploadStream(streamOf(content)));
+    expect(error).toMatchObject({ message: expect.stringContaining("503 Service Unavailable: busy") });
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  test("that breaks off is the source's error, and nothing is stored", async () => {
+    const fake = await start();
+    const broken = new Error("the source is gone");
+    let pulls = 0;
+    const source = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (pulls++ < 3) controller.enqueue(new Uint8Array(1000));
+        else controller.error(broken);
+      },
+    });
+    expect(await rejection(clientOf(fake.url).service.uploadStream(source))).toBe(broken);
+    expect(fake.state.files.size).toBe(0);
+  });
+
+  test("that the service refuses at once is not read to its end", async () => {
+    const fake = await start({ intercept: () => Response.json({ error: "too large" }, { status: 413 }) });
+    let cancelled = false;
+    const endless = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        await Bun.sleep(1);
+        controller.enqueue(new Uint8Array(100_000));
+      },
+      cancel() {
+        cancelled = true;
+      },
+    });
+    const error = await rejection(clientOf(fake.url).service.uploadStream(endless));
+    expect(error).toMatchObject({ message: expect.stringContaining("413") });
+    expect(cancelled).toBe(true);
+  });
+
+  test("that the service stops taking is given up after two minutes", async () => {
+    const fake = await start({ intercept: () => new Promise(() => {}) });
+    const clock = createManualClock();
+    const failed = rejection(clientOf(fake.url, { clock }).service.uploadStream(streamOf(content)));
+    while (fake.requests.length === 0) await Bun.sleep(1);
+    await Bun.sleep(10);
+    await clock.advance(120_000);
+    expect(await failed).toMatchObject({
+      message: expect.stringContaining("the service took nothing for 120 s"),
+    });
+  });
+
+  test("that waits for its source is not", async () => {
+    const fake = await start();
+    const clock = createManualClock();
+    let proceed: (() => void) | undefined;
+    const source = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        await new Promise<void>((resolve) => {
+          proceed = resolve;
+        });
+        controller.enqueue(new TextEncoder().encode(content));
+        controller.close();
+      },
+    });
+    const sent = clientOf(fake.url, { clock }).service.uploadStream(source);
+    while (proceed === undefined) await Bun.sleep(1);
+    await clock.advance(600_000);
+    proceed();
+    expect(await sent).toMatchObject({ sha256 });
+  });
+
+  test("of 512 MiB never lies in memory", async () => {
+    const fake = await start();
+    const child = Bun.spawn(
+      [
+        process.execPath,
+        join(import.meta.dir, "upload-stream-process.ts"),
+        fake.url,
+        String(512 * 1024 * 1024),
+      ],
+      {
+        stdout: "pipe",
+      },
+    );
+    const { size, peakMebibytes } = JSON.parse(await new Response(child.stdout).text());
+    expect(size).toBe(512 * 1024 * 1024);
+    expect(peakMebibytes).toBeLessThan(120);
+  }, 30_000);
+});
