@@ -13,7 +13,7 @@ const allowed: Record<string, readonly string[]> = {
   service: [],
   engine: ["service/types.ts"],
   build: ["dockerfile", "context", "service", "store"],
-  output: ["build"],
+  output: ["build", "service/service.ts"],
   cli: ["build", "dockerfile", "context", "service", "store", "engine", "output"],
 };
 
@@ -45,7 +45,7 @@ if (problems.length > 0) process.exit(1);
 
 function importsOf(file: string): string[] {
   const source = readFileSync(join("src", file), "utf8");
-  return [...source.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map((match) =>
+  return [...source.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g)].map((match) =>
     normalize(join(dirname(file), match[1] ?? "")),
   );
 }

@@ -1,9 +1,9 @@
 import type { AddInstruction } from "../dockerfile/instruction.ts";
 import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
-import type { Build } from "./build.ts";
 import { type FetchedSource, isUrl, stageSources } from "./copy.ts";
 import { addFromUrl } from "./download.ts";
+import type { BuildJob } from "./job.ts";
 import { lookUp, type StageState } from "./state.ts";
 
 /** Docker gives a file from a URL to its owner alone. */
@@ -13,7 +13,7 @@ const urlFileMode = 0o600;
 export async function performAdd(
   instruction: AddInstruction,
   stage: StageState,
-  build: Build,
+  build: BuildJob,
 ): Promise<StageState> {
   const lookup = lookUp(stage.env, stage.args);
   const expand = (word: string) => expandWord(word, lookup, build.dockerfile.escape);
@@ -35,7 +35,7 @@ function checkSource(
   source: string,
   checksum: string | undefined,
   instruction: AddInstruction,
-  build: Build,
+  build: BuildJob,
 ): void {
   if (isGitRepository(source)) {
     throw new BoughError(`ADD ${source}: git repositories are not fetched`, {

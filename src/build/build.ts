@@ -1,16 +1,10 @@
-import type { Clock } from "../clock.ts";
-import type { BuildContext } from "../context/build-context.ts";
-import type { IgnoreRules } from "../context/ignore.ts";
-import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
+import type { Instruction } from "../dockerfile/instruction.ts";
 import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
-import type { Fetch, ImageService } from "../service/service.ts";
-import type { Store } from "../store/store.ts";
 import { performAdd } from "./add.ts";
 import { performCopy } from "./copy.ts";
-import type { Emit } from "./events.ts";
 import { performFrom } from "./from.ts";
-import type { ImageFacts } from "./image-facts.ts";
+import type { BuildJob, BuildResult } from "./job.ts";
 import { locate } from "./location.ts";
 import { commitPending, performRun } from "./run.ts";
 import {
@@ -24,39 +18,8 @@ import {
   startBuild,
 } from "./state.ts";
 
-/** What is to be built, and what it is built with. */
-export interface Build {
-  dockerfile: Dockerfile;
-  context: BuildContext;
-  ignore: IgnoreRules;
-  /** `build:<sha16>`, see `buildSession`. */
-  session: string;
-  buildArgs: ReadonlyMap<string, string>;
-  /** False: existing layers are not looked for (`--no-cache`). */
-  useCache: boolean;
-  /** For each RUN. */
-  timeoutSeconds: number;
-  /** Complete: `name:tag`. */
-  tag: string | undefined;
-
-  service: ImageService;
-  facts: ImageFacts;
-  store: Store;
-  /** For `ADD <url>`; the service is never reached through this one. */
-  fetchUrl: Fetch;
-  clock: Clock;
-  signal: AbortSignal;
-  emit: Emit;
-}
-
-export interface BuildResult {
-  image: string;
-  tag: string | undefined;
-  session: string;
-}
-
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
-export async function runBuild(build: Build): Promise<BuildResult> {
+export async function runBuild(build: BuildJob): Promise<BuildResult> {
   const { dockerfile, emit } = build;
   for (const { message, range } of dockerfile.warnings) emit({ type: "warning", message, line: range.start });
   warnOfUndeclared(build);
@@ -86,7 +49,7 @@ export function buildSession(contextDirectory: string): string {
   return `build:${new Bun.CryptoHasher("sha256").update(contextDirectory).digest("hex").slice(0, 16)}`;
 }
 
-async function perform(instruction: Instruction, state: BuildState, build: Build): Promise<BuildState> {
+async function perform(instruction: Instruction, state: BuildState, build: BuildJob): Promise<BuildState> {
   if (instruction.name === "FROM") return performFrom(instruction, state, build);
   const { stage } = state;
   if (stage === undefined) {
@@ -101,7 +64,7 @@ async function performInStage(
   instruction: Exclude<Instruction, { name: "FROM" }>,
   stage: StageState,
   state: BuildState,
-  build: Build,
+  build: BuildJob,
 ): Promise<StageState> {
   const { escape } = build.dockerfile;
   const lookup = lookUp(stage.env, stage.args);
@@ -155,7 +118,7 @@ function declareAll(
   instruction: Extract<Instruction, { name: "ARG" }>,
   declared: BuildState["globals"],
   { stage, globals }: BuildState,
-  build: Build,
+  build: BuildJob,
 ): BuildState["globals"] {
   let args = declared;
   for (const { key, value } of instruction.declarations) {
@@ -174,7 +137,7 @@ function required(value: string, instruction: Instruction): string {
   });
 }
 
-function warnOfUndeclared({ dockerfile, buildArgs, emit }: Build): void {
+function warnOfUndeclared({ dockerfile, buildArgs, emit }: BuildJob): void {
   const declared = new Set(
     dockerfile.instructions.flatMap((instruction) =>
       instruction.name === "ARG" ? instruction.declarations.map(({ key }) => key) : [],

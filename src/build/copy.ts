@@ -4,8 +4,8 @@ import { resolveSources } from "../context/sources.ts";
 import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfile/instruction.ts";
 import { expandHeredoc, expandWord, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
-import type { Build } from "./build.ts";
 import { type Destination, placeEntry, resolveDestination, saysDirectory } from "./destination.ts";
+import type { BuildJob } from "./job.ts";
 import { titleOf } from "./location.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
 import { type Owner, resolveOwner } from "./ownership.ts";
@@ -16,7 +16,7 @@ import { lookUp, type StageState } from "./state.ts";
 export async function performCopy(
   instruction: CopyInstruction,
   stage: StageState,
-  build: Build,
+  build: BuildJob,
 ): Promise<StageState> {
   if (instruction.from !== undefined) {
     const message = `COPY --from=${instruction.from} is skipped: builds of several stages are not supported yet`;
@@ -38,7 +38,7 @@ export interface FetchedSource {
 export async function stageSources(
   instruction: CopyInstruction | AddInstruction,
   stage: StageState,
-  build: Build,
+  build: BuildJob,
   fetchSource: (url: string) => Promise<FetchedSource>,
 ): Promise<StageState> {
   const { escape } = build.dockerfile;
@@ -109,7 +109,7 @@ async function findMatches(
   sources: readonly string[],
   instruction: CopyInstruction | AddInstruction,
   lookup: Lookup,
-  build: Build,
+  build: BuildJob,
 ): Promise<readonly SourceMatch[]> {
   if (sources.length === 0) return [];
   const { matches, warnings } = await resolveSources({

@@ -1,7 +1,7 @@
 import { BoughError, messageOf } from "../errors.ts";
 import type { UploadedFile } from "../service/service.ts";
 import type { UrlEntry } from "../store/urls.ts";
-import type { Build } from "./build.ts";
+import type { BuildJob } from "./job.ts";
 
 /** What a URL's content is, and that the service has it or had it when it was last fetched. */
 export interface UrlContent {
@@ -16,7 +16,7 @@ export interface UrlContent {
 export async function addFromUrl(
   url: string,
   checksum: string | undefined,
-  build: Build,
+  build: BuildJob,
 ): Promise<UrlContent> {
   const shown = withoutCredentials(url);
   const known = build.store.urls.get(shown);
@@ -35,7 +35,7 @@ export async function addFromUrl(
 export async function download(
   url: string,
   expected: string | undefined,
-  build: Build,
+  build: BuildJob,
 ): Promise<UploadedFile> {
   const shown = withoutCredentials(url);
   build.emit({ type: "downloading", url: shown });
@@ -64,7 +64,7 @@ export function withoutCredentials(url: string): string {
 
 type Validators = Pick<UrlEntry, "etag" | "lastModified" | "contentMd5">;
 
-async function isUnchanged(url: string, known: UrlEntry, build: Build): Promise<boolean> {
+async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promise<boolean> {
   if (known.etag === null && known.lastModified === null && known.contentMd5 === null) return false;
   const headers: Record<string, string> = {};
   if (known.etag !== null) headers["If-None-Match"] = known.etag;
@@ -94,7 +94,7 @@ const maximalRedirects = 10;
 async function request(
   url: string,
   init: { method: "GET" | "HEAD"; headers?: Record<string, string> },
-  build: Build,
+  build: BuildJob,
 ): Promise<Response> {
   const { target, authorization } = splitCredentials(url);
   let address = target;
@@ -128,7 +128,7 @@ async function request(
   throw new BoughError(`ADD ${withoutCredentials(url)}: more than ${maximalRedirects} redirects`);
 }
 
-async function reach(address: URL, build: Build, init: BunFetchRequestInit): Promise<Response> {
+async function reach(address: URL, build: BuildJob, init: BunFetchRequestInit): Promise<Response> {
   try {
     return await build.fetchUrl(address.href, init);
   } catch (error) {

@@ -2,10 +2,10 @@ import type { FromInstruction } from "../dockerfile/instruction.ts";
 import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { parseReference } from "../service/reference.ts";
-import type { Build } from "./build.ts";
-import { commitLayer, findLayer, type Layer } from "./layer.ts";
+import type { BuildJob } from "./job.ts";
+import { commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
-import { type BuildState, lookUp, startStage } from "./state.ts";
+import { type BuildState, type Layer, lookUp, startStage } from "./state.ts";
 
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;
@@ -14,7 +14,7 @@ const importTimeoutSeconds = 1800;
 export async function performFrom(
   instruction: FromInstruction,
   state: BuildState,
-  build: Build,
+  build: BuildJob,
 ): Promise<BuildState> {
   const reference = expandWord(instruction.image, lookUp(new Map(), state.globals), build.dockerfile.escape);
   if (reference === "") {
@@ -34,7 +34,7 @@ export async function performFrom(
   return { ...state, stages, stage };
 }
 
-async function resolveBase(reference: string, instruction: FromInstruction, build: Build): Promise<Layer> {
+async function resolveBase(reference: string, instruction: FromInstruction, build: BuildJob): Promise<Layer> {
   const { store, session, emit } = build;
   if (reference === "scratch") {
     throw new BoughError("FROM scratch is not supported: the service starts every image from another one", {
@@ -56,7 +56,10 @@ async function resolveBase(reference: string, instruction: FromInstruction, buil
   });
 }
 
-async function resolveImage(reference: string, { service, store, useCache, emit }: Build): Promise<string> {
+async function resolveImage(
+  reference: string,
+  { service, store, useCache, emit }: BuildJob,
+): Promise<string> {
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unknowable") return found.uuid;
   if (found === "unknowable" && useCache) {

@@ -1,18 +1,6 @@
 import type { HistoryEntry, HistoryKind, SessionStore } from "../store/sessions.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
-import type { StageState } from "./state.ts";
-
-/** An image reached by an instruction. */
-export interface Layer {
-  /** Of a RUN: its chain hash, 64 hex digits. Of a FROM: the image's UUID. */
-  hash: string;
-  /** The service's UUID of the image. */
-  image: string;
-  /** The entry of the session's history. */
-  entry: number;
-  /** True where nothing had to be run for it. */
-  cached: boolean;
-}
+import type { Layer, StageState } from "./state.ts";
 
 /**
  * Spec 1, "Layer cache": SHA-256 over the parent layer, the state, the directive and the pending files. The bytes are

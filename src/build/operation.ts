@@ -1,13 +1,13 @@
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import type { InstanceRequest } from "../service/types.ts";
-import type { Build } from "./build.ts";
+import type { BuildJob } from "./job.ts";
 
 /** Runs one instance to its end; an interruption cancels it on the service before it is passed on. */
 export async function runOperation(
   request: InstanceRequest,
   title: string,
-  build: Build,
+  build: BuildJob,
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
   const operation = await service.spawn(request);

@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
-import type { Build } from "./build.ts";
 import { numericUser } from "./command.ts";
+import type { BuildJob } from "./job.ts";
 import type { StageState } from "./state.ts";
 
 export interface Owner {
@@ -12,7 +12,7 @@ export interface Owner {
  * `--chown=user[:group]`, by number or by name; names are those of the image's own passwd and group. A number alone
  * is both uid and gid, a name alone brings its primary group (BuildKit's rule).
  */
-export async function resolveOwner(chown: string, image: string, build: Build): Promise<Owner> {
+export async function resolveOwner(chown: string, image: string, build: BuildJob): Promise<Owner> {
   const [user = "", group] = chown.split(":", 2);
   if (user === "" && (group ?? "") === "") {
     throw new BoughError(`--chown=${chown} names no user`, {
@@ -26,21 +26,21 @@ export async function resolveOwner(chown: string, image: string, build: Build): 
 }
 
 /** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
-export async function resolveUser(stage: StageState, build: Build): Promise<string | undefined> {
+export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
   const { user } = stage;
   if (user === undefined || !user.includes(":") || numericUser(user) !== undefined) return user;
   const { uid, gid } = await resolveOwner(user, stage.layer.image, build);
   return `${uid}:${gid}`;
 }
 
-async function findUser(user: string, image: string, build: Build): Promise<Owner> {
+async function findUser(user: string, image: string, build: BuildJob): Promise<Owner> {
   if (user === "") return { uid: 0, gid: 0 };
   if (/^\d+$/.test(user)) return { uid: Number(user), gid: Number(user) };
   const fields = await findRow("/etc/passwd", user, "user", image, build);
   return { uid: Number(fields[2]), gid: Number(fields[3]) };
 }
 
-async function findGroup(group: string, image: string, build: Build): Promise<number> {
+async function findGroup(group: string, image: string, build: BuildJob): Promise<number> {
   if (/^\d+$/.test(group)) return Number(group);
   return Number((await findRow("/etc/group", group, "group", image, build))[2]);
 }
@@ -50,7 +50,7 @@ async function findRow(
   name: string,
   what: string,
   image: string,
-  build: Build,
+  build: BuildJob,
 ): Promise<string[]> {
   const content = await build.facts.readTextFile(image, path);
   if (content === "unknowable") {

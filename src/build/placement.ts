@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { InstanceFile } from "../service/types.ts";
-import type { Build } from "./build.ts";
 import { quote } from "./command.ts";
+import type { BuildJob } from "./job.ts";
 import { requireSuccess, runOperation } from "./operation.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import type { StageState } from "./state.ts";
@@ -17,7 +17,7 @@ export interface Placement {
  * Uploads what is staged. The API puts regular files in place and makes their parents; symbolic links, empty
  * directories, and directories with an owner or mode of their own are made by one small operation before.
  */
-export async function placeStaged(stage: StageState, build: Build): Promise<Placement> {
+export async function placeStaged(stage: StageState, build: BuildJob): Promise<Placement> {
   const files = instanceFiles(stage.staged, await uploadStaged(stage.staged, build));
   const script = placementScript(stage.staged);
   if (script === "") return { image: stage.layer.image, files };

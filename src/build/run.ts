@@ -1,6 +1,6 @@
 import type { RunInstruction } from "../dockerfile/instruction.ts";
-import type { Build } from "./build.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
+import type { BuildJob } from "./job.ts";
 import { chainHash, commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
 import { requireSuccess, runOperation } from "./operation.ts";
@@ -15,7 +15,7 @@ const outputLimit = 16 * 1024 * 1024;
 export async function performRun(
   instruction: RunInstruction,
   stage: StageState,
-  build: Build,
+  build: BuildJob,
 ): Promise<StageState> {
   warnOfMounts(instruction, build);
   const command = expandCommand(instruction, lookUp(stage.env, stage.args), build.dockerfile.escape);
@@ -33,7 +33,7 @@ export async function performRun(
 }
 
 /** At the end of a build: what no RUN has taken over yet becomes a layer of its own by a trivial one. */
-export async function commitPending(stage: StageState, build: Build): Promise<StageState> {
+export async function commitPending(stage: StageState, build: BuildJob): Promise<StageState> {
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
   const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
   return makeLayer(
@@ -57,7 +57,7 @@ interface Step {
   cwd?: string;
 }
 
-async function makeLayer(step: Step, stage: StageState, build: Build): Promise<StageState> {
+async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
   const { store, session, emit } = build;
   const hash = chainHash(stage, step.directive);
   const cached = build.useCache ? findLayer(store.sessions, session, hash) : undefined;
@@ -93,7 +93,7 @@ async function makeLayer(step: Step, stage: StageState, build: Build): Promise<S
   return advance(stage, layer);
 }
 
-function warnOfMounts({ mounts, range }: RunInstruction, { emit }: Build): void {
+function warnOfMounts({ mounts, range }: RunInstruction, { emit }: BuildJob): void {
   for (const { type, target } of mounts) {
     const place = target === undefined ? "its directory" : target;
     const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;

@@ -1,6 +1,5 @@
 import { posix } from "node:path";
 import type { Lookup } from "../dockerfile/words.ts";
-import type { Layer } from "./layer.ts";
 import type { Staged } from "./staged.ts";
 
 /** A build so far: what was declared before the first FROM, the finished stages by name, and the stage at work. */
@@ -23,6 +22,18 @@ export interface StageState {
   args: Arguments;
   user: string | undefined;
   staged: Staged;
+}
+
+/** An image reached by an instruction. */
+export interface Layer {
+  /** Of a RUN: its chain hash, 64 hex digits. Of a FROM: the image's UUID. */
+  hash: string;
+  /** The service's UUID of the image. */
+  image: string;
+  /** The entry of the session's history. */
+  entry: number;
+  /** True where nothing had to be run for it. */
+  cached: boolean;
 }
 
 /** Declared build arguments. */

@@ -1,10 +1,10 @@
 import type { LocalFile } from "../service/service.ts";
-import type { Build } from "./build.ts";
 import { download } from "./download.ts";
+import type { BuildJob } from "./job.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /** Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. */
-export async function uploadStaged(staged: Staged, build: Build): Promise<Map<string, string>> {
+export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const ids = new Map<string, string>();
   const local: LocalFile[] = [];
   for (const entry of staged.values()) {
@@ -30,7 +30,7 @@ export async function uploadStaged(staged: Staged, build: Build): Promise<Map<st
 }
 
 /** Contents that are no file of the context: a here-document, or a URL whose upload the service has forgotten. */
-async function sendContent({ content, sha256 }: StagedFile, build: Build): Promise<string> {
+async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
   switch (content.kind) {
     case "text": {
       const { uuid } = await build.service.uploadStream(new Blob([content.text]).stream());

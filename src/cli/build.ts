@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
-import { type Build, buildSession, runBuild } from "../build/build.ts";
+import { buildSession, runBuild } from "../build/build.ts";
 import { createImageFacts } from "../build/image-facts.ts";
+import type { BuildJob } from "../build/job.ts";
 import { refuseUnsupported } from "../build/refusals.ts";
 import { openBuildContext } from "../context/build-context.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
@@ -87,7 +88,7 @@ async function runBuildCommand(invocation: Invocation): Promise<void> {
 
   const { service, store, close } = await connect(runtime, globals, log);
   try {
-    const work: Build = {
+    const job: BuildJob = {
       dockerfile,
       context,
       ignore,
@@ -106,7 +107,7 @@ async function runBuildCommand(invocation: Invocation): Promise<void> {
         for (const { level, text } of renderBuildEvent(event)) log[level](text);
       },
     };
-    const result = await runBuild(work);
+    const result = await runBuild(job);
     printResult(invocation, {
       id: result.image,
       json: { image: result.image, tag: result.tag ?? null, session: result.session },

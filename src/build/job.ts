@@ -1,0 +1,39 @@
+import type { Clock } from "../clock.ts";
+import type { BuildContext } from "../context/build-context.ts";
+import type { IgnoreRules } from "../context/ignore.ts";
+import type { Dockerfile } from "../dockerfile/instruction.ts";
+import type { Fetch, ImageService } from "../service/service.ts";
+import type { Store } from "../store/store.ts";
+import type { Emit } from "./events.ts";
+import type { ImageFacts } from "./image-facts.ts";
+
+/** What is to be built, and what it is built with. */
+export interface BuildJob {
+  dockerfile: Dockerfile;
+  context: BuildContext;
+  ignore: IgnoreRules;
+  /** `build:<sha16>`, see `buildSession` in build.ts. */
+  session: string;
+  buildArgs: ReadonlyMap<string, string>;
+  /** False: existing layers are not looked for (`--no-cache`). */
+  useCache: boolean;
+  /** For each RUN. */
+  timeoutSeconds: number;
+  /** Complete: `name:tag`. */
+  tag: string | undefined;
+
+  service: ImageService;
+  facts: ImageFacts;
+  store: Store;
+  /** For `ADD <url>`; the service is never reached through this one. */
+  fetchUrl: Fetch;
+  clock: Clock;
+  signal: AbortSignal;
+  emit: Emit;
+}
+
+export interface BuildResult {
+  image: string;
+  tag: string | undefined;
+  session: string;
+}
