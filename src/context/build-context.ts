@@ -1,5 +1,4 @@
-import { constants } from "node:fs";
-import { access, realpath, stat } from "node:fs/promises";
+import { readdirSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { BoughError } from "../errors.ts";
 import { displayPath } from "./display-path.ts";
@@ -28,14 +27,15 @@ export async function openBuildContext(path: string, workingDirectory: string): 
   }
   const absolutePath = resolve(workingDirectory, path);
   try {
-    const realPath = await realpath(absolutePath);
-    if (!(await stat(realPath)).isDirectory()) {
+    const realPath = realpathSync(absolutePath);
+    if (!statSync(realPath).isDirectory()) {
       throw new BoughError(`the build context ${displayPath(path)} is not a directory`, {
         kind: "usage",
         hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
       });
     }
-    await access(realPath, constants.R_OK | constants.X_OK);
+    // Not access(2), which asks for the user who started the process, not for the one that it runs as.
+    readdirSync(realPath);
     return { path, absolutePath, realPath };
   } catch (error) {
     if (error instanceof BoughError) throw error;

@@ -1,0 +1,198 @@
+import { afterEach, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { openBuildContext } from "../../src/context/build-context.ts";
+import type { FileEntry, FileStat } from "../../src/context/entry.ts";
+import { hashFile, hashFiles } from "../../src/context/hash.ts";
+import { noIgnoreRules } from "../../src/context/ignore.ts";
+import { resolveSources } from "../../src/context/sources.ts";
+import { type HashCache, isSameStat, isSettled } from "../../src/context/stat-cache.ts";
+import { makeTree, removeTrees } from "./make-tree.ts";
+
+afterEach(removeTrees);
+
+async function fileEntries(root: string): Promise<FileEntry[]> {
+  const context = await openBuildContext(root, "/");
+  const { matches } = await resolveSources({ context, ignore: noIgnoreRules, sources: ["."] });
+  return matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
+}
+
+async function fileEntry(root: string): Promise<FileEntry> {
+  const [entry] = await fileEntries(root);
+  if (entry === undefined) throw new Error("the tree has no file");
+  return entry;
+}
+
+function sha256(content: string | Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(content).digest("hex");
+}
+
+test("a hash is that of the file's bytes, whatever its size", async () => {
+  const root = makeTree("empty\nsmall");
+  const mebibyte = 1024 * 1024;
+  for (const size of [0, 1, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte + 7])
+    writeFileSync(join(root, String(size)), Buffer.alloc(size, "bough"));
+  const entries = await fileEntries(root);
+  const hashes = await hashFiles(entries);
+  for (const entry of entries) {
+    const content = await Bun.file(entry.absolutePath).bytes();
+    expect([entry.contextPath, hashes.get(entry.absolutePath)]).toEqual([entry.contextPath, sha256(content)]);
+    expect(await hashFile(entry)).toBe(sha256(content));
+  }
+});
+
+const big = Buffer.alloc(2 * 1024 * 1024, "x");
+
+/** What can happen to a file between the walk and the reading, and what is said of it. */
+const changes: [string, (path: string) => void, string][] = [
+  ["grows", (path) => appendFileSync(path, "more"), "changed while the build read it"],
+  ["shrinks", (path) => truncateSync(path, 1), "changed while the build read it"],
+  ["is emptied", (path) => truncateSync(path, 0), "changed while the build read it"],
+  ["vanishes", (path) => rmSync(path), "vanished while the build read it"],
+  ["gets another mode", (path) => chmodSync(path, 0o600), "changed while the build read it"],
+  [
+    "is written again",
+    (path) => writeFileSync(path, "a".repeat(statSync(path).size)),
+    "changed while the build read it",
+  ],
+  [
+    "is replaced by one of the same size and time",
+    (path) => {
+      const { atime, mtime } = statSync(path);
+      copyFileSync(path, `${path}.new`);
+      utimesSync(`${path}.new`, atime, mtime);
+      renameSync(`${path}.new`, path);
+    },
+    "changed while the build read it",
+  ],
+  [
+    "becomes a link to its like",
+    (path) => {
+      renameSync(path, `${path}.real`);
+      symlinkSync(`${path}.real`, path);
+    },
+    "changed while the build read it",
+  ],
+  [
+    "becomes a pipe that nobody writes to",
+    (path) => {
+      rmSync(path);
+      Bun.spawnSync(["mkfifo", path]);
+    },
+    "changed while the build read it",
+  ],
+  [
+    "becomes a directory",
+    (path) => {
+      rmSync(path);
+      Bun.spawnSync(["mkdir", path]);
+    },
+    "changed while the build read it",
+  ],
+];
+
+for (const [what, change, message] of changes) {
+  for (const [size, content] of [
+    ["small", "hello"],
+    ["large", big],
+  ] as const) {
+    test(`a ${size} file that ${what} after the walk is noticed`, async () => {
+      const root = makeTree("f");
+      writeFileSync(join(root, "f"), content);
+      const entry = await fileEntry(root);
+      change(entry.absolutePath);
+      await expect(hashFiles([entry])).rejects.toThrow(`f ${message}`);
+    });
+  }
+}
+
+test("a file that may not be read is an error that names it", async () => {
+  const root = makeTree("secret 0000");
+  chmodSync(root, 0o755);
+  const entry = await fileEntry(root);
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(65534);
+  try {
+    await expect(hashFiles([entry])).rejects.toThrow("cannot read secret: permission denied");
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+});
+
+class MapCache implements HashCache {
+  readonly entries = new Map<string, { stat: FileStat; sha256: string }>();
+  get(path: string, stat: FileStat): string | undefined {
+    const entry = this.entries.get(path);
+    return entry !== undefined && isSameStat(entry.stat, stat) ? entry.sha256 : undefined;
+  }
+  set(path: string, stat: FileStat, sha256: string): void {
+    this.entries.set(path, { stat, sha256 });
+  }
+}
+
+const inAnHour = { now: () => Date.now() + 3_600_000 };
+
+test("with a cache, a file that has not changed is not read again", async () => {
+  const root = makeTree("a\nb");
+  const cache = new MapCache();
+  const hashes = await hashFiles(await fileEntries(root), { cache, clock: inAnHour });
+  const again = await fileEntries(root);
+  // Nothing could be read from these any more.
+  rmSync(root, { recursive: true });
+  expect(await hashFiles(again, { cache, clock: inAnHour })).toEqual(hashes);
+});
+
+test("a replacement of the same size and modification time is not taken for the file that was cached", async () => {
+  const root = makeTree("f");
+  const path = join(root, "f");
+  writeFileSync(path, "old!");
+  utimesSync(path, 1, 1);
+  const cache = new MapCache();
+  await hashFiles([await fileEntry(root)], { cache, clock: inAnHour });
+  writeFileSync(join(root, "g"), "new!");
+  utimesSync(join(root, "g"), 1, 1);
+  renameSync(join(root, "g"), path);
+  const hashes = await hashFiles([await fileEntry(root)], { cache, clock: inAnHour });
+  expect([...hashes.values()]).toEqual([sha256("new!")]);
+});
+
+test("a file that has only just changed is not remembered: its next change might not show", async () => {
+  const root = makeTree("f");
+  const entry = await fileEntry(root);
+  const cache = new MapCache();
+  const changedAt = Number(entry.stat.ctimeNanoseconds / 1_000_000n);
+  await hashFiles([entry], { cache, clock: { now: () => changedAt + 5 } });
+  expect(cache.entries.size).toBe(0);
+});
+
+test.each([
+  ["long ago", 1_000_000_000.123, 2_000_000_000_000, true],
+  ["an instant ago", 1_000.123, 1_000_124, false],
+  ["more than a tick ago", 1_000.123, 1_000_324, true],
+  ["in the future", 2_000.5, 1_000_000, false],
+  ["a second ago, where only whole seconds are kept", 1_000, 1_001_000, false],
+  ["four seconds ago, where only whole seconds are kept", 1_000, 1_004_001, true],
+])("settled or racy: changed %s", (_, changedSeconds, readAt, expected) => {
+  const changed = BigInt(Math.round(changedSeconds * 1000)) * 1_000_000n;
+  const stat = { device: 1n, inode: 1n, size: 1n, mtimeNanoseconds: changed, ctimeNanoseconds: changed };
+  expect(isSettled(stat, readAt)).toBe(expected);
+});
+
+test("hashing ends with the signal", async () => {
+  const root = makeTree("f");
+  const entry = await fileEntry(root);
+  await expect(hashFiles([entry], { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow(
+    "enough",
+  );
+});

@@ -1,0 +1,68 @@
+/**
+ * Runs the golden files in `test/cases/ignore`. Each has a section `rules`, an ignore file, and then either
+ * `paths`, where `-` is left out and `+` is kept, with the line of the rule that decides, or `error`, the
+ * message. `UPDATE_GOLDEN=1` writes what is so now.
+ */
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/ignore.ts";
+import { decidePath, isMatch, type Rule } from "../../src/context/rules.ts";
+import { BoughError } from "../../src/errors.ts";
+import { formatSections, readCases, readPath, writePath } from "./case-file.ts";
+
+for (const { name, path, sections } of readCases("ignore")) {
+  test(`ignore rules: ${name}`, () => {
+    const text = sections.find(({ title }) => title === "rules")?.body ?? "";
+    const actual = formatSections(
+      sections.map((section) => {
+        if (section.title === "paths") return { ...section, body: decideAll(parse(text), section.body) };
+        if (section.title === "error") return { ...section, body: refusal(text) };
+        return section;
+      }),
+    );
+    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, actual);
+    expect(actual).toBe(formatSections(sections));
+  });
+}
+
+function parse(text: string): IgnoreRules {
+  return ignoreRules(parseIgnoreFile(text, ".dockerignore"), { defaultExcludes: true });
+}
+
+function decideAll(ignore: IgnoreRules, body: string): string {
+  return body
+    .split("\n")
+    .map((line) => {
+      const [, written] = /^[-+ ]\s*("(?:[^"\\]|\\.)*"|\S+)/.exec(line) ?? [];
+      if (written === undefined) return line;
+      const path = readPath(written);
+      const own = decidePath(ignore.rules, path);
+      const byDefault = decidePath(ignore.defaults, path);
+      const decision = isMatch(byDefault) ? byDefault : own;
+      return `${isMatch(decision) ? "-" : "+"} ${writePath(path).padEnd(30)} ${origin(decision)}`.trimEnd();
+    })
+    .join("\n");
+}
+
+function origin(rule: Rule | undefined): string {
+  switch (rule?.origin.kind) {
+    case undefined:
+      return "";
+    case "file":
+      return `line ${rule.origin.line}`;
+    case "default":
+      return `default ${rule.text}`;
+    case "flag":
+      return "flag";
+  }
+}
+
+function refusal(text: string): string {
+  try {
+    parseIgnoreFile(text, ".dockerignore");
+    return "none\n";
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    return `${error.message}\nhint: ${error.hint}\n`;
+  }
+}

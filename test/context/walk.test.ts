@@ -1,0 +1,180 @@
+import { afterEach, expect, test } from "bun:test";
+import { chmodSync, lstatSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { openBuildContext } from "../../src/context/build-context.ts";
+import { type FileSystem, localFileSystem } from "../../src/context/file-system.ts";
+import { type IgnoreRules, ignoreRules, noIgnoreRules, parseIgnoreFile } from "../../src/context/ignore.ts";
+import { resolveSources } from "../../src/context/sources.ts";
+import { makeTree, removeTrees } from "./make-tree.ts";
+
+afterEach(removeTrees);
+
+function rules(...lines: string[]): IgnoreRules {
+  return ignoreRules(parseIgnoreFile(lines.join("\n"), ".dockerignore"), { defaultExcludes: true });
+}
+
+/** The directories that were read for the sources, relative to the context, and what they came to. */
+async function record(root: string, ignore: IgnoreRules, sources: string[], parents = false) {
+  const context = await openBuildContext(root, "/");
+  const read: string[] = [];
+  const stated: string[] = [];
+  const below = (path: string) => path.slice(context.realPath.length + 1) || ".";
+  const files: FileSystem = {
+    ...localFileSystem,
+    readDirectory(path) {
+      read.push(below(path));
+      return localFileSystem.readDirectory(path);
+    },
+    stat(path) {
+      stated.push(below(path));
+      return localFileSystem.stat(path);
+    },
+  };
+  const { matches } = await resolveSources({ context, ignore, sources, parents, files });
+  return { read, stated, paths: matches.flatMap(({ entries }) => entries.map((entry) => entry.contextPath)) };
+}
+
+test("an ignored tree is not read, and what is in it is not looked at", async () => {
+  const root = makeTree("src/main.ts\nnode_modules/a/b/c.js\nlogs/2024/today.log\nout.log");
+  const { read, stated } = await record(root, rules("logs", "*.log"), ["."]);
+  expect(read).toEqual([".", "src"]);
+  expect(stated.filter((path) => /log|node_modules/.test(path))).toEqual([]);
+});
+
+test("an ignored tree is read only as far as a `!` rule can reach into it", async () => {
+  const root = makeTree("data/keep/x\ndata/drop/y\ndata/drop/keep/z\ndata/big/a/b/c\nother/keep/x");
+  expect(await record(root, rules("*", "!data/keep"), ["."])).toMatchObject({
+    read: [".", "data", "data/keep"],
+    paths: ["", "data", "data/keep", "data/keep/x"],
+  });
+  expect((await record(root, rules("data", "!data/*/keep"), ["."])).read).toEqual([
+    ...[".", "data", "data/big", "data/drop", "data/drop/keep", "data/keep", "other", "other/keep"],
+  ]);
+});
+
+test("a rule that comes after the `!` rule closes the tree again", async () => {
+  const root = makeTree("data/keep/x\na");
+  expect((await record(root, rules("data", "!data/keep", "data"), ["."])).read).toEqual(["."]);
+});
+
+test("patterns read the directories that they can match in, and no others", async () => {
+  const root = makeTree("src/a/x.js\nsrc/b/deep/x.js\nlib/a/x.js");
+  expect((await record(root, noIgnoreRules, ["src/*/x.js"])).read).toEqual(["src", "src/a", "src/b"]);
+  expect((await record(root, noIgnoreRules, ["src/*/x.js"], true)).read).toEqual([
+    ".",
+    "src",
+    "src/a",
+    "src/b",
+  ]);
+  expect((await record(root, noIgnoreRules, ["lib/a/x.js"])).read).toEqual([]);
+});
+
+test("a directory that can't be read is an error that names it", async () => {
+  const root = makeTree("open/file\nclosed/file");
+  chmodSync(join(root, "closed"), 0);
+  await asOrdinaryUser(root, async () => {
+    await expect(record(root, noIgnoreRules, ["."])).rejects.toThrow(
+      "cannot read the directory closed: permission denied",
+    );
+    await expect(record(root, noIgnoreRules, ["closed/file"])).rejects.toThrow(
+      "cannot read closed/file: permission denied",
+    );
+    expect((await record(root, rules("closed"), ["."])).paths).toEqual(["", "open", "open/file"]);
+  });
+  chmodSync(join(root, "closed"), 0o755);
+});
+
+/** Root may read everything: these tests need somebody who may not. */
+async function asOrdinaryUser(root: string, run: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0) return await run();
+  chmodSync(root, 0o755);
+  process.seteuid?.(65534);
+  try {
+    await run();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+test("a file that vanishes while the context is read is an error that names it", async () => {
+  const root = makeTree("a\nb");
+  const context = await openBuildContext(root, "/");
+  const files: FileSystem = {
+    ...localFileSystem,
+    readDirectory(path) {
+      const names = localFileSystem.readDirectory(path);
+      rmSync(join(root, "b"));
+      return names;
+    },
+  };
+  await expect(resolveSources({ context, ignore: noIgnoreRules, sources: ["."], files })).rejects.toThrow(
+    "cannot read b: no such file or directory",
+  );
+});
+
+test("a name that is not UTF-8 is an error that says so", async () => {
+  const root = makeTree("a");
+  writeFileSync(Buffer.concat([Buffer.from(`${root}/caf`), Buffer.from([0xe9])]), "");
+  await expect(record(root, noIgnoreRules, ["."])).rejects.toThrow("caf\uFFFD: its name is not valid UTF-8");
+});
+
+test("hard links are files of their own, sockets and devices are passed over", async () => {
+  const root = makeTree("d/one");
+  Bun.spawnSync(["ln", join(root, "d/one"), join(root, "d/two")]);
+  const server = createServer().listen(join(root, "d/socket"));
+  await new Promise((resolve) => server.once("listening", resolve));
+  const context = await openBuildContext(root, "/");
+  const { matches, warnings } = await resolveSources({ context, ignore: noIgnoreRules, sources: ["d"] });
+  server.close();
+  expect(matches[0]?.entries.map(({ type, relativePath }) => `${type} ${relativePath}`)).toEqual([
+    ...["directory ", "file one", "file two"],
+  ]);
+  expect(warnings).toEqual([{ message: "sockets can't be copied and are left out: d/socket" }]);
+});
+
+test("a file's state is kept in nanoseconds", async () => {
+  const root = makeTree("a");
+  const context = await openBuildContext(root, "/");
+  const { matches } = await resolveSources({ context, ignore: noIgnoreRules, sources: ["a"] });
+  const { dev, ino, size, mtimeNs, ctimeNs } = lstatSync(join(root, "a"), { bigint: true });
+  expect(matches[0]?.entries[0]).toMatchObject({
+    stat: { device: dev, inode: ino, size, mtimeNanoseconds: mtimeNs, ctimeNanoseconds: ctimeNs },
+  });
+});
+
+test("names beyond what the system allows are missing, not a crash", async () => {
+  const root = makeTree("a");
+  mkdirSync(join(root, "d"));
+  await expect(record(root, noIgnoreRules, ["x".repeat(300)])).rejects.toThrow("no such file or directory");
+  await expect(record(root, noIgnoreRules, [`d/${"y/".repeat(3000)}z`])).rejects.toThrow(
+    "no such file or directory",
+  );
+});
+
+test("a walk that would take for ever gives way and ends with the signal", async () => {
+  const root = makeTree("d/");
+  const context = await openBuildContext(root, "/");
+  const files: FileSystem = {
+    readDirectory: () => Array.from({ length: 1000 }, (_, index) => `n${index}`),
+    stat: () => localFileSystem.stat(root),
+    readLink: localFileSystem.readLink,
+  };
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(new Error("enough")), 1);
+  const { signal } = controller;
+  await expect(
+    resolveSources({ context, ignore: noIgnoreRules, sources: ["d"], files, signal }),
+  ).rejects.toThrow("enough");
+});
+
+test("hostile patterns end: nothing is tried twice", async () => {
+  const names = ["a".repeat(250), ...Array.from({ length: 15 }, () => "a".repeat(200))];
+  const root = makeTree(names.join("/"));
+  const patterns = [
+    ..."*a,**/a/,**/*/,a**,*[^b],[^b]*a,*?,?*".split(",").map((part) => `${part.repeat(60)}b`),
+    ...["*".repeat(4000), "**/".repeat(1000)].map((part) => `${part}b`),
+  ];
+  const { paths } = await record(root, rules(...patterns), ["."]);
+  expect(paths).toHaveLength(names.length + 1);
+});
