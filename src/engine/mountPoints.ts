@@ -39,7 +39,7 @@ export function provideMountPoints(root: string, upper: string): MadeMountPoints
   for (const point of mountPoints) {
     const found = resolveInRoot(root, point.path, { followLast: true });
     if (found.stats !== undefined) continue;
-    makeDirectories(root, point.isDirectory ? found.inside : dirname(found.inside), point.path);
+    makeDirectories(root, point.isDirectory ? found.inside : dirname(found.inside), `mount ${point.path}`);
     if (!point.isDirectory) writeFileSync(found.path, "");
     const components = found.inside.split("/").slice(1);
     for (let depth = 1; depth <= components.length; depth++) {

@@ -23,7 +23,7 @@ export interface StagedFile {
  */
 export async function stageFiles(root: string, files: readonly StagedFile[]): Promise<void> {
   for (const file of files) {
-    const directory = makeDirectories(root, dirname(file.destination), file.destination);
+    const directory = makeDirectories(root, dirname(file.destination), `put a file at ${file.destination}`);
     const path = join(directory, basename(file.destination));
     const existing = lstatSync(path, { throwIfNoEntry: false });
     if (existing?.isDirectory()) {
@@ -39,8 +39,11 @@ export async function stageFiles(root: string, files: readonly StagedFile[]): Pr
   }
 }
 
-/** Makes `directory` as the image sees it, where missing: root's, 0755. Answers its path on this machine. */
-export function makeDirectories(root: string, directory: string, what: string): string {
+/**
+ * Makes `directory` as the image sees it, where missing: root's, 0755. Answers its path on this machine. `purpose` is for
+ * the message, after "cannot".
+ */
+export function makeDirectories(root: string, directory: string, purpose: string): string {
   const found = resolveInRoot(root, directory, { followLast: true });
   if (found.stats?.isDirectory()) return found.path;
   let path = root;
@@ -49,7 +52,7 @@ export function makeDirectories(root: string, directory: string, what: string): 
     const stats = lstatSync(path, { throwIfNoEntry: false });
     if (stats?.isDirectory()) continue;
     if (stats !== undefined) {
-      throw new BoughError(`cannot make ${what}: ${path.slice(root.length)} in the image is not a directory`);
+      throw new BoughError(`cannot ${purpose}: ${path.slice(root.length)} in the image is not a directory`);
     }
     mkdirSync(path);
     chmodSync(path, 0o755);

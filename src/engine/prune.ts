@@ -1,0 +1,182 @@
+import type { Database } from "bun:sqlite";
+import { rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { inTransaction, openDatabase } from "./database.ts";
+import { diskUsage } from "./diskUsage.ts";
+import { filePath } from "./files.ts";
+import { layerDirectory } from "./layers.ts";
+import { type Layout, makeLayout } from "./layout.ts";
+
+/** What an engine's directory holds. Sizes are bytes on disk. */
+export interface EngineUsage {
+  images: { count: number; tagged: number };
+  layers: { count: number; bytes: number };
+  files: { count: number; bytes: number };
+  /** Finished ones, with their event logs. */
+  operations: { count: number; bytes: number };
+}
+
+/** What of it would go, or has gone. */
+export interface PrunePlan {
+  images: { uuid: string; tags: string[] }[];
+  layers: { count: number; bytes: number };
+  files: { count: number; bytes: number };
+  operations: { count: number; bytes: number };
+}
+
+export interface PruneSelection {
+  /** UUIDs of images that stay: those that a session's branch names. */
+  keep: ReadonlySet<string>;
+  /** Tagged images go too. */
+  all: boolean;
+}
+
+/** Opens the directory for as long as it takes; other processes may go on using it. */
+export function measureUsage(directory: string): Promise<EngineUsage> {
+  return withDirectory(directory, (database, layout) => {
+    const count = (table: string) =>
+      database.query<{ count: number }, []>(`SELECT count(*) AS count FROM ${table}`).get()?.count ?? 0;
+    const layers = column<number>(database, "SELECT id AS value FROM layers");
+    const files = column<string>(database, "SELECT sha256 AS value FROM files");
+    const operations = column<string>(database, finishedOperations);
+    return {
+      images: { count: count("images"), tagged: count("images WHERE uuid IN (SELECT image FROM tags)") },
+      layers: { count: layers.length, bytes: sum(layers.map((id) => diskUsage(layerDirectory(layout, id)))) },
+      files: { count: files.length, bytes: sum(files.map((sha256) => diskUsage(filePath(layout, sha256)))) },
+      operations: {
+        count: operations.length,
+        bytes: sum(operations.map((uuid) => diskUsage(eventPath(layout, uuid)))),
+      },
+    };
+  });
+}
+
+/** What `prune` would remove at this moment. */
+export function planPrune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
+  return withDirectory(directory, (database, layout) => measure(layout, select(database, selection)));
+}
+
+/**
+ * Removes images without a tag that nothing keeps, layers that no image is left of, all uploaded files, and what is recorded
+ * of finished operations. What a running operation started from stays. Answers what went.
+ */
+export function prune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
+  return withDirectory(directory, async (database, layout) => {
+    const removed = inTransaction(database, () => {
+      const selected = select(database, selection);
+      const remove = (table: string, key: string, values: readonly (string | number)[]) => {
+        const statement = database.query(`DELETE FROM ${table} WHERE ${key} = ?`);
+        for (const value of values) statement.run(value);
+      };
+      remove("images", "uuid", selected.images);
+      // A layer before the one that it stands on.
+      remove("layers", "id", selected.layers);
+      remove("files", "sha256", selected.files);
+      remove("operations", "uuid", selected.operations);
+      return selected;
+    });
+    const plan = measure(layout, removed);
+    // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
+    for (const id of removed.layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
+    for (const uuid of removed.operations) rmSync(eventPath(layout, uuid), { force: true });
+    inTransaction(database, () => {
+      const kept = new Set(column<string>(database, "SELECT sha256 AS value FROM files"));
+      for (const sha256 of removed.files)
+        if (!kept.has(sha256)) rmSync(filePath(layout, sha256), { force: true });
+    });
+    return plan;
+  });
+}
+
+interface Selected {
+  images: string[];
+  tags: ReadonlyMap<string, string[]>;
+  layers: number[];
+  files: string[];
+  operations: string[];
+}
+
+const finishedOperations = "SELECT uuid AS value FROM operations WHERE finished_at IS NOT NULL";
+
+function select(database: Database, selection: PruneSelection): Selected {
+  const running = "SELECT start_image FROM operations WHERE finished_at IS NULL AND start_image IS NOT NULL";
+  const untagged = "AND uuid NOT IN (SELECT image FROM tags)";
+  const candidates = column<string>(
+    database,
+    `SELECT uuid AS value FROM images WHERE uuid NOT IN (${running}) ${selection.all ? "" : untagged}`,
+  );
+  const images = candidates.filter((uuid) => !selection.keep.has(uuid));
+  const tags = new Map<string, string[]>();
+  for (const uuid of images) {
+    const names = database
+      .query<{ tag: string }, [string]>("SELECT tag FROM tags WHERE image = ? ORDER BY tag")
+      .all(uuid);
+    tags.set(
+      uuid,
+      names.map(({ tag }) => tag),
+    );
+  }
+  const isBusy =
+    column(database, "SELECT uuid AS value FROM operations WHERE finished_at IS NULL").length > 0;
+  return {
+    images,
+    tags,
+    layers: unusedLayers(database, new Set(images)),
+    // Nobody knows which of them an operation that has just begun is about to stage.
+    files: isBusy ? [] : column<string>(database, "SELECT sha256 AS value FROM files"),
+    operations: column<string>(database, finishedOperations),
+  };
+}
+
+/** Those that no image outside of `removed` stands on, the uppermost first. */
+function unusedLayers(database: Database, removed: ReadonlySet<string>): number[] {
+  const images = database.query<{ uuid: string; layer: number }, []>("SELECT uuid, layer FROM images").all();
+  const layers = database
+    .query<{ id: number; parent: number | null }, []>("SELECT id, parent FROM layers ORDER BY depth DESC")
+    .all();
+  const used = new Set(images.filter(({ uuid }) => !removed.has(uuid)).map(({ layer }) => layer));
+  return layers.flatMap(({ id, parent }) => {
+    if (!used.has(id)) return [id];
+    if (parent !== null) used.add(parent);
+    return [];
+  });
+}
+
+function measure(layout: Layout, selected: Selected): PrunePlan {
+  const total = (paths: readonly string[]) => ({ count: paths.length, bytes: sum(paths.map(diskUsage)) });
+  return {
+    images: selected.images.map((uuid) => ({ uuid, tags: selected.tags.get(uuid) ?? [] })),
+    layers: total(selected.layers.map((id) => layerDirectory(layout, id))),
+    files: total(selected.files.map((sha256) => filePath(layout, sha256))),
+    operations: total(selected.operations.map((uuid) => eventPath(layout, uuid))),
+  };
+}
+
+async function withDirectory<T>(
+  directory: string,
+  use: (database: Database, layout: Layout) => T | Promise<T>,
+): Promise<T> {
+  const layout = makeLayout(resolve(directory));
+  const database = openDatabase(layout.database);
+  try {
+    return await use(database, layout);
+  } finally {
+    database.close();
+  }
+}
+
+function eventPath(layout: Layout, operation: string): string {
+  return join(layout.events, `${operation}.ndjson`);
+}
+
+function column<Value extends string | number>(database: Database, query: string): Value[] {
+  return database
+    .query<{ value: Value }, []>(query)
+    .all()
+    .map(({ value }) => value);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { CapturedStream, decodeBytes, encodeBytes } from "../../src/engine/output.ts";
+
+function capture(chunks: readonly Uint8Array[], limit = 1_000_000) {
+  const delivered: Uint8Array[] = [];
+  const stream = new CapturedStream(limit, (chunk) => delivered.push(chunk));
+  for (const chunk of chunks) stream.write(chunk);
+  stream.end();
+  return { delivered, stream };
+}
+
+const bytes = (...values: number[]) => Uint8Array.from(values);
+
+describe("a character that is split between two writes comes in one piece", () => {
+  test.each([
+    ["two bytes", [bytes(0x61, 0xc3), bytes(0xa9)], ["a", "é"]],
+    ["three bytes, one by one", [bytes(0xe2), bytes(0x82), bytes(0xac)], ["€"]],
+    ["four bytes", [bytes(0xf0, 0x9f), bytes(0x8c, 0xb3, 0x21)], ["🌳!"]],
+    ["nothing is held back for long: no such character", [bytes(0xff), bytes(0x61)], ["\ufffd", "a"]],
+    ["what never becomes one comes at the end", [bytes(0x61, 0xe2, 0x82)], ["a", "\ufffd"]],
+  ])("%s", (_name, chunks, texts) => {
+    const { delivered } = capture(chunks);
+    expect(delivered.map((chunk) => new TextDecoder().decode(chunk))).toEqual(texts);
+  });
+});
+
+test("text in, text out, however it is cut (property)", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 60 }),
+      fc.array(fc.nat(5), { maxLength: 60 }),
+      (text, cuts) => {
+        const whole = new TextEncoder().encode(text);
+        const chunks: Uint8Array[] = [];
+        let position = 0;
+        for (const cut of cuts) {
+          chunks.push(whole.subarray(position, position + cut));
+          position += cut;
+        }
+        const { delivered } = capture([...chunks, whole.subarray(position)]);
+        expect(
+          delivered.map((chunk) => new TextDecoder("utf-8", { fatal: true }).decode(chunk)).join(""),
+        ).toBe(new TextDecoder("utf-8", { fatal: true }).decode(whole));
+      },
+    ),
+    { seed: 1, numRuns: 300 },
+  );
+});
+
+test("a limit cuts before a character, and all after it is dropped", () => {
+  const { delivered, stream } = capture([new TextEncoder().encode("ab€"), new TextEncoder().encode("c")], 4);
+  expect(Buffer.concat(delivered).toString()).toBe("ab");
+  expect([stream.emittedBytes, stream.droppedBytes]).toEqual([2, 4]);
+  expect(stream.toWire()).toEqual({ value: "ab", encoding: "ascii", truncated: true });
+});
+
+test("bytes on the wire", () => {
+  expect(encodeBytes(bytes(0x68, 0x69, 0x0a))).toEqual({ value: "hi\n", encoding: "ascii" });
+  expect(encodeBytes(bytes(0xc3, 0xa9))).toEqual({ value: "w6k=", encoding: "base64" });
+  expect([...decodeBytes({ value: "é", encoding: "utf-8" })]).toEqual([0xc3, 0xa9]);
+  expect([...decodeBytes({ value: "w6k=", encoding: "base64" })]).toEqual([0xc3, 0xa9]);
+});

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { TestEngine } from "../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+
+afterAll(() => engine.close());
+
+const run = async (command: string, image = base) => (await engine.run(image, command)).stdout;
+
+describe("what a command sees", () => {
+  test("Docker's default capabilities, and none of them as another user", async () => {
+    expect(await run("grep -E 'Cap(Eff|Bnd)' /proc/self/status")).toBe(
+      "CapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n",
+    );
+    const other = await engine.run(base, "grep CapEff /proc/self/status", { uid: 1000 });
+    expect(other.stdout).toBe("CapEff:\t0000000000000000\n");
+  });
+
+  test("its own processes, mounts, host name and System V objects, but the machine's network", async () => {
+    const inside = await run("for n in pid mnt uts ipc net; do readlink /proc/self/ns/$n; done; echo $$");
+    const [pid, mnt, uts, ipc, net, self] = inside.split("\n");
+    const outside = ["pid", "mnt", "uts", "ipc"].map((name) => readlink(`/proc/self/ns/${name}`));
+    for (const namespace of [pid, mnt, uts, ipc]) expect(outside).not.toContain(namespace ?? "");
+    expect(net).toBe(readlink("/proc/self/ns/net"));
+    expect(self).toBe("1");
+  });
+
+  test("masked and read-only paths", async () => {
+    expect(await run("cat /proc/keys /proc/timer_list | wc -c; ls /sys/firmware | wc -l")).toBe("0\n0\n");
+    const write =
+      "echo 1 > /proc/sys/kernel/domainname || echo 1 > /proc/sysrq-trigger || mkdir /sys/x || echo refused";
+    expect(await run(`(${write}) 2>/dev/null`)).toBe("refused\n");
+  });
+
+  test("the usual devices, and no way to the machine's own", async () => {
+    const devices =
+      "for d in null zero full random urandom tty ptmx fd stdin stdout stderr shm mqueue; do ls -d /dev/$d; done";
+    expect((await run(devices)).split("\n")).toHaveLength(14);
+    expect(await run("echo x > /dev/null && head -c 3 /dev/zero | od -An -tx1; echo y > /dev/stdout")).toBe(
+      " 00 00 00\ny\n",
+    );
+    expect(await run("mknod /tmp/disk b 254 0 && head -c 1 /tmp/disk 2>&1 | grep -o 'not permitted'")).toBe(
+      "not permitted\n",
+    );
+  });
+
+  test("shared memory", async () => {
+    expect(
+      await run("echo kept > /dev/shm/x && cat /dev/shm/x; stat -f -c %T /dev/shm; stat -c %a /dev/shm"),
+    ).toBe("kept\ntmpfs\n1777\n");
+  });
+
+  test("the machine's name servers and hosts, which it can change for itself only", async () => {
+    const resolvConf = readFileSync("/etc/resolv.conf", "utf8");
+    expect(await run("cat /etc/resolv.conf")).toBe(resolvConf);
+    expect(
+      await run("ping -c 1 localhost >/dev/null && ping -c 1 linuxkit > /dev/null && echo reached"),
+    ).toBe("reached\n");
+    expect(await run("echo nameserver 192.0.2.1 > /etc/resolv.conf && cat /etc/resolv.conf")).toBe(
+      "nameserver 192.0.2.1\n",
+    );
+    expect(readFileSync("/etc/resolv.conf", "utf8")).toBe(resolvConf);
+  });
+
+  test("a umask of its own", async () => {
+    const before = process.umask(0o077);
+    try {
+      expect(await run("umask; touch /f && stat -c %a /f")).toBe("0022\n644\n");
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  test("nothing of this process's environment", async () => {
+    process.env.BOUGH_TEST_SECRET = "secret";
+    expect(await run("env | grep -c -i bough; true")).toBe("0\n");
+    delete process.env.BOUGH_TEST_SECRET;
+  });
+});
+
+describe("nothing of the sandbox's own set-up ends up in a layer", () => {
+  test("an image without /proc and /sys stays without", async () => {
+    const { image } = await engine.run(base, "touch /made; ls -d /proc /sys /dev /etc/hosts");
+    expect(await tree(image)).toEqual([...(await tree(base)), "/made"].sort());
+  });
+
+  test("an image without /etc gets none", async () => {
+    const bare = await engine.importConfigured({
+      prepare: (root) => Bun.spawnSync(["rm", "-r", join(root, "etc")]),
+    });
+    const { image } = await engine.run(bare, "touch /made");
+    expect(await tree(image)).toEqual([...(await tree(bare)), "/made"].sort());
+  });
+
+  test("a name server file that is a link to nowhere works, and goes on leading nowhere", async () => {
+    const linked = await engine.importConfigured({
+      prepare: (root) =>
+        symlinkSync("../run/systemd/resolve/stub-resolv.conf", join(root, "etc/resolv.conf")),
+    });
+    const { stdout, image } = await engine.run(linked, "cat /etc/resolv.conf; touch /made");
+    expect(stdout).toBe(readFileSync("/etc/resolv.conf", "utf8"));
+    expect(await tree(image)).toEqual([...(await tree(linked)), "/made"].sort());
+    expect((await engine.run(linked, "true")).image).toBe(linked);
+  });
+
+  test("what the command adds beside such a file stays", async () => {
+    const linked = await engine.importConfigured({
+      prepare: (root) => symlinkSync("/run/resolv.conf", join(root, "etc/resolv.conf")),
+    });
+    const { image } = await engine.run(linked, "touch /run/mine");
+    const added = (await tree(image)).filter((path) => path.startsWith("/run"));
+    expect(added).toEqual(["/run", "/run/mine"]);
+  });
+
+  test("an image's own files at the mount points come through", async () => {
+    const owning = await engine.importConfigured({
+      prepare(root) {
+        writeFileSync(join(root, "etc/hosts"), "mine\n");
+        mkdirSync(join(root, "proc"));
+        writeFileSync(join(root, "proc/kept"), "");
+      },
+    });
+    const { image } = await engine.run(owning, "echo other > /etc/hosts; touch /made");
+    const hosts = await engine.fetch("GET", `/v1/inspect/${image}/download?path=/etc/hosts`);
+    expect(await hosts.text()).toBe("mine\n");
+    expect(await tree(image)).toContain("/proc/kept");
+  });
+});
+
+describe("a sandbox that cannot be set up is a failed operation, not a failed command", () => {
+  test("a working directory that is a file", async () => {
+    const { operation } = await engine.run(base, "true", { cwd: "/etc/passwd/x" });
+    expect(operation.status).toBe("FAILED");
+    expect(operation.error).toContain("not a directory");
+  });
+});
+
+test("nothing is left when the engine is closed: no mount, no container, no directory", async () => {
+  const closed = await TestEngine.open();
+  const image = await closed.importBase();
+  await Promise.all(Array.from({ length: 4 }, (_, index) => closed.run(image, `echo ${index} > /f`)));
+  await closed.engine.close();
+  expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(closed.directory);
+  for (const name of ["containers", "operations"])
+    expect(readdirSync(join(closed.directory, name))).toEqual([]);
+  rmSync(closed.directory, { recursive: true });
+});
+
+/** Every path in an image, sorted. */
+async function tree(image: string | undefined): Promise<string[]> {
+  const archive = await engine.fetch("GET", `/v1/inspect/${image}/archive?path=/`);
+  const list = Bun.spawnSync(["tar", "-t"], {
+    stdin: new Uint8Array(await archive.arrayBuffer()),
+  }).stdout.toString();
+  return list
+    .split("\n")
+    .filter((name) => name !== "" && name !== "./")
+    .map((name) => name.slice(1).replace(/\/$/, ""))
+    .sort();
+}
+
+function readlink(path: string): string {
+  return Bun.spawnSync(["readlink", path]).stdout.toString().trim();
+}
