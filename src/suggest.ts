@@ -1,16 +1,17 @@
 /**
- * The candidate that `word` was most likely meant to be, or undefined where none is near. Letter case does not
- * count; a swapped pair of neighbours counts as one slip. The longer the word, the more slips are forgiven.
+ * The candidate that `word` was most likely meant to be, or undefined where none is near: one slip for every three
+ * letters, one at least. Letter case does not count; a swapped pair of neighbours is one slip.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();
-  const allowed = wanted.length <= 3 ? 1 : wanted.length <= 7 ? 2 : 3;
   let best: string | undefined;
-  let bestDistance = allowed + 1;
+  let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
-    if (Math.abs(candidate.length - wanted.length) >= bestDistance) continue;
+    const allowed = Math.max(1, Math.floor(Math.min(wanted.length, candidate.length) / 3));
+    // The difference in length alone is more: this also keeps a very long word from being compared at all.
+    if (Math.abs(candidate.length - wanted.length) > allowed) continue;
     const distance = editDistance(wanted, candidate.toLowerCase());
-    if (distance < bestDistance && distance < candidate.length) {
+    if (distance <= allowed && distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
     }

@@ -1,10 +1,12 @@
-import { messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
 import { parseStringArray } from "./json.ts";
-import { lex } from "./lexer.ts";
+import { type LexerOptions, lex } from "./lexer.ts";
 import { splitCommand } from "./split-command.ts";
 
 /** `<<NAME` as it stands in a line, before its body is read. */
 export interface HeredocMarker {
+  /** The whole word. */
+  written: string;
   name: string;
   /** False where any part of the delimiter is quoted. */
   expand: boolean;
@@ -14,38 +16,26 @@ export interface HeredocMarker {
 
 const form = /^\d*<<(-?)([^<]*)$/;
 const holders = new Set(["RUN", "COPY", "ADD"]);
-const nothingIsSet = () => undefined;
 
 /**
  * The here-documents that a logical line opens. BuildKit's rules: only RUN, COPY and ADD (also behind ONBUILD), not in
  * JSON form, and each marker a word of its own, so that `cat<<EOF` opens none and the name in `<<EOF>file` is `EOF>file`.
  */
-export function heredocMarkers(line: string): { markers: HeredocMarker[]; error?: string } {
-  if (!line.includes("<<") || !canHoldHeredocs(line)) return { markers: [] };
-  const markers: HeredocMarker[] = [];
-  try {
-    for (const word of wordsAsWritten(line)) {
-      const marker = parseHeredocMarker(word);
-      if (marker !== undefined) markers.push(marker);
-    }
-  } catch (error) {
-    return { markers: [], error: messageOf(error) };
-  }
-  return { markers };
+export function heredocMarkers(line: string): HeredocMarker[] {
+  if (!line.includes("<<") || !canHoldHeredocs(line)) return [];
+  return wordsAsWritten(line).flatMap((word) => parseHeredocMarker(word) ?? []);
 }
 
-/** Reads one word as a here-document's marker. Throws a BoughError where its quotes do not close. */
+/** Reads one word as a here-document's marker. */
 export function parseHeredocMarker(word: string): HeredocMarker | undefined {
   const [, dash, delimiter = ""] = form.exec(word) ?? [];
   if (delimiter === "") return undefined;
   const stripsTabs = dash === "-";
-  if (/^\w+$/.test(delimiter)) return { name: delimiter, expand: true, stripsTabs };
-  const options = { escape: "\\", keepsUnsetNames: true };
-  const names = lex(delimiter, nothingIsSet, options).words;
-  const [name] = names;
-  if (name === undefined || names.length !== 1) return undefined;
-  const [asWritten = ""] = lex(delimiter, nothingIsSet, { ...options, keepsQuotes: true }).words;
-  return { name, expand: countQuotes(name) === countQuotes(asWritten), stripsTabs };
+  if (/^\w+$/.test(delimiter)) return { written: word, name: delimiter, expand: true, stripsTabs };
+  const [name, ...others] = splitAsShell(delimiter, {});
+  if (name === undefined || others.length > 0) return undefined;
+  const [asWritten = ""] = splitAsShell(delimiter, { keepsQuotes: true });
+  return { written: word, name, expand: countQuotes(name) === countQuotes(asWritten), stripsTabs };
 }
 
 /** The body without the tabs that start its lines. */
@@ -62,16 +52,16 @@ function canHoldHeredocs(line: string): boolean {
 }
 
 function wordsAsWritten(line: string): string[] {
+  return splitAsShell(line, { keepsQuotes: true, keepsEscapes: true });
+}
+
+/** No words at all where the lexer can't read the text: BuildKit takes an odd apostrophe for "no here-document". */
+function splitAsShell(text: string, keeps: Pick<LexerOptions, "keepsQuotes" | "keepsEscapes">): string[] {
   try {
-    return lex(line, nothingIsSet, {
-      escape: "\\",
-      keepsQuotes: true,
-      keepsEscapes: true,
-      keepsUnsetNames: true,
-    }).words;
-  } catch {
-    // A line that BuildKit's lexer can't read, such as one with an odd apostrophe, opens no here-document there either.
-    return [];
+    return lex(text, () => undefined, { escape: "\\", keepsUnsetNames: true, ...keeps }).words;
+  } catch (error) {
+    if (error instanceof BoughError) return [];
+    throw error;
   }
 }
 

@@ -3,6 +3,8 @@ import type { Lookup } from "./lexer.ts";
 import { parsePattern, replaceMatches, trimPrefix, trimSuffix } from "./pattern.ts";
 import { type Reference, scanShell } from "./shell-scan.ts";
 
+/** A name without braces at the end of a text. */
+const openName = /\$\w+$/;
 /** A command line may grow by so much and no more. */
 const maximumGrowth = 1024 * 1024;
 
@@ -30,7 +32,7 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
   let endsInName = false;
   for (const [index, piece] of pieces.entries()) {
     if (typeof piece === "string") {
-      if (piece !== "") endsInName = false;
+      if (piece !== "") endsInName = openName.test(piece);
       result += piece;
       continue;
     }
@@ -43,7 +45,7 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
     const isJoined: boolean = endsInName && (value === "" || /^\w/.test(value ?? ""));
     const isReplaced: boolean = value !== undefined && !isJoined && isPlain(value, piece, following);
     result += isReplaced ? value : piece.written;
-    endsInName = !isReplaced && !piece.written.endsWith("}");
+    endsInName = !isReplaced && openName.test(piece.written);
     if (result.length > line.length + maximumGrowth) {
       throw new BoughError("the command line is too long once its variables are replaced", { kind: "usage" });
     }

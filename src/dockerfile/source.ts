@@ -139,12 +139,12 @@ class SourceReader {
   }
 
   private readHeredocs(text: string, range: LineRange, locate: LogicalLine["locate"]) {
-    const { markers, error } = heredocMarkers(text);
     const heredocs: HereDocument[] = [];
     let heredocText = "";
-    if (error !== undefined) this.report(error, locate(text.indexOf("<<"), 2), { range });
-    for (const { name, expand, stripsTabs } of markers) {
+    let offset = 0;
+    for (const { written, name, expand, stripsTabs } of heredocMarkers(text)) {
       const start = this.next;
+      offset = Math.max(offset, text.indexOf(written, offset));
       let content = "";
       let isOpen = true;
       while (isOpen && this.next < this.lines.length) {
@@ -154,16 +154,14 @@ class SourceReader {
         if (isOpen) content += this.rawLine(index);
       }
       if (isOpen) {
-        const culprit = locate(text.indexOf("<<"), 2 + name.length);
-        this.report("unterminated heredoc", culprit, {
-          range,
-          expected: `a line that reads ${name} and nothing else`,
-        });
+        const expected = `a line that reads ${name} and nothing else`;
+        this.report("unterminated heredoc", locate(offset, written.length), { range, expected });
         break;
       }
       const bodyRange = { start: start + 1, end: this.next };
       heredocs.push({ name, content: stripsTabs ? stripTabs(content) : content, expand, range: bodyRange });
       heredocText += `\n${content}${name}`;
+      offset += written.length;
     }
     return { heredocs, heredocText };
   }

@@ -18,7 +18,7 @@ export function parseCommand(statement: Statement, args: Word): { command: Comma
         expected: 'every element in double quotes, as in ["program", "argument"]',
         at: placeOf(args),
       });
-      return { command: { form: "exec", words: [] }, words: [] };
+      return { command: { form: "exec", words: [args.text] }, words: [args.text] };
     case "not-an-array": {
       const words = splitTexts(args, statement.escape);
       return { command: { form: "shell", line: args.text }, words };

@@ -42,49 +42,48 @@ export function parseAdd(statement: Statement): AddInstruction {
 }
 
 function parseCopyFields(statement: Statement, flags: GivenFlags) {
-  const { words, isArray } = parseList(statement);
+  const list = parseList(statement);
+  const words = list?.words ?? [];
   const destination = words.at(-1);
-  if (words.length < 2) {
-    const given = words.length === 0 ? "none was provided" : "only one was provided";
-    statement.report({
-      message: `${statement.name} requires at least two arguments, but ${given}. Destination could not be determined`,
-      expected: `${statement.name} source... destination`,
-      at: placeOf(destination ?? statement.writtenName),
-    });
-  }
+  const sources = words
+    .slice(0, -1)
+    .map((word) => ({ word, marker: list?.isArray ? undefined : markerOf(word) }));
+  if (list !== undefined) checkWords(statement, words, list.isArray);
+  const documents = statement.heredocs.values();
   const fields = {
-    sources: isArray ? words.slice(0, -1).map(pathSource) : parseSources(statement, words.slice(0, -1)),
+    sources: sources.map(({ word, marker }): CopySource => {
+      const document = marker === undefined ? undefined : documents.next().value;
+      return document === undefined ? { kind: "path", path: word.text } : { kind: "heredoc", document };
+    }),
     destination: destination?.text ?? "",
     chown: flags.text("chown"),
     chmod: flags.text("chmod"),
     exclude: flags.texts("exclude"),
     parents: flags.switch("parents") ?? false,
   };
-  if (!isArray && destination !== undefined && isHeredoc(destination)) {
-    const message = `${statement.name} cannot accept a heredoc as a destination`;
-    statement.report({ message, expected: "a path as the last argument", at: placeOf(destination) });
-  }
   return { words: words.map((word) => word.text), fields };
 }
 
-/** The here-documents of the line belong to its `<<` words, in order. */
-function parseSources(statement: Statement, words: readonly Word[]): CopySource[] {
-  const documents = statement.heredocs.values();
-  return words.map((word) => {
-    if (!isHeredoc(word)) return pathSource(word);
-    const { value: document } = documents.next();
-    return document === undefined ? pathSource(word) : { kind: "heredoc", document };
-  });
-}
-
-function pathSource(word: Word): CopySource {
-  return { kind: "path", path: word.text };
-}
-
-function isHeredoc(word: Word): boolean {
-  try {
-    return parseHeredocMarker(word.text) !== undefined;
-  } catch {
-    return false;
+function checkWords(statement: Statement, words: readonly Word[], isArray: boolean): void {
+  const { name, writtenName, heredocs } = statement;
+  const destination = words.at(-1);
+  if (destination === undefined || words.length < 2) {
+    const given = destination === undefined ? "none was provided" : "only one was provided";
+    statement.report({
+      message: `${name} requires at least two arguments, but ${given}. Destination could not be determined`,
+      expected: `${name} source... destination`,
+      at: placeOf(destination ?? writtenName),
+    });
+  } else if (!isArray && markerOf(destination) !== undefined) {
+    const message = `${name} cannot accept a heredoc as a destination`;
+    statement.report({ message, expected: "a path as the last argument", at: placeOf(destination) });
+  } else if (heredocs.length > words.filter(markerOf).length) {
+    // The words of COPY and ADD end at blanks, quoted or not; the shell's, where here-documents are found, don't.
+    const message = `${name} cannot accept a heredoc with a blank in its name`;
+    statement.report({ message, expected: "a name without blanks", at: placeOf(statement.args) });
   }
+}
+
+function markerOf(word: Word) {
+  return parseHeredocMarker(word.text);
 }

@@ -52,8 +52,9 @@ function checkForm(statement: Statement, kind: Word, rest: Word): string[] {
       return [kind.text, ...words];
     }
     default: {
-      const meant = nearest(type, ["CMD", "NONE"]) ?? "CMD";
-      const message = `Unknown type "${kind.text}" in HEALTHCHECK (did you mean ${meant}?)`;
+      const meant = nearest(type, ["CMD", "NONE"]);
+      const advice = meant === undefined ? "try CMD" : `did you mean ${meant}?`;
+      const message = `Unknown type "${kind.text}" in HEALTHCHECK (${advice})`;
       statement.report({ message, expected, at: placeOf(kind) });
       return [kind.text];
     }

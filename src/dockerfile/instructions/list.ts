@@ -2,8 +2,11 @@ import { parseStringArray } from "../json.ts";
 import { placeOf, type Statement } from "../statement.ts";
 import { splitAtBlanks, type Word } from "../word-list.ts";
 
-/** The words of a JSON array of strings, or else of a text split at blanks. Words of an array all stand where it does. */
-export function parseList(statement: Statement): { words: Word[]; isArray: boolean } {
+/**
+ * The words of a JSON array of strings, which all stand where the array does, or else of a text split at blanks.
+ * Undefined where it is an array of other things, which is reported.
+ */
+export function parseList(statement: Statement): { words: Word[]; isArray: boolean } | undefined {
   const { args } = statement;
   const array = parseStringArray(args.text);
   switch (array.kind) {
@@ -15,7 +18,7 @@ export function parseList(statement: Statement): { words: Word[]; isArray: boole
         expected: 'every element in double quotes, as in ["one", "two"]',
         at: placeOf(args),
       });
-      return { words: [], isArray: true };
+      return undefined;
     case "not-an-array":
       return { words: splitAtBlanks(args.text, args.offset), isArray: false };
   }

@@ -42,7 +42,11 @@ export function parseMounts(statement: Statement, values: readonly string[]): Mo
       if (complaint !== undefined) statement.report({ ...complaint, ...at });
     }
     const last = (...names: string[]) => fields.findLast(({ key }) => names.includes(key))?.value;
-    return { type: (last("type") ?? "bind").toLowerCase(), target: last("target", "dst", "destination") };
+    const type = last("type") ?? "bind";
+    return {
+      type: type.includes("$") ? type : type.toLowerCase(),
+      target: last("target", "dst", "destination"),
+    };
   });
 }
 

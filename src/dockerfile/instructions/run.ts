@@ -29,7 +29,7 @@ function withHeredocs(
 ): Pick<RunInstruction, "command" | "expand"> {
   const [document] = statement.heredocs;
   if (document === undefined || command.form !== "shell") return { command, expand: true };
-  if (!isLoneMarker(command.line)) {
+  if (parseHeredocMarker(command.line) === undefined) {
     return { command: { form: "shell", line: command.line + statement.heredocText }, expand: true };
   }
   // Looked for before tabs are removed: behind a tab it is a comment to the shell, as in Docker.
@@ -37,14 +37,6 @@ function withHeredocs(
     return { command: { form: "script", name: document.name, content: document.content }, expand: false };
   }
   return { command: { form: "shell", line: document.content }, expand: document.expand };
-}
-
-function isLoneMarker(line: string): boolean {
-  try {
-    return parseHeredocMarker(line) !== undefined;
-  } catch {
-    return false;
-  }
 }
 
 function checkChoice(

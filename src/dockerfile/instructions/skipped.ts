@@ -38,8 +38,9 @@ export function parseExpose(statement: Statement): SkippedInstruction {
 /** `VOLUME PATH ...`, or the same as a JSON array */
 export function parseVolume(statement: Statement): SkippedInstruction {
   const flags = readFlags(statement);
-  const { words } = parseList(statement);
-  if (words.length === 0) reportNoArguments(statement, "a path");
+  const list = parseList(statement);
+  const words = list?.words ?? [];
+  if (list?.words.length === 0) reportNoArguments(statement, "a path");
   for (const word of words) {
     if (word.text.trim() !== "") continue;
     const at = placeOf(statement.args);
