@@ -71,6 +71,7 @@ function parseGlob(source: string, path: string): { base: string; pattern: PathP
   } catch (error) {
     if (!(error instanceof GlobSyntaxError)) throw error;
     throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`, {
+      kind: "usage",
       hint: `For the file of that name write ${displayPath(escapeGlob(path))}.`,
     });
   }

@@ -4,7 +4,7 @@ import { defaultExcludeRules } from "./default-excludes.ts";
 import { displayPath } from "./display-path.ts";
 import { GlobSyntaxError } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
-import { decidePath, isMatch, type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules.ts";
+import { type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules.ts";
 
 /** What a build context leaves out: a path is ignored if either list matches it. */
 export interface IgnoreRules {
@@ -14,22 +14,13 @@ export interface IgnoreRules {
   readonly defaults: readonly Rule[];
 }
 
-export const noIgnoreRules: IgnoreRules = { rules: [], defaults: [] };
-
 /** @param options.defaultExcludes whether the specification's list applies too. */
 export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: boolean }): IgnoreRules {
   return { rules, defaults: options.defaultExcludes ? defaultExcludeRules() : [] };
 }
 
-/** The rule that keeps a path (relative to the context root) out of the build, if any. */
-export function ignoringRule(ignore: IgnoreRules, path: string): Rule | undefined {
-  return ruleLists(ignore)
-    .map((rules) => decidePath(rules, path))
-    .find(isMatch);
-}
-
-export function startIgnoreRules(ignore: IgnoreRules): RuleCursor[] {
-  return ruleLists(ignore).map(startRules);
+export function startIgnoreRules({ rules, defaults }: IgnoreRules): RuleCursor[] {
+  return [rules, defaults].filter((list) => list.length > 0).map(startRules);
 }
 
 /**
@@ -98,10 +89,6 @@ export function describeRule(rule: Rule): string {
   }
 }
 
-function ruleLists(ignore: IgnoreRules): (readonly Rule[])[] {
-  return [ignore.rules, ignore.defaults].filter((rules) => rules.length > 0);
-}
-
 /** Follows moby's ignorefile.ReadAll and patternmatcher.New. */
 function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
   const text = line.trim();
@@ -115,7 +102,7 @@ function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
 }
 
 /** Go's filepath.Clean. */
-export function cleanPath(path: string): string {
+function cleanPath(path: string): string {
   const normal = posix.normalize(path);
   return normal.length > 1 && normal.endsWith("/") ? normal.slice(0, -1) : normal;
 }

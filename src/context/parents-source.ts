@@ -30,21 +30,23 @@ export async function resolveParentsSource(search: Search, source: string): Prom
   const bases = hasWildcard(base) ? (await expandGlob(search, source, base)).paths : [base];
   const isOptional = hasWildcard(base) || hasWildcard(path);
 
-  const matches = [];
-  const special = [];
-  let ignoredBy: Rule | undefined;
+  const walks: WalkResult[] = [];
   for (const one of bases) {
     const from = lookUp(search, source, one);
     const walked = await walkFrom(search, from, include);
-    special.push(...walked.special);
-    ignoredBy ??= walked.ignoredBy;
-    if (walked.entries.length > 0) matches.push({ source, isDirectory: true, entries: walked.entries });
-    else if (walked.ignoredBy === undefined && !isOptional)
+    walks.push(walked);
+    if (walked.entries.length > 0) continue;
+    if (walked.ignoredBy === undefined && !isOptional)
       requireNoLink(
         source,
         lookUp(search, source, from.contextPath === "" ? path : `${from.contextPath}/${path}`),
       );
   }
+  const matches = walks
+    .filter(({ entries }) => entries.length > 0)
+    .map(({ entries }) => ({ source, isDirectory: true, entries }));
+  const special = walks.flatMap((walked) => walked.special);
+  const ignoredBy = walks.find((walked) => walked.ignoredBy !== undefined)?.ignoredBy;
   if (matches.length > 0 || special.length > 0) return { matches, special };
   if (ignoredBy !== undefined) return { matches, warnings: [leftOut(source, ignoredBy)] };
   return { matches, isUnmatched: isOptional };
@@ -73,7 +75,9 @@ function parseInclude(source: string, path: string): PathPattern {
     return compileIgnorePattern(path);
   } catch (error) {
     if (!(error instanceof GlobSyntaxError)) throw error;
-    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`);
+    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`, {
+      kind: "usage",
+    });
   }
 }
 

@@ -56,6 +56,9 @@ export function enterDirectory(
  * A pattern as moby's patternmatcher reads it, cleaned and without a leading `/`. Where it ends in `**` it
  * matches the first name that this can stand for, since whoever asks takes what is below a match as matched.
  *
+ * Where moby hands a part to Go's regular expressions by accident, `filepath.Match` decides here: wildcards in
+ * a class, `^`, and a backslash before a letter stand for themselves; `**` matches names with line breaks too.
+ *
  * @throws GlobSyntaxError
  */
 export function compileIgnorePattern(pattern: string): PathPattern {

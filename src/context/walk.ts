@@ -50,27 +50,22 @@ export async function walkDirectory(
       const pause = pace.step();
       if (pause !== undefined) await pause;
 
-      const failed = parentFilters.find((filter) => !passes(filter, filter.cursor.decide(name)));
-      let below: Filter[] | undefined;
-      if (failed !== undefined) {
-        below = enterFilters(parentFilters, name);
-        if (!mayKeepBelow(below)) {
+      if (parentFilters.every((filter) => passes(filter, filter.cursor.decide(name)))) {
+        const entry = takeChild(parent, name, files, result.special);
+        if (entry === undefined) continue;
+        result.entries.push(...awaiting.splice(0), entry);
+        if (entry.type === "directory") await visit(entry, enterFilters(parentFilters, name));
+      } else {
+        const below = enterFilters(parentFilters, name);
+        const entry = mayKeepBelow(below) ? directoryChild(parent, name, files) : undefined;
+        if (entry === undefined) {
           result.ignoredBy ??= ignoringRule(below);
           continue;
         }
+        awaiting.push(entry);
+        await visit(entry, below);
+        if (awaiting.at(-1) === entry) awaiting.pop();
       }
-      const paths = childPaths(parent, name);
-      const stats = statChild(paths, files);
-      if (failed !== undefined && !stats.isDirectory()) continue;
-      const entry = entryOf(paths, stats, files);
-      if (entry === undefined) {
-        result.special.push({ kind: specialKind(stats), contextPath: paths.contextPath });
-        continue;
-      }
-      if (failed === undefined) result.entries.push(...awaiting.splice(0), entry);
-      else awaiting.push(entry);
-      if (entry.type === "directory") await visit(paths, below ?? enterFilters(parentFilters, name));
-      if (failed !== undefined && awaiting.at(-1) === entry) awaiting.pop();
     }
   };
   await visit(directory, filters);
@@ -124,6 +119,25 @@ export function statChild(paths: EntryPaths, files: FileSystem): BigIntStats {
       });
     throw fileError("read", paths.contextPath, error);
   }
+}
+
+function takeChild(
+  parent: EntryPaths,
+  name: string,
+  files: FileSystem,
+  special: SpecialFile[],
+): ContextEntry | undefined {
+  const paths = childPaths(parent, name);
+  const stats = statChild(paths, files);
+  const entry = entryOf(paths, stats, files);
+  if (entry === undefined) special.push({ kind: specialKind(stats), contextPath: paths.contextPath });
+  return entry;
+}
+
+function directoryChild(parent: EntryPaths, name: string, files: FileSystem): ContextEntry | undefined {
+  const paths = childPaths(parent, name);
+  const stats = statChild(paths, files);
+  return stats.isDirectory() ? entryOf(paths, stats, files) : undefined;
 }
 
 /** The rule of the context that alone stands in the way of a path. */

@@ -15,16 +15,18 @@ import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import type { FileEntry, FileStat } from "../../src/context/entry.ts";
 import { hashFile, hashFiles } from "../../src/context/hash.ts";
-import { noIgnoreRules } from "../../src/context/ignore.ts";
+import { ignoreRules } from "../../src/context/ignore.ts";
 import { resolveSources } from "../../src/context/sources.ts";
 import { type HashCache, isSameStat, isSettled } from "../../src/context/stat-cache.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";
 
 afterEach(removeTrees);
 
+const noRules = ignoreRules([], { defaultExcludes: false });
+
 async function fileEntries(root: string): Promise<FileEntry[]> {
   const context = await openBuildContext(root, "/");
-  const { matches } = await resolveSources({ context, ignore: noIgnoreRules, sources: ["."] });
+  const { matches } = await resolveSources({ context, ignore: noRules, sources: ["."] });
   return matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
 }
 

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { ignoreRules, ignoringRule, parseIgnoreFile } from "../../src/context/ignore.ts";
+import { parseIgnoreFile } from "../../src/context/ignore.ts";
 import {
   compileSourcePattern,
   enterDirectory,
   isMatched,
   patternStart,
 } from "../../src/context/path-pattern.ts";
-import { decidePath } from "../../src/context/rules.ts";
+import { decidePath, isMatch } from "../../src/context/rules.ts";
 import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
 
 /** Few and short names, so that patterns hit them often; some with what regular expressions take for their own. */
@@ -40,8 +40,11 @@ test("ignore rules decide as the reference matcher does", () => {
     fc.property(fc.array(line, { maxLength: 6 }), path, (lines, path) => {
       const rules = parseIgnoreFile(lines.join("\n"), ".dockerignore");
       const { line, ignored } = referenceDecision(lines, path);
-      expect(decidePath(rules, path)).toBe(rules[line - 1] as never);
-      expect(ignoringRule(ignoreRules(rules, { defaultExcludes: false }), path) !== undefined).toBe(ignored);
+      const decision = decidePath(rules, path);
+      expect(decision?.origin).toEqual(
+        line === 0 ? undefined : { kind: "file", path: ".dockerignore", line },
+      );
+      expect(isMatch(decision)).toBe(ignored);
     }),
     { numRuns: 5000 },
   );
