@@ -83,15 +83,14 @@ function makeRoot(root: string, busybox: string): void {
 
 /** The same tree gives the same bytes, so that two layouts made apart are one image. */
 function pack(root: string): Uint8Array<ArrayBuffer> {
-  const normalized = [
-    "--sort=name",
-    "--mtime=@1704067200",
-    "--owner=0",
-    "--group=0",
-    "--numeric-owner",
-    "--format=gnu",
+  const normalized = ["--sort=name", "--mtime=@1704067200", "--owner=0", "--group=0", "--numeric-owner"];
+  const format = [
+    "--format=posix",
+    "--pax-option=delete=atime,delete=ctime",
+    "--xattrs",
+    "--xattrs-include=*",
   ];
-  return run(["tar", ...normalized, "-C", root, "-cf", "-", "."]);
+  return run(["tar", ...normalized, ...format, "-C", root, "-cf", "-", "."]);
 }
 
 function run(command: string[]): Uint8Array<ArrayBuffer> & Buffer {
