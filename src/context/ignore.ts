@@ -97,7 +97,8 @@ function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
   const written = isNegated ? text.slice(1).trim() : text;
   const cleaned = written === "" ? "/" : cleanPath(written);
   if (isNegated && cleaned === "/") throw new GlobSyntaxError("a `!` has to re-include something");
-  const pattern = cleaned === "/" ? cleaned : cleaned.replace(/^\//, "").trim();
+  // moby trims and cleans twice, which tells where white space stands at the end of a directory's name.
+  const pattern = cleaned === "/" ? cleaned : cleanPath(cleaned.replace(/^\//, "").trim());
   return { text, isNegated, pattern: compileIgnorePattern(pattern), origin };
 }
 
