@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, rmSync, statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { TestEngine } from "../support/engine.ts";
+
+const helloHash = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+
+let engine: TestEngine;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+});
+afterAll(() => engine.close());
+
+test("a file is stored once, whoever sends it, and known by its SHA-256", async () => {
+  const first = await engine.upload("hello\n");
+  expect(first).toMatchObject({ sha256: helloHash, size: 6 });
+  expect(await engine.upload("hello\n")).toMatchObject({ uuid: first.uuid, sha256: helloHash });
+  expect(stored()).toEqual([helloHash]);
+  expect(await engine.json("GET", `/v1/files/${helloHash}`)).toMatchObject({ uuid: first.uuid, size: 6 });
+  const head = await engine.fetch("HEAD", `/v1/files/${helloHash}`);
+  expect([head.status, await head.text()]).toEqual([200, ""]);
+});
+
+test("an unknown one is 404", async () => {
+  const response = await engine.fetch("GET", `/v1/files/${"0".repeat(64)}`);
+  expect(await response.json()).toEqual({ error: expect.stringContaining("there is no file"), status: 404 });
+  expect((await engine.fetch("HEAD", `/v1/files/${"0".repeat(64)}`)).status).toBe(404);
+});
+
+test("an empty body is an empty file", async () => {
+  expect((await engine.upload("")).size).toBe(0);
+});
+
+test("a body comes as a stream of any length, and none of it is held in memory", async () => {
+  const chunk = new Uint8Array(1 << 20).fill(7);
+  let chunks = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (chunks++ < 64) controller.enqueue(chunk);
+      else controller.close();
+    },
+  });
+  const response = await engine.engine.fetch(new Request("http://engine/v1/files", { method: "POST", body }));
+  expect(response.status).toBe(201);
+  expect(await response.json()).toMatchObject({ size: 64 << 20 });
+});
+
+test("a body that breaks off leaves nothing", async () => {
+  const before = stored();
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(100_000));
+      controller.error(new Error("connection lost"));
+    },
+  });
+  const response = await engine.engine.fetch(new Request("http://engine/v1/files", { method: "POST", body }));
+  expect(response.status).toBe(500);
+  expect(stored()).toEqual(before);
+  for (const name of readdirSync(join(engine.directory, "scratch"))) {
+    expect(readdirSync(join(engine.directory, "scratch", name))).toEqual([]);
+  }
+});
+
+test("what a crash cut short counts as never sent, and can be sent again", async () => {
+  const { sha256 } = await engine.upload("whole");
+  truncateSync(path(sha256), 2);
+  expect((await engine.fetch("GET", `/v1/files/${sha256}`)).status).toBe(404);
+  await engine.upload("whole");
+  expect(statSync(path(sha256)).size).toBe(5);
+  rmSync(path(sha256));
+  expect((await engine.fetch("HEAD", `/v1/files/${sha256}`)).status).toBe(404);
+});
+
+describe("the list", () => {
+  test("is the newest first, in pages, or one file by its hash", async () => {
+    await engine.upload("next to last");
+    const last = await engine.upload("last");
+    const names = async (query: string) =>
+      (await engine.json<{ files: { sha256: string }[] }>("GET", `/v1/files?${query}`)).files.map(
+        (file) => file.sha256,
+      );
+    expect(await names("limit=1")).toEqual([last.sha256]);
+    expect(await names("limit=1&offset=1")).not.toEqual([last.sha256]);
+    expect(await names(`sha256=${helloHash}`)).toEqual([helloHash]);
+  });
+});
+
+function stored(): string[] {
+  return Array.from(new Bun.Glob("*/*").scanSync({ cwd: join(engine.directory, "files") }))
+    .map((name) => name.slice(3))
+    .sort();
+}
+
+function path(sha256: string): string {
+  return join(engine.directory, "files", sha256.slice(0, 2), sha256);
+}

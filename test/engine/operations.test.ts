@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { OperationEvent, OperationRecord } from "../../src/service/types.ts";
+import { TestEngine } from "../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+
+afterAll(() => engine.close());
+
+const list = (query: string) => engine.json<OperationRecord[]>("GET", `/v1/operations${query}`);
+const get = (uuid: string) => engine.json<OperationRecord>("GET", `/v1/operations/${uuid}`);
+const cancel = (uuid: string, by = engine) => by.fetch("DELETE", `/v1/operations/${uuid}`);
+const running = (command: string) => engine.start({ image: base, command });
+
+test("starting answers 201, the UUID and where to look", async () => {
+  const response = await engine.fetch("POST", "/v1/instances", {
+    image: base,
+    command: "true",
+    shell: true,
+    cwd: "/",
+  });
+  const { uuid } = (await response.json()) as { uuid: string };
+  expect(response.status).toBe(201);
+  expect(response.headers.get("Location")).toBe(`/v1/operations/${uuid}`);
+  const operation = await engine.finish({ uuid });
+  expect(operation).toMatchObject({
+    uuid,
+    kind: "instance",
+    status: "SUCCESS",
+    error: null,
+    duration: expect.any(Number),
+    metadata: {
+      command: "true",
+      image: base,
+      shell: true,
+      result: { state: { exit_code: 0, timed_out: false, signal: -1 } },
+    },
+    result_image_uuid: base,
+    result: { image: base, tag: null },
+  });
+});
+
+test("an unknown one is 404, for every call", async () => {
+  for (const [method, path] of [
+    ["GET", ""],
+    ["DELETE", ""],
+    ["GET", "/events"],
+  ] as const) {
+    const response = await engine.fetch(method, `/v1/operations/nope${path}`);
+    expect(await response.json()).toEqual({ error: "there is no operation nope", status: 404 });
+  }
+});
+
+describe("the list", () => {
+  test("has each operation, without its output, by kind and status and in pages", async () => {
+    const failed = await engine.finish(
+      await engine.start({ image: base, command: "true", cwd: "/etc/passwd/x" }),
+    );
+    const { uuid } = await running("echo quiet; sleep 100");
+    expect(await list("?status=EXECUTING")).toEqual([
+      expect.objectContaining({ uuid, kind: "instance", status: "EXECUTING", result: null }),
+    ]);
+    expect((await list("?limit=1&offset=1")).map((operation) => operation.uuid)).toEqual([failed.uuid]);
+    expect((await list("?status=FAILED")).map((operation) => operation.uuid)).toEqual([failed.uuid]);
+    expect((await list("?kind=image_import")).map(({ kind }) => kind)).toEqual(["image_import"]);
+    expect(await list("?since=2100-01-01")).toEqual([]);
+    await cancel(uuid);
+    await engine.finish({ uuid });
+    expect(JSON.stringify(await list(""))).not.toContain("quiet\\n");
+  });
+
+  test("an unknown status is refused", async () => {
+    const response = await engine.fetch("GET", "/v1/operations?status=DONE");
+    expect(await response.json()).toEqual({
+      error: expect.stringContaining("status must be one of PENDING"),
+      status: 400,
+    });
+  });
+});
+
+describe("cancelling", () => {
+  test("ends the command, all that it started, and makes no image", async () => {
+    const { uuid } = await running("echo begun; sleep 27.1 & sleep 27.1");
+    await firstOutput(uuid);
+    expect((await cancel(uuid)).status).toBe(202);
+    const operation = await engine.finish({ uuid });
+    expect(operation).toMatchObject({ status: "CANCELLED", result: { image: null } });
+    expect(Bun.spawnSync(["pgrep", "-f", "sleep 27.1"]).stdout.toString()).toBe("");
+    const again = await cancel(uuid);
+    expect(await again.json()).toEqual({
+      error: `operation ${uuid} has already ended (CANCELLED)`,
+      status: 409,
+    });
+  });
+
+  test("right after the start, at whatever point that is", async () => {
+    const started = await Promise.all(Array.from({ length: 8 }, () => running("sleep 100")));
+    for (const { uuid } of started) {
+      await Bun.sleep(7);
+      await cancel(uuid);
+    }
+    for (const { uuid } of started) expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
+  });
+
+  test("from another process that has the same directory open", async () => {
+    const other = await TestEngine.open({ directory: engine.directory });
+    const { uuid } = await running("echo begun; sleep 100");
+    await firstOutput(uuid);
+    expect((await cancel(uuid, other)).status).toBe(202);
+    expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
+    await other.engine.close();
+  });
+
+  test("closing the engine cancels what still runs", async () => {
+    const closing = await TestEngine.open({ directory: engine.directory });
+    const { uuid } = await closing.start({ image: base, command: "sleep 100" });
+    await closing.engine.close();
+    expect((await get(uuid)).status).toBe("CANCELLED");
+  });
+});
+
+describe("events", () => {
+  test("tell of a command from its start to its end", async () => {
+    const request = {
+      image: base,
+      command: "echo out; sleep 0.05; echo err >&2; exit 3",
+      env: { A: "b" },
+      cwd: "/tmp",
+    };
+    const { uuid } = await engine.start(request);
+    const events = await engine.events(uuid);
+    expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1));
+    expect(events.map(({ type, spid }) => `${type} ${spid}`)).toEqual([
+      "init 0",
+      "spawn 0",
+      "stdout 1",
+      "stderr 1",
+      "exit 0",
+      "completion 0",
+    ]);
+    const data = Object.fromEntries(events.map((event) => [event.type, event.data]));
+    expect(data.spawn).toMatchObject({ command: "/bin/sh", cwd: "/tmp", uid: 0, gid: 0, env: { A: "b" } });
+    expect(data.stdout).toEqual({ value: "out\n", encoding: "ascii" });
+    expect(data.exit).toMatchObject({
+      code: 3,
+      signal: -1,
+      timed_out: false,
+      duration_ms: expect.any(Number),
+    });
+    expect(data.completion).toMatchObject({ status: "SUCCESS", error: null, result_image_uuid: base });
+  });
+
+  test("come while the command runs", async () => {
+    const { uuid } = await running("echo early; sleep 100");
+    expect(await firstOutput(uuid)).toMatchObject({ value: "early\n" });
+    expect((await get(uuid)).status).toBe("EXECUTING");
+    await cancel(uuid);
+    await engine.finish({ uuid });
+  });
+
+  test("a silent command is seen to have started", async () => {
+    const { uuid } = await running("sleep 100");
+    const spawn = await firstEvent(uuid, "spawn");
+    expect(spawn.data.pid).toBeGreaterThan(1);
+    await cancel(uuid);
+    await engine.finish({ uuid });
+  });
+
+  test("Last-Event-Id leaves out what was seen", async () => {
+    const { uuid } = await running("echo x");
+    const all = await engine.events(uuid);
+    expect(await engine.events(uuid, 2)).toEqual(all.slice(2));
+    expect(await engine.events(uuid, 99)).toEqual([]);
+    const bad = await engine.fetch("GET", `/v1/operations/${uuid}/events`, undefined, {
+      "Last-Event-Id": "x",
+    });
+    expect(bad.status).toBe(400);
+  });
+
+  test("without follow: what there is, at once", async () => {
+    const { uuid } = await running("sleep 100");
+    const response = await engine.fetch("GET", `/v1/operations/${uuid}/events`);
+    expect(response.headers.get("Content-Type")).toBe("text/event-stream");
+    expect(await response.text()).toContain("event: init\n");
+    await cancel(uuid);
+    await engine.finish({ uuid });
+  });
+
+  test("another process can follow", async () => {
+    const other = await TestEngine.open({ directory: engine.directory });
+    const { uuid } = await running("for i in 1 2 3; do echo $i; sleep 0.1; done");
+    const output = (await other.events(uuid))
+      .filter(({ type }) => type === "stdout")
+      .map(({ data }) => data.value);
+    expect(output.join("")).toBe("1\n2\n3\n");
+    await other.engine.close();
+  });
+});
+
+describe("the edges of the API", () => {
+  test("an unknown path and a wrong method are JSON errors", async () => {
+    const unknown = await engine.fetch("GET", "/v2/nothing");
+    expect(await unknown.json()).toEqual({ error: "there is no /v2/nothing", status: 404 });
+    const wrong = await engine.fetch("PUT", "/v1/images");
+    expect(await wrong.json()).toEqual({ error: "/v1/images does not take PUT", status: 405 });
+    expect(wrong.headers.get("Allow")).toBe("GET");
+  });
+
+  test("whoami", async () => {
+    const whoami = await engine.json("GET", "/v1/whoami");
+    expect(whoami).toMatchObject({ token_expiration: null, limits: { instance_max_timeout: 86_400 } });
+  });
+});
+
+async function firstOutput(uuid: string): Promise<Record<string, unknown>> {
+  return (await firstEvent(uuid, "stdout")).data;
+}
+
+async function firstEvent(uuid: string, type: string): Promise<OperationEvent> {
+  const response = await engine.fetch("GET", `/v1/operations/${uuid}/events?follow=true`);
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += new TextDecoder().decode(chunk);
+    const data = new RegExp(`^event: ${type}\ndata: (.*)\n\n`, "m").exec(text)?.[1];
+    if (data !== undefined) return JSON.parse(data) as OperationEvent;
+  }
+  throw new Error(`no ${type} in ${text}`);
+}
