@@ -19,18 +19,27 @@ export const answerWith = {
 
 function compress(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
+  const source = body.getReader();
+  let isOver = false;
+  async function pump(): Promise<void> {
+    for (let part = await source.read(); !part.done; part = await source.read()) gzip.write(part.value);
+    gzip.end();
+  }
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      gzip.on("data", (chunk: Uint8Array) => controller.enqueue(new Uint8Array(chunk)));
-      gzip.on("end", () => controller.close());
-      gzip.on("error", (error) => controller.error(error));
-      pump(body, gzip).catch((error: unknown) => gzip.destroy(error instanceof Error ? error : undefined));
+      gzip.on("data", (chunk: Uint8Array) => {
+        if (!isOver) controller.enqueue(new Uint8Array(chunk));
+      });
+      gzip.on("end", () => {
+        if (!isOver) controller.close();
+      });
+      pump().catch((error: unknown) => {
+        if (!isOver) controller.error(error);
+      });
     },
-    cancel: (reason) => body.cancel(reason).catch(() => undefined),
+    cancel(reason) {
+      isOver = true;
+      return source.cancel(reason);
+    },
   });
-}
-
-async function pump(body: ReadableStream<Uint8Array>, gzip: ReturnType<typeof createGzip>): Promise<void> {
-  for await (const chunk of body) gzip.write(chunk);
-  gzip.end();
 }

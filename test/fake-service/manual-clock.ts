@@ -16,15 +16,9 @@ interface Sleeper {
   wake(): void;
 }
 
-/**
- * `skipsUpToMilliseconds`: shorter sleeps are over at once, and time has passed; longer ones (deadlines) need
- * `advance`.
- */
-export function createManualClock(
-  options: { start?: number; skipsUpToMilliseconds?: number } = {},
-): ManualClock {
-  const skips = options.skipsUpToMilliseconds ?? -1;
-  let now = options.start ?? Date.UTC(2026, 0, 1);
+/** What `skips` accepts is over at once, and its time has passed; all other sleeps (deadlines) need `advance`. */
+export function createManualClock(skips: (milliseconds: number) => boolean = () => false): ManualClock {
+  let now = Date.UTC(2026, 0, 1);
   const sleepers = new Set<Sleeper>();
   const sleeps: number[] = [];
 
@@ -34,7 +28,7 @@ export function createManualClock(
     sleep(milliseconds, signal) {
       return new Promise<void>((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
-        if (milliseconds <= skips) {
+        if (skips(milliseconds)) {
           sleeps.push(milliseconds);
           now += milliseconds;
           return resolve();

@@ -20,7 +20,7 @@ async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
 
 const token = "tok-5ecret";
 /** Retries pass at once, deadlines do not. */
-const impatient = () => createManualClock({ skipsUpToMilliseconds: 20_000 });
+const impatient = () => createManualClock((milliseconds) => milliseconds <= 20_000);
 
 describe("every request", () => {
   test("says who asks, with the token and the project", async () => {

@@ -1,0 +1,366 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { NotFoundError } from "../../src/service/errors.ts";
+import type { OutputChunk } from "../../src/service/service.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { clientOf, rejection, type TestClient } from "./client.ts";
+
+const fakes: FakeService[] = [];
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
+});
+
+interface Bench extends TestClient {
+  fake: FakeService;
+  image: string;
+  spawn(): Promise<string>;
+}
+
+async function start(
+  options: FakeServiceOptions = {},
+  client: Parameters<typeof clientOf>[1] = {},
+): Promise<Bench> {
+  const fake = await startFakeService(options);
+  fakes.push(fake);
+  const image = fake.state.addImage("base:latest");
+  const made = clientOf(fake.url, client);
+  const request = { image, command: "make", shell: true, cwd: "/", disposable: false, timeout: 600 };
+  return { fake, image, ...made, spawn: () => made.service.spawn(request) };
+}
+
+/** Waits for the service pass at once; deadlines, and the look after a stream every second, do not. */
+const impatient = () => createManualClock((milliseconds) => milliseconds < 15_000 && milliseconds !== 1000);
+const doing = (outcome: RunOutcome) => ({ run: () => outcome });
+const looks = (fake: FakeService) => fake.requestsTo(/^GET \/v1\/operations\/[^/]+$/);
+const connections = (fake: FakeService) => fake.requestsTo(/\/events$/);
+
+/** Every kind of server comes to the same outcome. */
+const servers: [what: string, options: FakeServiceOptions][] = [
+  ["events", {}],
+  ["events, compressed", { gzip: true }],
+  ["polling", { events: false }],
+  ["polling, compressed", { events: false, gzip: true }],
+  ["the six calls alone", { sixCallsOnly: true }],
+];
+
+describe.each(servers)("a server with %s", (_, server) => {
+  test("a command that succeeds", async () => {
+    const { fake, service, spawn } = await start({
+      ...server,
+      ...doing({ stdout: "hello\n", stderr: "oh\n" }),
+    });
+    const operation = await spawn();
+    const outcome = await service.follow(operation);
+    expect(outcome).toEqual({
+      operation,
+      status: "SUCCESS",
+      error: undefined,
+      exitCode: 0,
+      timedOut: false,
+      stdout: { text: "hello\n", truncated: false },
+      stderr: { text: "oh\n", truncated: false },
+      image: expect.any(String),
+    });
+    expect(fake.state.images.has(outcome.image ?? "")).toBe(true);
+  });
+
+  test("a command that fails", async () => {
+    const { service, spawn } = await start({ ...server, ...doing({ exitCode: 7, stderr: "no\n" }) });
+    expect(await service.follow(await spawn())).toMatchObject({
+      status: "SUCCESS",
+      exitCode: 7,
+      stderr: { text: "no\n" },
+    });
+  });
+
+  test("a command that takes too long", async () => {
+    const { service, spawn } = await start({ ...server, ...doing({ exitCode: 137, timedOut: true }) });
+    expect(await service.follow(await spawn())).toMatchObject({ exitCode: 137, timedOut: true });
+  });
+
+  test("a command that the service could not run", async () => {
+    const { service, spawn } = await start({ ...server, ...doing({ error: "no capacity" }) });
+    expect(await service.follow(await spawn())).toMatchObject({
+      status: "FAILED",
+      error: "no capacity",
+      exitCode: undefined,
+      image: undefined,
+    });
+  });
+
+  test("a command that changes nothing", async () => {
+    const { service, spawn, image } = await start({ ...server, ...doing({ image: "unchanged" }) });
+    expect(await service.follow(await spawn())).toMatchObject({ image });
+  });
+
+  test("a command that takes its time", async () => {
+    const { service, spawn } = await start({ ...server, ...doing({ stdout: "late", delayMs: 120 }) });
+    expect(await service.follow(await spawn())).toMatchObject({
+      status: "SUCCESS",
+      stdout: { text: "late" },
+    });
+  });
+
+  test("output that is not UTF-8", async () => {
+    const bytes = new Uint8Array([0x61, 0xff, 0xc3, 0xa9, 0xe2, 0x82]);
+    const { service, spawn } = await start({ ...server, ...doing({ stdout: bytes }) });
+    expect((await service.follow(await spawn())).stdout).toEqual({
+      text: "a\ufffdé\ufffd",
+      truncated: false,
+    });
+  });
+
+  test("seven commands that end at once take under 0.3 s in all", async () => {
+    const { service, spawn } = await start(server);
+    await service.follow(await spawn());
+    const started = performance.now();
+    for (let count = 0; count < 7; count++) await service.follow(await spawn());
+    expect(performance.now() - started).toBeLessThan(300);
+  });
+
+  test("an interruption while it runs", async () => {
+    const { fake, service, spawn, interrupt } = await start({
+      ...server,
+      ...doing({ until: new Promise(() => {}) }),
+    });
+    const operation = await spawn();
+    const followed = rejection(service.follow(operation));
+    await Bun.sleep(20);
+    const reason = new Error("interrupted");
+    interrupt.abort(reason);
+    expect(await followed).toBe(reason);
+    const canCancel = server.sixCallsOnly !== true;
+    expect(await service.cancel(operation)).toBe(canCancel);
+    expect(fake.state.operations.get(operation)?.record.status).toBe(canCancel ? "CANCELLED" : "EXECUTING");
+  });
+});
+
+describe("events", () => {
+  test("bring output while it is written; a character may come in two parts", async () => {
+    const [first = 0, second = 0] = new TextEncoder().encode("é");
+    let release = () => {};
+    const until = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const chunks = [
+      { stream: "stdout" as const, data: "1\n" },
+      { stream: "stderr" as const, data: "warning\n" },
+      { stream: "stdout" as const, data: new Uint8Array([first]) },
+      { stream: "stdout" as const, data: new Uint8Array([second, 0x0a]) },
+    ];
+    const { service, spawn } = await start(doing({ chunks, until }));
+    const seen: OutputChunk[] = [];
+    const outcome = service.follow(await spawn(), (chunk) => seen.push(chunk));
+    while (seen.length < 3) await Bun.sleep(1);
+    expect(seen).toEqual([
+      { stream: "stdout", text: "1\n" },
+      { stream: "stderr", text: "warning\n" },
+      { stream: "stdout", text: "é\n" },
+    ]);
+    release();
+    expect(await outcome).toMatchObject({ stdout: { text: "1\né\n" }, stderr: { text: "warning\n" } });
+  });
+
+  test("cost one stream and one look at the record", async () => {
+    const { fake, service, spawn } = await start();
+    await service.follow(await spawn());
+    expect(connections(fake)).toHaveLength(1);
+    expect(looks(fake)).toHaveLength(1);
+  });
+
+  test("have what the record leaves out", async () => {
+    const { service, spawn } = await start(doing({ stdout: "x".repeat(1000), truncateAt: 10 }));
+    expect((await service.follow(await spawn())).stdout).toEqual({
+      text: "x".repeat(1000),
+      truncated: false,
+    });
+  });
+
+  test.each([400, 404, 405, 406])("that a server refuses with %d are not asked for again", async (status) => {
+    const { fake, service, spawn } = await start({
+      ...doing({ stdout: "hi" }),
+      intercept: ({ url }) => (url.includes("/events") ? new Response("", { status }) : undefined),
+    });
+    for (let count = 0; count < 3; count++) {
+      expect((await service.follow(await spawn())).stdout.text).toBe("hi");
+    }
+    expect(connections(fake)).toHaveLength(1);
+  });
+
+  test("that are a proxy's page are none", async () => {
+    const { fake, service, spawn } = await start({
+      intercept: ({ url }) => (url.includes("/events") ? new Response("<html>") : undefined),
+    });
+    expect(await service.follow(await spawn())).toMatchObject({ status: "SUCCESS" });
+    await service.follow(await spawn());
+    expect(connections(fake)).toHaveLength(1);
+  });
+
+  test("that are not ready (425) are come back for", async () => {
+    let left = 2;
+    const { fake, service, spawn } = await start({
+      ...doing({ stdout: "hi", delayMs: 300 }),
+      intercept: ({ url }) =>
+        url.includes("/events") && left-- > 0 ? new Response("", { status: 425 }) : undefined,
+    });
+    const seen: OutputChunk[] = [];
+    await service.follow(await spawn(), (chunk) => seen.push(chunk));
+    expect(connections(fake)).toHaveLength(3);
+    expect(seen).toEqual([{ stream: "stdout", text: "hi" }]);
+  });
+
+  test("that are not ready although the command has ended are not waited for", async () => {
+    const { fake, service, spawn } = await start({
+      ...doing({ stdout: "hi" }),
+      intercept: ({ url }) => (url.includes("/events") ? new Response("", { status: 425 }) : undefined),
+    });
+    expect((await service.follow(await spawn())).stdout.text).toBe("hi");
+    expect(connections(fake)).toHaveLength(1);
+  });
+
+  test("that are gone (410) leave the record", async () => {
+    const { fake, service, spawn } = await start({
+      ...doing({ stdout: "hi" }),
+      intercept: ({ url }) => (url.includes("/events") ? new Response("", { status: 410 }) : undefined),
+    });
+    expect((await service.follow(await spawn())).stdout.text).toBe("hi");
+    // It is this operation's log that is gone; the next one may have one.
+    await service.follow(await spawn());
+    expect(connections(fake)).toHaveLength(2);
+  });
+});
+
+describe("polling", () => {
+  test("looks at once, then after 50 ms, then less and less often, down to every 2 s", async () => {
+    const clock = impatient();
+    let left = 14;
+    const { fake, service, spawn } = await start(
+      {
+        events: false,
+        intercept: ({ method, url }) => {
+          const isLook = method === "GET" && !url.includes("/events");
+          return isLook && left-- > 0 ? Response.json({ status: "EXECUTING" }) : undefined;
+        },
+      },
+      { clock },
+    );
+    await service.follow(await spawn());
+    expect(looks(fake)).toHaveLength(15);
+    const waits = clock.sleeps
+      .filter((milliseconds) => milliseconds <= 2000 && milliseconds !== 1000)
+      .map(Math.round);
+    expect(waits).toEqual([50, 75, 113, 169, 253, 380, 570, 854, 1281, 1922, 2000, 2000, 2000, 2000]);
+  });
+
+  test("comes back when the service says", async () => {
+    const clock = impatient();
+    let left = 1;
+    const { service, spawn } = await start(
+      {
+        events: false,
+        intercept: ({ method, url }) =>
+          method === "GET" && !url.includes("/events") && left-- > 0
+            ? Response.json({ status: "PENDING" }, { headers: { "retry-after": "5" } })
+            : undefined,
+      },
+      { clock },
+    );
+    await service.follow(await spawn());
+    expect(clock.sleeps).toContain(5000);
+  });
+
+  test("says which output is cut, and that of the other is not", async () => {
+    const { service, spawn } = await start({
+      events: false,
+      ...doing({ stdout: "x".repeat(100), stderr: "short", truncateAt: 10 }),
+    });
+    expect(await service.follow(await spawn())).toMatchObject({
+      stdout: { text: "x".repeat(10), truncated: true },
+      stderr: { text: "short", truncated: false },
+    });
+  });
+
+  test("takes statuses in any case", async () => {
+    const { service, spawn } = await start({
+      events: false,
+      intercept: ({ method }) =>
+        method === "GET"
+          ? Response.json({ status: "success", result: { image: "i", exit_code: 3, stdout: "flat" } })
+          : undefined,
+    });
+    expect(await service.follow(await spawn())).toMatchObject({
+      status: "SUCCESS",
+      image: "i",
+      exitCode: 3,
+      stdout: { text: "flat", truncated: false },
+    });
+  });
+
+  test("waits for a status that it does not know to become another, for as long as the command may take", async () => {
+    const clock = impatient();
+    const { service, spawn, notices } = await start(
+      {
+        events: false,
+        intercept: ({ method }) => (method === "GET" ? Response.json({ status: "PONDERING" }) : undefined),
+      },
+      { clock },
+    );
+    const before = clock.now();
+    const error = await rejection(service.follow(await spawn()));
+    expect(error).toMatchObject({
+      message: expect.stringContaining('has the status "PONDERING", which bough does not know'),
+    });
+    expect(clock.now() - before).toBeGreaterThanOrEqual(660_000);
+    expect(notices.filter(({ level }) => level === "warn")).toHaveLength(1);
+  });
+
+  test("of an operation that is not there", async () => {
+    const { fake, service, spawn } = await start();
+    const operation = await spawn();
+    fake.state.operations.clear();
+    expect(await rejection(service.follow(operation))).toBeInstanceOf(NotFoundError);
+  });
+});
+
+describe("cancelling", () => {
+  test("an operation that has ended", async () => {
+    const { service, spawn } = await start();
+    expect(await service.cancel(await spawn())).toBe(true);
+  });
+
+  test("one that the service does not know", async () => {
+    const { service } = await start();
+    expect(await service.cancel("gone")).toBe(true);
+  });
+
+  test("waits until the service says that it has ended", async () => {
+    let looked = 0;
+    const { fake, service, spawn } = await start({
+      ...doing({ until: new Promise(() => {}) }),
+      intercept: ({ method }) => {
+        if (method === "DELETE") return new Response(null, { status: 202 });
+        if (method !== "GET") return undefined;
+        return Response.json({ status: ++looked < 3 ? "EXECUTING" : "CANCELLED" });
+      },
+    });
+    expect(await service.cancel(await spawn())).toBe(true);
+    expect(looks(fake)).toHaveLength(3);
+  });
+
+  test("does not wait for ever", async () => {
+    const clock = impatient();
+    const { service, spawn } = await start(
+      {
+        ...doing({ until: new Promise(() => {}) }),
+        intercept: ({ method }) => (method === "DELETE" ? new Promise(() => {}) : undefined),
+      },
+      { clock },
+    );
+    const cancelled = service.cancel(await spawn());
+    await clock.sleeping(15_000);
+    await clock.advance(15_000);
+    expect(await cancelled).toBe(false);
+  });
+});
