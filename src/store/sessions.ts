@@ -2,14 +2,14 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 
 /** How an entry of a session's history came to be. */
-export type HistoryKind = "from" | "run" | "copy";
+export type HistoryKind = "from" | "run" | "copy" | "use";
 
 export interface HistoryEntry {
   id: number;
   parent: number | null;
   image: string;
   kind: HistoryKind;
-  /** The instruction as the user wrote it. */
+  /** The instruction, or the command, as the user wrote it. */
   title: string;
   operation: string | null;
   /** Milliseconds since the epoch. */
@@ -45,6 +45,10 @@ export interface SessionStore {
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
   deleteBranch(key: string, branch: string): void;
+  /** With its whole history. False where there is none. */
+  delete(key: string): boolean;
+  /** UUIDs of all images that a branch of any session leads to, its ancestors included: a roll-back needs them. */
+  imagesInUse(): string[];
 }
 
 export function createSessionStore(database: Database, clock: Clock): SessionStore {
@@ -127,6 +131,20 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
         .query("DELETE FROM branch WHERE name = ? AND session_id = (SELECT id FROM session WHERE key = ?)")
         .run(branch, key);
     },
+
+    delete: (key) => database.query("DELETE FROM session WHERE key = ?").run(key).changes > 0,
+
+    imagesInUse: () =>
+      database
+        .query<{ image: string }, []>(
+          `WITH RECURSIVE used (id) AS (
+             SELECT history_id FROM branch
+             UNION SELECT parent_id FROM history JOIN used USING (id) WHERE parent_id IS NOT NULL
+           )
+           SELECT DISTINCT image FROM history JOIN used USING (id)`,
+        )
+        .all()
+        .map(({ image }) => image),
   };
 }
 

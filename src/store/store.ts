@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { type BranchStore, createBranchStore } from "./branches.ts";
 import { openDatabase } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
@@ -10,6 +11,7 @@ import { createUrlCache, type UrlCache } from "./urls.ts";
 export interface Store {
   readonly path: string;
   readonly sessions: SessionStore;
+  readonly branches: BranchStore;
   readonly urls: UrlCache;
   readonly uploads: UploadCache;
   readonly imports: ImportMemory;
@@ -20,9 +22,11 @@ export interface Store {
 /** `path`: made where missing, with its directory. Rejects what a newer bough wrote. */
 export function openStore(path: string, clock: Clock): Store {
   const database = openDatabase(path, migrations);
+  const sessions = createSessionStore(database, clock);
   return {
     path,
-    sessions: createSessionStore(database, clock),
+    sessions,
+    branches: createBranchStore(database, clock, sessions),
     urls: createUrlCache(database),
     uploads: createUploadCache(database),
     imports: createImportMemory(database),
@@ -80,5 +84,9 @@ const migrations = [
     answer TEXT NOT NULL,
     PRIMARY KEY (image, question)
   ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  -- Of a session that work goes on in; the branch itself is made by its first image.
+  ALTER TABLE session ADD COLUMN active_branch TEXT NOT NULL DEFAULT 'main';
   `,
 ];

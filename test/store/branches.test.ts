@@ -1,0 +1,90 @@
+/** Branches: which one is active, where they lead, and what of the history they keep. */
+import { Database } from "bun:sqlite";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+
+let store: Store;
+beforeEach(() => {
+  store = openStore(join(temporaryDirectory(), "state.db"), systemClock);
+});
+
+function commit(branch: string, image: string, parent: number | null = null): number {
+  const entry = { parent, image, kind: "run" as const, title: `run ${image}`, operation: null };
+  return store.sessions.commit("k", branch, entry).id;
+}
+
+test("a session begins on main, and has no image until something is committed", () => {
+  expect(store.branches.active("k")).toBe("main");
+  expect(store.branches.head("k")).toBeUndefined();
+  expect(store.branches.list("k")).toEqual([]);
+  commit("main", "a");
+  expect(store.branches.head("k")).toMatchObject({ image: "a", branches: ["main"] });
+});
+
+test("the branch that is checked out is where the head is; commits elsewhere leave it alone", () => {
+  const first = commit("main", "a");
+  store.branches.set("k", "try", first);
+  store.branches.checkOut("k", "try");
+  commit("main", "b", first);
+  expect(store.branches.head("k")).toMatchObject({ id: first, branches: ["try"] });
+  expect(store.branches.list("k")).toMatchObject([
+    { name: "main", image: "b", isActive: false },
+    { name: "try", image: "a", entry: first, isActive: true },
+  ]);
+});
+
+test("a branch can be moved back, and only to an entry of its own session", () => {
+  const first = commit("main", "a");
+  const second = commit("main", "b", first);
+  store.branches.set("k", "main", first);
+  expect(store.branches.head("k")?.image).toBe("a");
+  expect(() => store.branches.set("k", "main", second + 1)).toThrow("no history entry");
+  expect(() => store.branches.set("other", "main", first)).toThrow("no history entry");
+});
+
+test("a session is deleted with its history and branches, and others stay", () => {
+  commit("main", "a");
+  const entry = { parent: null, image: "z", kind: "use" as const, title: "use z", operation: null };
+  store.sessions.commit("other", "main", entry);
+  expect(store.sessions.delete("k")).toBe(true);
+  expect(store.sessions.delete("k")).toBe(false);
+  expect(store.sessions.history("k")).toBeUndefined();
+  expect(store.branches.active("k")).toBe("main");
+  expect(store.sessions.list("").map(({ key }) => key)).toEqual(["other"]);
+});
+
+describe("images in use", () => {
+  test("are those that a branch leads to, and all before them; what no branch leads to any more is not", () => {
+    const first = commit("main", "a");
+    const second = commit("main", "b", first);
+    commit("main", "abandoned", second);
+    store.branches.set("k", "main", second);
+    expect(store.sessions.imagesInUse().sort()).toEqual(["a", "b"]);
+    store.sessions.delete("k");
+    expect(store.sessions.imagesInUse()).toEqual([]);
+  });
+});
+
+test("a file of version 1 keeps its sessions, and all are on main", () => {
+  const path = join(temporaryDirectory(), "state.db");
+  const made = openStore(path, systemClock);
+  made.sessions.commit("build:0", "layer:x", {
+    parent: null,
+    image: "a",
+    kind: "from",
+    title: "FROM a",
+    operation: null,
+  });
+  made.close();
+  const old = new Database(path);
+  old.run("ALTER TABLE session DROP COLUMN active_branch");
+  old.run("PRAGMA user_version = 1");
+  old.close();
+  const again = openStore(path, systemClock);
+  expect(again.branches.active("build:0")).toBe("main");
+  expect(again.sessions.findBranch("build:0", "layer:x")?.image).toBe("a");
+  again.close();
+});
