@@ -167,7 +167,7 @@ function isPlainUnquoted(value: string, reference: Reference, following: string)
   if (wordBefore.includes("{") || next === "{") return false;
   const startsWord = wordBefore === "";
   if ((next === "#" || next === "~") && (value === "" ? startsWord : /[ \t]$/.test(value))) return false;
-  if ((next === "<" || next === ">") && /(^|[ \t])\d*$/.test(value)) return false;
+  if ((next === "<" || next === ">") && /(^|[ \t])\d*$/.test(wordBefore + value)) return false;
   if (!atCommandStart || wordBefore.includes("=")) return true;
   // A name that is put together is never assigned to.
   if (/^[^\s;|&<>()]*=/.test(value + following)) return false;

@@ -133,7 +133,7 @@ class SourceReader {
       this.report("the line continues, but nothing follows", culprit, { expected: "an instruction" });
       return;
     }
-    const locate = (offset: number, length: number) => locateIn(pieces, this.lines, offset, length);
+    const locate = (offset: number, length: number) => locateIn(pieces, offset, length);
     const { heredocs, heredocText } = this.readHeredocs(text, range, locate);
     this.logicalLines.push({ text, range: { ...range, end: this.next }, heredocs, heredocText, locate });
   }
@@ -197,15 +197,13 @@ function withoutContinuation(line: string, escapeCharacter: string): string | un
   return line.slice(0, end - 1);
 }
 
-function locateIn(
-  pieces: readonly Piece[],
-  lines: readonly string[],
-  offset: number,
-  length: number,
-): Culprit {
-  const piece = pieces.findLast((candidate) => candidate.offset <= offset) ?? pieces[0];
-  if (piece === undefined) return { line: 1, column: 1, length: 1 };
-  const column = piece.column + offset - piece.offset;
-  const room = (lines[piece.line - 1] ?? "").length - column + 1;
-  return { line: piece.line, column, length: Math.max(1, Math.min(length, room)) };
+function locateIn(pieces: readonly Piece[], offset: number, length: number): Culprit {
+  const index = Math.max(
+    0,
+    pieces.findLastIndex((candidate) => candidate.offset <= offset),
+  );
+  const { offset: start, line, column } = pieces[index] ?? { offset: 0, line: 1, column: 1 };
+  // What goes on in the next line is not shown.
+  const room = (pieces[index + 1]?.offset ?? Number.POSITIVE_INFINITY) - offset;
+  return { line, column: column + offset - start, length: Math.max(1, Math.min(length, room)) };
 }

@@ -1,0 +1,105 @@
+/** The table is test/cases/words/run-line.txt. */
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expandExecWords, expandRunLine } from "../../src/dockerfile/run-substitution.ts";
+import { BoughError } from "../../src/errors.ts";
+
+interface Row {
+  line: string;
+  expected: string;
+}
+
+const { rows, values } = readTable();
+const lookup = (name: string) => values.get(name);
+
+describe("a RUN line", () => {
+  test.each(rows.map(({ line, expected }) => [line, expected]))("%s => %s", (line, expected) => {
+    expect(expandRunLine(line, lookup, "\\")).toBe(expected);
+  });
+});
+
+describe("to a shell that has the variables too, a replaced line means the same", () => {
+  test.each(rows.filter(({ line, expected }) => line !== expected))("$line", ({ line, expected }) => {
+    expect(runShell(expected)).toEqual(runShell(line));
+  });
+});
+
+test("bash's replacement works in every shell, as far as all agree on what it means", () => {
+  const expand = (line: string) => expandRunLine(line, lookup, "\\");
+  expect(expand("echo ${V/./-} ${V//./_} ${V/rc1}")).toBe("echo 1-2.3-rc1 1_2_3-rc1 1.2.3-");
+  expect(expand("echo ${V/#1/x} ${V/%1/x} ${V/1/&} ${V:0:3} ${V^^} ${!V}")).toBe(
+    "echo ${V/#1/x} ${V/%1/x} ${V/1/&} ${V:0:3} ${V^^} ${!V}",
+  );
+});
+
+test("behind the file's own escape character a variable is left to the shell as well", () => {
+  expect(expandRunLine("echo `$A $A", lookup, "`")).toBe("echo `$A 1");
+});
+
+test("a line does not grow without end", () => {
+  expect(() => expandRunLine("$A ".repeat(100), () => "x".repeat(100_000), "\\")).toThrow(
+    new BoughError("the command line is too long once its variables are replaced"),
+  );
+});
+
+test("deep nesting is left to the shell", () => {
+  const line = `${"$(echo ".repeat(20_000)}$A${")".repeat(20_000)}`;
+  expect(expandRunLine(line, lookup, "\\")).toBe(line);
+});
+
+test("without declared names any text stays as it is", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(..."ab $(){}'\"\\`<>;&|#\n=") }), (line) => {
+      expect(expandRunLine(line, () => undefined, "\\")).toBe(line);
+    }),
+  );
+});
+
+describe("the words of an exec form", () => {
+  const cases: [string, string[], string[]][] = [
+    ["variables are replaced", ["echo", "$A", "${NAME}-$V"], ["echo", "1", "app-1.2.3-rc1"]],
+    ["unknown names are empty", ["echo", "[$UNKNOWN]", "[${UNKNOWN}]"], ["echo", "[]", "[]"]],
+    ["a value is one word whatever is in it", ["echo", "$QUOTE;$MSG"], ["echo", 'say "hi";hello world']],
+    ["quotes and backslashes stay", ["sed", "s/\\./'\"/", "\\$A"], ["sed", "s/\\./'\"/", "\\$A"]],
+    ["what is no name stays", ["awk", "{ print $1, $$ }", "$", "${"], ["awk", "{ print $1, $$ }", "$", "${"]],
+    ["operators of declared names", ["echo", "${A:-x}", "${EMPTY:-x}"], ["echo", "1", "x"]],
+    [
+      "a shell's script is a shell's script",
+      ["/bin/bash", "-exc", "for i in $A; do echo $i '$A'; done", "$A"],
+      ["/bin/bash", "-exc", "for i in 1; do echo $i '$A'; done", "1"],
+    ],
+    ["a shell without -c has none", ["sh", "$A.sh"], ["sh", "1.sh"]],
+  ];
+  test.each(cases)("%s", (_, words, expected) => {
+    expect(expandExecWords(words, lookup, "\\")).toEqual(expected);
+  });
+});
+
+function runShell(line: string) {
+  const { exitCode, stdout } = Bun.spawnSync(["sh", "-c", line], {
+    env: { ...Object.fromEntries(values), PATH: "/usr/bin:/bin" },
+    cwd: tmpdir(),
+    stdin: "ignore",
+    stderr: "ignore",
+  });
+  return { exitCode, output: stdout.toString() };
+}
+
+function readTable(): { rows: Row[]; values: ReadonlyMap<string, string> } {
+  const values = new Map<string, string>();
+  const rows: Row[] = [];
+  const text = readFileSync(join(import.meta.dir, "../cases/words/run-line.txt"), "utf8");
+  for (const line of text.split("\n")) {
+    const [, name, value] = /^set (\w+)=(.*)$/.exec(line) ?? [];
+    const [, input, outcome] = /^(.*?) => (.*)$/.exec(line) ?? [];
+    if (name !== undefined) values.set(name, value ?? "");
+    else if (input !== undefined && outcome !== undefined) {
+      const written = input.replaceAll("⏎", "\n");
+      rows.push({ line: written, expected: outcome === "left" ? written : outcome.replaceAll("⏎", "\n") });
+    }
+  }
+  return { rows, values };
+}
