@@ -1,11 +1,15 @@
+import { fstatSync } from "node:fs";
+import { isatty } from "node:tty";
 import type { GlobalOptions } from "./cli/globals.ts";
 import { runCommandLine } from "./cli/index.ts";
-import type { Output, Runtime } from "./cli/runtime.ts";
+import type { Input, Output, Runtime } from "./cli/runtime.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError, exitCodes } from "./errors.ts";
 import { describeFailure } from "./output/failure.ts";
 
 const interruption = new AbortController();
+/** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */
+let readerHasLeft = false;
 
 /** The first signal ends the work in good order; a second one ends the process. */
 function interrupt(): void {
@@ -15,16 +19,25 @@ function interrupt(): void {
 
 function outputOf(stream: NodeJS.WriteStream): Output {
   return {
-    write: (text) => void stream.write(text),
+    write: (data) => void (readerHasLeft || stream.write(data)),
+    flush: () => new Promise((resolve) => stream.write("", () => resolve())),
     isTerminal: stream.isTTY === true,
     columns: stream.columns ?? 80,
   };
 }
 
+const standardInput: Input = {
+  isTerminal: isatty(0),
+  isPiped: isPiped(),
+  stream: () => process.stdin,
+  setRawMode: (isRaw) => void process.stdin.setRawMode(isRaw),
+};
+
 const runtime: Runtime = {
   environment: process.env,
   workingDirectory: process.cwd(),
   platform: process.platform,
+  stdin: standardInput,
   stdout: outputOf(process.stdout),
   stderr: outputOf(process.stderr),
   clock: systemClock,
@@ -34,10 +47,11 @@ const runtime: Runtime = {
 
 process.on("SIGINT", interrupt);
 process.on("SIGTERM", interrupt);
-// `bough images | head -1`: whoever reads has read enough.
-process.stdout.on("error", (error: NodeJS.ErrnoException) =>
-  process.exit(error.code === "EPIPE" ? 0 : exitCodes.failed),
-);
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") process.exit(exitCodes.failed);
+  readerHasLeft = true;
+  interruption.abort(new BoughError("nobody reads the output any more", { kind: "interrupted" }));
+});
 
 void main();
 
@@ -46,7 +60,7 @@ async function main(): Promise<void> {
   let globals: GlobalOptions | undefined;
   let exitCode = 0;
   try {
-    await runCommandLine(process.argv.slice(2), runtime, (known) => {
+    exitCode = await runCommandLine(process.argv.slice(2), runtime, (known) => {
       globals = known;
     });
   } catch (error) {
@@ -55,7 +69,15 @@ async function main(): Promise<void> {
     exitCode = failure.exitCode;
   }
   // Exiting drops what a pipe has not taken yet.
-  const streams = [process.stdout, process.stderr];
-  await Promise.all(streams.map((stream) => new Promise((resolve) => stream.write("", resolve))));
-  process.exit(exitCode);
+  await Promise.all([runtime.stdout.flush(), runtime.stderr.flush()]);
+  process.exit(readerHasLeft ? 0 : exitCode);
+}
+
+function isPiped(): boolean {
+  try {
+    const stats = fstatSync(0);
+    return stats.isFIFO() || stats.isFile() || stats.isSocket();
+  } catch {
+    return false;
+  }
 }

@@ -4,7 +4,10 @@ import type { Values } from "./arguments.ts";
 import type { GlobalOptions } from "./globals.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** One of bough's commands: citty's definition, and what its help shows beside the arguments. */
+/**
+ * One of bough's commands: citty's definition, and what its help shows beside the arguments. A number that its `run`
+ * answers is the process's exit code.
+ */
 export interface Command {
   definition: CommandDef;
   /** Command lines without the leading `bough`, each with what it does. */

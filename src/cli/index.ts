@@ -51,22 +51,25 @@ const commands: Readonly<Record<string, Entry>> = {
 /** The command of a group that its bare name stands for. */
 const defaultCommands: Readonly<Record<string, string>> = { images: "list" };
 
-/** Runs the command line. Rejects with a BoughError; `onGlobals` hears the global options as soon as they are known. */
+/**
+ * Runs the command line and answers the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
+ * soon as they are known.
+ */
 export async function runCommandLine(
   raw: readonly string[],
   runtime: Runtime,
   onGlobals: (globals: GlobalOptions) => void,
-): Promise<void> {
+): Promise<number> {
   const start = findCommand(raw, globalDefinitions);
   const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
   const print = (text: string) => runtime.stdout.write(text);
   if (before.flag("version")) {
     print(`${version}\n`);
-    return;
+    return 0;
   }
   if (before.flag("help") || raw[start] === "help") {
     print(renderOverview(overviewSummary, summaries(commands), overviewFooter));
-    return;
+    return 0;
   }
   if (start >= raw.length) {
     throw new BoughError("bough: no command given", {
@@ -81,7 +84,7 @@ export async function runCommandLine(
     const values = parseArguments(rest, { ...globalDefinitions, command: { type: "positional" } }, name);
     if (values.flag("help")) {
       print(renderGroup(name, entry.summary, summaries(entry.commands)));
-      return;
+      return 0;
     }
     const given = values.positionals[0];
     throw given === undefined
@@ -99,7 +102,7 @@ export async function runCommandLine(
   const values = parseArguments(rest, definitions, name);
   if (values.flag("help") || values.flag("version")) {
     print(values.flag("help") ? renderHelp(command, name) : `${version}\n`);
-    return;
+    return 0;
   }
   checkPlaces(values, argumentsOf(command.definition), command, name);
 
@@ -108,7 +111,8 @@ export async function runCommandLine(
   const log = createLog(globals.logLevel, (text) => runtime.stderr.write(text));
   const invocation: Invocation = { values, globals, runtime, log };
   // The arguments are parsed and checked already: citty is given none to look for.
-  await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
+  const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
+  return typeof result === "number" ? result : 0;
 }
 
 const overviewSummary = [

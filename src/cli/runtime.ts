@@ -7,6 +7,7 @@ export interface Runtime {
   workingDirectory: string;
   /** `linux`, `darwin`, `win32`: the embedded engine needs the first. */
   platform: NodeJS.Platform;
+  stdin: Input;
   stdout: Output;
   stderr: Output;
   clock: Clock;
@@ -15,8 +16,20 @@ export interface Runtime {
   fetch: Fetch;
 }
 
+export interface Input {
+  isTerminal: boolean;
+  /** A pipe, a file or a socket: something that was meant to be read. Neither a terminal nor `/dev/null`. */
+  isPiped: boolean;
+  /** What comes in, to its end. */
+  stream(): AsyncIterable<Uint8Array>;
+  /** Of a terminal: without echo and line editing, and with every key as it is pressed. */
+  setRawMode(isRaw: boolean): void;
+}
+
 export interface Output {
-  write(text: string): void;
+  write(data: string | Uint8Array): void;
+  /** Resolves when all that was written has been taken: what is piped on is not to pile up in memory. */
+  flush(): Promise<void>;
   isTerminal: boolean;
   /** Of a terminal; 80 elsewhere. */
   columns: number;

@@ -18,13 +18,18 @@ export interface BoughOptions {
   environment?: Record<string, string>;
   signal?: AbortSignal;
   platform?: NodeJS.Platform;
+  /** What is piped in; nothing is if not said. */
+  stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
+  /** Standard output is a terminal of so many columns. */
+  terminalColumns?: number;
   /** Hears of everything that goes to standard error, as it does. */
   onStderr?: (text: string) => void;
 }
 
 export async function runBough(words: readonly string[], options: BoughOptions): Promise<Ended> {
-  let stdout = "";
+  const stdout: Uint8Array[] = [];
   let stderr = "";
+  const text = () => Buffer.concat(stdout).toString();
   const runtime: Runtime = {
     environment: {
       PATH: process.env.PATH,
@@ -34,18 +39,25 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     },
     workingDirectory: options.workingDirectory,
     platform: options.platform ?? process.platform,
-    stdout: {
-      write: (text) => {
-        stdout += text;
-      },
+    stdin: {
       isTerminal: false,
-      columns: 80,
+      isPiped: options.stdin !== undefined,
+      stream: () => piped(options.stdin),
+      setRawMode() {},
+    },
+    stdout: {
+      write: (data) => void stdout.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
+      flush: async () => {},
+      isTerminal: options.terminalColumns !== undefined,
+      columns: options.terminalColumns ?? 80,
     },
     stderr: {
-      write: (text) => {
-        stderr += text;
-        options.onStderr?.(text);
+      write: (data) => {
+        const written = typeof data === "string" ? data : Buffer.from(data).toString();
+        stderr += written;
+        options.onStderr?.(written);
       },
+      flush: async () => {},
       isTerminal: false,
       columns: 80,
     },
@@ -55,14 +67,21 @@ export async function runBough(words: readonly string[], options: BoughOptions):
   };
   let format: "table" | "json" = "table";
   try {
-    await runCommandLine(words, runtime, (globals) => {
+    const exitCode = await runCommandLine(words, runtime, (globals) => {
       format = globals.format;
     });
-    return { exitCode: 0, stdout, stderr };
+    return { exitCode, stdout: text(), stderr };
   } catch (error) {
     const failure = describeFailure(error, format);
-    return { exitCode: failure.exitCode, stdout, stderr: stderr + failure.text };
+    return { exitCode: failure.exitCode, stdout: text(), stderr: stderr + failure.text };
   }
+}
+
+async function* piped(source: BoughOptions["stdin"]): AsyncGenerator<Uint8Array> {
+  if (source === undefined) return;
+  if (typeof source === "string") yield Buffer.from(source);
+  else if (source instanceof Uint8Array) yield source;
+  else yield* source;
 }
 
 /** A new directory, removed with the test's home. */
