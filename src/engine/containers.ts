@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { removeControlGroups } from "./controlGroups.ts";
 import type { Layout } from "./layout.ts";
 import { type Environment, helperEnvironment, locate } from "./programs.ts";
 
@@ -47,4 +48,5 @@ export async function removeContainer(layout: Layout, environment: Environment, 
   await removal.exited;
   // Where runc can't read the state that it was killed while writing.
   await rm(state, { recursive: true, force: true });
+  removeControlGroups(id);
 }

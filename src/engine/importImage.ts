@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { BoughError } from "../errors.ts";
 import { syncToDisk } from "./disk.ts";
 import { sandbox } from "./eventLog.ts";
+import { noteHelper } from "./helperProcess.ts";
 import { type ImageSource, isLoopback } from "./imageSource.ts";
 import { addImage, findImportedImage, setTag } from "./images.ts";
 import { addLayer, findLayerByContent } from "./layers.ts";
@@ -178,6 +179,7 @@ async function runTool(
     stderr: "pipe",
     detached: true,
   });
+  noteHelper(run.directory, tool.pid);
   const kill = () => tool.kill("SIGKILL");
   signal.addEventListener("abort", kill, { once: true });
   try {

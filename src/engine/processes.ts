@@ -1,14 +1,19 @@
 import { readFileSync } from "node:fs";
 
-/**
- * Names this process in a way that no other process, now or after a restart of the machine, shares: boot id, process
- * id and start time.
- */
+/** Names this process; see `identify`. */
 export function currentProcess(): string {
-  return [bootId(), process.pid, startTime(process.pid)].join(".");
+  return identify(process.pid);
 }
 
-/** Whether the process that `currentProcess` named is still there. */
+/**
+ * Names a process in a way that no other process, now or after a restart of the machine, shares: boot id, process id and
+ * start time.
+ */
+export function identify(pid: number): string {
+  return [bootId(), pid, startTime(pid)].join(".");
+}
+
+/** Whether the process that `identify` named is still there. */
 export function isAlive(identity: string): boolean {
   const [boot, pid, started] = identity.split(".");
   return boot === bootId() && started !== undefined && startTime(Number(pid)) === started;

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { removeContainer } from "./containers.ts";
 import { inTransaction } from "./database.ts";
+import { killHelper } from "./helperProcess.ts";
 import { RequestError } from "./http.ts";
 import { layerNames } from "./layers.ts";
 import {
@@ -37,8 +38,10 @@ export async function requireOperation(state: EngineState, uuid: string): Promis
 async function endIfAbandoned(state: EngineState, operation: Operation): Promise<void> {
   if (isAlive(operation.owner)) return;
   const { uuid } = operation;
+  const directory = join(state.layout.operations, uuid);
+  await killHelper(directory, state.clock);
   await removeContainer(state.layout, state.environment, uuid);
-  await rm(join(state.layout.operations, uuid), { recursive: true, force: true });
+  await rm(directory, { recursive: true, force: true });
   const outcome: Outcome = operation.cancelRequested
     ? { status: "CANCELLED", error: null }
     : { status: "FAILED", error: "the process that ran this operation was killed" };

@@ -5,6 +5,7 @@ import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { containerPid, killContainer, removeContainer } from "./containers.ts";
 import { StartupStderr } from "./failedStart.ts";
+import { noteHelper } from "./helperProcess.ts";
 import { layerDirectory } from "./layers.ts";
 import type { Layout } from "./layout.ts";
 import { enterMountNamespace, type MountNamespace } from "./mountNamespace.ts";
@@ -62,7 +63,10 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       command: runcCommand(host, request),
-      started: (process) => kill.arm(process),
+      started(process) {
+        noteHelper(request.directory, process.pid);
+        kill.arm(process);
+      },
     });
     const made = provideMountPoints(namespace.root, upper);
     await stageFiles(namespace.root, request.files);

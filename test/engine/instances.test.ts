@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/types.ts";
 import { decode, TestEngine } from "../support/engine.ts";
+import { commandLines } from "../support/processes.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -163,7 +164,7 @@ describe("a timeout", () => {
       signal: 9,
     });
     expect(finished.stdout).toBe("begun\n");
-    expect(Bun.spawnSync(["pgrep", "-f", "sleep 31.4"]).stdout.toString()).toBe("");
+    expect(commandLines().filter((line) => line.includes("sleep 31.4"))).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { OperationEvent, OperationRecord } from "../../src/service/types.ts";
 import { TestEngine } from "../support/engine.ts";
+import { commandLines } from "../support/processes.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -90,7 +91,7 @@ describe("cancelling", () => {
     expect((await cancel(uuid)).status).toBe(202);
     const operation = await engine.finish({ uuid });
     expect(operation).toMatchObject({ status: "CANCELLED", result: { image: null } });
-    expect(Bun.spawnSync(["pgrep", "-f", "sleep 27.1"]).stdout.toString()).toBe("");
+    expect(commandLines().filter((line) => line.includes("sleep 27.1"))).toEqual([]);
     const again = await cancel(uuid);
     expect(await again.json()).toEqual({
       error: `operation ${uuid} has already ended (CANCELLED)`,

@@ -14,7 +14,15 @@ export interface BusyboxImageOptions {
   environment?: readonly string[];
   workingDirectory?: string;
   /** Changes the root file system before it is packed. */
-  prepare?: (root: string) => void;
+  prepare?: (root: string, architecture: string) => void;
+  /** Makes an index with one image for each of these (`amd64`, `arm64`, ...); else it is one image for this machine. */
+  architectures?: readonly string[];
+}
+
+interface Descriptor {
+  mediaType: string;
+  digest: string;
+  size: number;
 }
 
 /** Writes an OCI image layout into `directory` (made where missing); answers its name for skopeo: `oci:<directory>:<tag>`. */
@@ -22,16 +30,40 @@ export async function makeBusyboxLayout(
   directory: string,
   options: BusyboxImageOptions = {},
 ): Promise<string> {
-  const { busybox = "/bin/busybox", tag = "latest" } = options;
+  const { tag = "latest", architectures } = options;
   mkdirSync(join(directory, "blobs", "sha256"), { recursive: true });
+  const described =
+    architectures === undefined
+      ? writeImage(directory, process.arch === "arm64" ? "arm64" : "amd64", options)
+      : writeIndex(directory, architectures, options);
+  const annotations = { "org.opencontainers.image.ref.name": tag };
+  const index = { schemaVersion: 2, manifests: [{ ...described, annotations }] };
+  writeFileSync(join(directory, "index.json"), encode(index));
+  writeFileSync(join(directory, "oci-layout"), encode({ imageLayoutVersion: "1.0.0" }));
+  return `oci:${directory}:${tag}`;
+}
+
+function writeIndex(
+  directory: string,
+  architectures: readonly string[],
+  options: BusyboxImageOptions,
+): Descriptor {
+  const mediaType = "application/vnd.oci.image.index.v1+json";
+  const manifests = architectures.map((architecture) => ({
+    ...writeImage(directory, architecture, options),
+    platform: { architecture, os: "linux" },
+  }));
+  return writeBlob(directory, encode({ schemaVersion: 2, mediaType, manifests }), mediaType);
+}
+
+function writeImage(directory: string, architecture: string, options: BusyboxImageOptions): Descriptor {
   const work = mkdtempSync(join(directory, "root-"));
   try {
-    makeRoot(work, busybox);
-    options.prepare?.(work);
+    makeRoot(work, options.busybox ?? "/bin/busybox");
+    options.prepare?.(work, architecture);
     const layer = pack(work);
-    const compressed = Bun.gzipSync(layer);
     const config = encode({
-      architecture: process.arch === "arm64" ? "arm64" : "amd64",
+      architecture,
       os: "linux",
       created: "2024-01-01T00:00:00Z",
       config: {
@@ -45,19 +77,12 @@ export async function makeBusyboxLayout(
       schemaVersion: 2,
       mediaType: "application/vnd.oci.image.manifest.v1+json",
       config: writeBlob(directory, config, "application/vnd.oci.image.config.v1+json"),
-      layers: [writeBlob(directory, compressed, "application/vnd.oci.image.layer.v1.tar+gzip")],
+      layers: [writeBlob(directory, Bun.gzipSync(layer), "application/vnd.oci.image.layer.v1.tar+gzip")],
     });
-    const described = writeBlob(directory, manifest, "application/vnd.oci.image.manifest.v1+json");
-    const annotations = { "org.opencontainers.image.ref.name": tag };
-    writeFileSync(
-      join(directory, "index.json"),
-      encode({ schemaVersion: 2, manifests: [{ ...described, annotations }] }),
-    );
-    writeFileSync(join(directory, "oci-layout"), encode({ imageLayoutVersion: "1.0.0" }));
+    return writeBlob(directory, manifest, "application/vnd.oci.image.manifest.v1+json");
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
-  return `oci:${directory}:${tag}`;
 }
 
 function makeRoot(root: string, busybox: string): void {
@@ -99,7 +124,7 @@ function run(command: string[]): Uint8Array<ArrayBuffer> & Buffer {
   return result.stdout as Uint8Array<ArrayBuffer> & Buffer;
 }
 
-function writeBlob(directory: string, content: Uint8Array, mediaType: string) {
+function writeBlob(directory: string, content: Uint8Array, mediaType: string): Descriptor {
   const hash = sha256(content);
   writeFileSync(join(directory, "blobs", "sha256", hash), content);
   return { mediaType, digest: `sha256:${hash}`, size: content.byteLength };

@@ -1,0 +1,136 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { openEngine } from "../../src/engine/engine.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { TestEngine } from "../support/engine.ts";
+
+let scratch: string;
+let layout: string;
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), "bough-faults-"));
+  layout = await makeBusyboxLayout(join(scratch, "layout"));
+});
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Runs a script with `engine` open on `directory`, in a mount namespace that `setUp` has prepared. */
+function inNamespace(setUp: string, directory: string, script: string): unknown {
+  const program = `
+    import { TestEngine } from ${JSON.stringify(join(import.meta.dir, "../support/engine.ts"))};
+    const engine = await TestEngine.open({ directory: ${JSON.stringify(directory)} });
+    const layout = ${JSON.stringify(layout)};
+    ${script}
+    await engine.engine.close();`;
+  const shell = ["unshare", "--mount", "sh", "-ec", `${setUp}; exec "$@"`, "sh"];
+  const child = Bun.spawnSync([...shell, process.execPath, "-e", program], {
+    env: { PATH: process.env.PATH },
+  });
+  expect(child.stderr.toString()).toBe("");
+  return JSON.parse(child.stdout.toString());
+}
+
+describe("a program that is missing is named, with the package to install", () => {
+  test.each([
+    ["runc", "POST", "/v1/instances", '{ image, command: "true" }'],
+    ["skopeo", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
+    ["umoci", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
+  ])("%s", async (program, method, path, body) => {
+    const directory = join(scratch, `without-${program}`);
+    const engine = await TestEngine.open({ directory });
+    const image = await engine.importBase("base:1", layout);
+    await engine.engine.close();
+    const answer = inNamespace(
+      `mount --bind /dev/null "$(command -v ${program})"`,
+      directory,
+      `const image = ${JSON.stringify(image)};
+       const response = await engine.fetch("${method}", "${path}", ${body});
+       console.log(JSON.stringify(await response.json()));`,
+    );
+    expect(answer).toEqual({
+      error: `${program} is not installed, and the embedded engine needs it. Install the package ${program}: apt-get install ${program}`,
+      status: 501,
+    });
+  });
+});
+
+describe("a full disk is an error that names the directory on it", () => {
+  const directory = () => {
+    const path = join(scratch, `full-${crypto.randomUUID()}`);
+    mkdirSync(path);
+    return path;
+  };
+  const small = (path: string, size: string) => `mount -t tmpfs -o size=${size} tmpfs ${path}`;
+  const message = (path: string) => `no space left on the disk that holds ${path}`;
+
+  test("an upload", () => {
+    const path = directory();
+    const answer = inNamespace(
+      small(path, "4m"),
+      path,
+      `const first = await engine.fetch("POST", "/v1/files", new Uint8Array(8_000_000));
+       const second = await engine.fetch("POST", "/v1/files", new Uint8Array(1_000_000));
+       console.log(JSON.stringify([await first.json(), second.status]));`,
+    );
+    // What could not be stored has made room for what can.
+    expect(answer).toEqual([{ error: message(path), status: 507 }, 201]);
+  });
+
+  test("an import", () => {
+    const path = directory();
+    const answer = inNamespace(
+      small(path, "3m"),
+      path,
+      `const { status, error } = await engine.finish(
+         await engine.json("POST", "/v1/images/import", { registry: { url: layout } }));
+       console.log(JSON.stringify([status, error]));`,
+    );
+    expect(answer).toEqual(["FAILED", message(path)]);
+  });
+
+  test("a command that fills it sees that itself; its operation ends, and the next one works", () => {
+    const path = directory();
+    const answer = inNamespace(
+      small(path, "24m"),
+      path,
+      `const base = await engine.importBase("base:1", layout);
+       const filling = await engine.run(base, "dd if=/dev/zero of=/filled bs=1M", { disposable: true });
+       const next = await engine.run(base, "echo works");
+       console.log(JSON.stringify([filling.operation.status, filling.operation.error ?? filling.stderr, next.stdout]));`,
+    ) as string[];
+    expect([message(path), "No space left on device"].some((text) => answer[1]?.includes(text))).toBe(true);
+    expect(answer[2]).toBe("works\n");
+  });
+});
+
+describe("the directory", () => {
+  test("is for its owner only", async () => {
+    const directory = join(scratch, "private");
+    const engine = await TestEngine.open({ directory });
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    expect(statSync(join(directory, "engine.db")).mode & 0o777).toBe(0o600);
+    await engine.engine.close();
+  });
+
+  test("of a newer version is refused", async () => {
+    const directory = join(scratch, "newer");
+    mkdirSync(directory);
+    const database = new Database(join(directory, "engine.db"));
+    database.run("PRAGMA user_version = 99");
+    database.close();
+    const opening = openEngine({ directory, clock: systemClock, environment: {} });
+    expect(opening).rejects.toThrow("was written by a newer version of bough (schema 99)");
+  });
+
+  test("with a colon, a comma and a space in its name works all the same", async () => {
+    const engine = await TestEngine.open({ directory: join(scratch, "odd: name, it is\\") });
+    const base = await engine.importBase("base:1", layout);
+    const { image } = await engine.run(base, "touch /x");
+    expect((await engine.run(image ?? "", "ls /x")).stdout).toBe("/x\n");
+    await engine.engine.close();
+  });
+});

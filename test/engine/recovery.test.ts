@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ImageRecord, OperationRecord } from "../../src/service/types.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { TestEngine } from "../support/engine.ts";
+import { commandLines } from "../support/processes.ts";
+
+const kills = Number(process.env.ENGINE_KILLS ?? 12);
+
+let scratch: string;
+let layout: string;
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), "bough-recovery-"));
+  layout = await makeBusyboxLayout(join(scratch, "layout"));
+});
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+interface Said {
+  about?: string;
+  done?: string;
+  image?: string;
+  content?: string;
+}
+
+/** Builds in another process, which is killed `milliseconds` after it first said anything. */
+async function buildAndKill(directory: string, milliseconds: number): Promise<Said[]> {
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "../support/engine-child.ts"), directory, layout],
+    {
+      env: { PATH: process.env.PATH },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+    },
+  );
+  let text = "";
+  let killing: Promise<void> | undefined;
+  for await (const chunk of child.stdout) {
+    text += new TextDecoder().decode(chunk);
+    killing ??= Bun.sleep(milliseconds).then(() => child.kill("SIGKILL"));
+  }
+  await killing;
+  await child.exited;
+  return text
+    .split("\n")
+    .filter((line) => line.endsWith("}"))
+    .map((line) => JSON.parse(line) as Said);
+}
+
+async function expectClean(engine: TestEngine): Promise<void> {
+  const { directory } = engine;
+  expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(directory);
+  expect(commandLines().filter((line) => line.includes(directory) && !line.includes("bun"))).toEqual([]);
+  for (const name of ["containers", "operations"]) expect(readdirSync(join(directory, name))).toEqual([]);
+  for (const name of readdirSync(join(directory, "scratch")))
+    expect(readdirSync(join(directory, "scratch", name))).toEqual([]);
+  const operations = await engine.json<OperationRecord[]>("GET", "/v1/operations");
+  for (const { status } of operations) expect(["SUCCESS", "FAILED"]).toContain(status);
+  const groups = Bun.spawnSync(["find", "/sys/fs/cgroup", "-type", "d"]).stdout.toString();
+  for (const { uuid } of operations) expect(groups).not.toContain(uuid);
+}
+
+test(`killed at ${kills} random instants: nothing that was reported as done is lost, and nothing is left behind`, async () => {
+  const directory = join(scratch, "engine");
+  const random = seeded(7);
+  const done: Said[] = [];
+  for (let kill = 0; kill < kills; kill++) {
+    // A fresh directory now and then, so that imports are hit too.
+    if (kill % 4 === 3) rmSync(directory, { recursive: true });
+    if (kill % 4 === 3) done.length = 0;
+    done.push(
+      ...(await buildAndKill(directory, Math.floor(random() * 400))).filter(({ done }) => done !== undefined),
+    );
+    const engine = await TestEngine.open({ directory });
+    await expectClean(engine);
+    const { images } = await engine.json<{ images: ImageRecord[] }>("GET", "/v1/images");
+    for (const { done: tag, image } of done)
+      expect(images).toContainEqual(expect.objectContaining({ uuid: image, tag }));
+    const last = done.at(-1);
+    if (last?.content !== undefined) {
+      const look = await engine.run(last.image ?? "", "cat /kept; tail -n 1 /numbers");
+      expect(look.stdout).toBe(`${last.content}3000\n`);
+    }
+    await engine.engine.close();
+  }
+}, 120_000);
+
+describe("an operation whose process was killed", () => {
+  test("is ended for those who still ask for it or follow it", async () => {
+    const directory = join(scratch, "abandoned");
+    mkdirSync(directory);
+    const engine = await TestEngine.open({ directory });
+    const base = await engine.importBase("base:1", layout);
+    const script = `
+      import { TestEngine } from ${JSON.stringify(join(import.meta.dir, "../support/engine.ts"))};
+      const engine = await TestEngine.open({ directory: ${JSON.stringify(directory)} });
+      const { uuid } = await engine.start({ image: ${JSON.stringify(base)}, command: "echo begun; sleep 61.8" });
+      console.log(uuid);
+      await engine.finish({ uuid });`;
+    const child = Bun.spawn([process.execPath, "-e", script], {
+      env: { PATH: process.env.PATH },
+      stdout: "pipe",
+    });
+    const uuid = await firstLine(child.stdout);
+    const following = engine.events(uuid);
+    while (!readFileSync(join(directory, "events", `${uuid}.ndjson`), "utf8").includes("begun"))
+      await Bun.sleep(5);
+    child.kill("SIGKILL");
+    await child.exited;
+    const events = await following;
+    expect(events.at(-1)).toMatchObject({ type: "completion", data: { status: "FAILED" } });
+    expect(await engine.json("GET", `/v1/operations/${uuid}`)).toMatchObject({
+      status: "FAILED",
+      error: "the process that ran this operation was killed",
+    });
+    expect(commandLines().filter((line) => line.includes("sleep 61.8"))).toEqual([]);
+    expect(existsSync(join(directory, "operations", uuid))).toBe(false);
+    await engine.close();
+  });
+});
+
+test("several processes at once on one directory hinder each other in nothing", async () => {
+  const directory = join(scratch, "shared");
+  const builds = await Promise.all([1, 2, 3].map(() => buildAndKill(directory, 1500)));
+  const engine = await TestEngine.open({ directory });
+  await expectClean(engine);
+  const bases = new Set(builds.map((said) => said.find(({ done }) => done === "base:1")?.image));
+  expect(bases.size).toBe(1);
+  for (const said of builds)
+    expect(said.filter(({ content }) => content !== undefined).length).toBeGreaterThan(0);
+  await engine.close();
+});
+
+/** A small generator of numbers from 0 to 1 (mulberry32): the same ones each time. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes("\n")) break;
+  }
+  return text.trim();
+}

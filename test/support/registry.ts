@@ -1,0 +1,92 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Credentials {
+  username: string;
+  password: string;
+}
+
+/** A registry on loopback (Debian's `docker-registry`), with a password where credentials are given. */
+export class Registry {
+  /** `127.0.0.1:<port>` */
+  readonly host: string;
+  readonly #process: Bun.Subprocess;
+  readonly #directory: string;
+  readonly #credentials: Credentials | undefined;
+
+  private constructor(
+    host: string,
+    process: Bun.Subprocess,
+    directory: string,
+    credentials: Credentials | undefined,
+  ) {
+    this.host = host;
+    this.#process = process;
+    this.#directory = directory;
+    this.#credentials = credentials;
+  }
+
+  static async start(credentials?: Credentials): Promise<Registry> {
+    const directory = mkdtempSync(join(tmpdir(), "bough-registry-"));
+    const host = `127.0.0.1:${freePort()}`;
+    const auth: Record<string, unknown> = {};
+    if (credentials !== undefined) {
+      const hash = await Bun.password.hash(credentials.password, { algorithm: "bcrypt", cost: 4 });
+      writeFileSync(join(directory, "htpasswd"), `${credentials.username}:${hash}\n`);
+      auth.auth = { htpasswd: { realm: "test", path: join(directory, "htpasswd") } };
+    }
+    mkdirSync(join(directory, "data"));
+    // The configuration is YAML, and so takes JSON.
+    const config = {
+      version: 0.1,
+      log: { level: "error" },
+      storage: { filesystem: { rootdirectory: join(directory, "data") } },
+      http: { addr: host },
+      ...auth,
+    };
+    writeFileSync(join(directory, "config.yml"), JSON.stringify(config));
+    const process = Bun.spawn(["docker-registry", "serve", join(directory, "config.yml")], {
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "ignore",
+    });
+    const registry = new Registry(host, process, directory, credentials);
+    while (!(await fetch(`http://${host}/v2/`).catch(() => undefined))) {
+      if (process.exitCode !== null) throw new Error(`docker-registry ended with ${process.exitCode}`);
+      await Bun.sleep(10);
+    }
+    return registry;
+  }
+
+  /** Copies an image, all of its platforms, to `<host>/<name>`; answers its digest. */
+  push(source: string, name: string): string {
+    const digestFile = join(this.#directory, "digest");
+    const login = this.#credentials && [
+      `--dest-creds=${this.#credentials.username}:${this.#credentials.password}`,
+    ];
+    const options = [
+      "--insecure-policy",
+      "--all",
+      "--dest-tls-verify=false",
+      `--digestfile=${digestFile}`,
+      ...(login ?? []),
+    ];
+    const copy = Bun.spawnSync(["skopeo", "copy", ...options, source, `docker://${this.host}/${name}`]);
+    if (!copy.success) throw new Error(`skopeo copy ${source}: ${copy.stderr.toString()}`);
+    return Bun.spawnSync(["cat", digestFile]).stdout.toString().trim();
+  }
+
+  async stop(): Promise<void> {
+    this.#process.kill();
+    await this.#process.exited;
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+function freePort(): number {
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = server;
+  server.stop(true);
+  return port ?? 0;
+}
