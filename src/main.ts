@@ -33,16 +33,29 @@ const standardInput: Input = {
   setRawMode: (isRaw) => void process.stdin.setRawMode(isRaw),
 };
 
+function replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never {
+  // A compiled program is its own executable; otherwise Bun runs this file.
+  const self = Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
+  const program = Bun.which(command[0] ?? "") ?? command[0] ?? "";
+  if (process.execve === undefined) throw new Error("this system can't replace a process");
+  return process.execve(program, [...command, ...self, ...process.argv.slice(2)], {
+    ...process.env,
+    ...environment,
+  });
+}
+
 const runtime: Runtime = {
   environment: process.env,
   workingDirectory: process.cwd(),
   platform: process.platform,
+  userId: process.getuid?.(),
   stdin: standardInput,
   stdout: outputOf(process.stdout),
   stderr: outputOf(process.stderr),
   clock: systemClock,
   signal: interruption.signal,
   fetch: (input, init) => fetch(input, init),
+  replaceProcess,
 };
 
 process.on("SIGINT", interrupt);

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import type { Engine } from "../engine/engine.ts";
 import { BoughError } from "../errors.ts";
 import type { Log } from "../output/log.ts";
 import { createService, type Service } from "../service/client.ts";
@@ -7,6 +6,7 @@ import { chooseService, type ServiceChoice } from "../service/profile.ts";
 import { readProfileFiles } from "../service/profile-files.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { version } from "../version.ts";
+import { startEngine } from "./engine-host.ts";
 import type { GlobalOptions } from "./globals.ts";
 import type { Runtime } from "./runtime.ts";
 import { stateDirectory } from "./state-directory.ts";
@@ -41,7 +41,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
     log.info(`service: ${service.address} (${source})`);
     return { service, store, close: async () => store.close() };
   }
-  const engine = await startEngine(runtime);
+  const engine = await startEngine(runtime, "all");
   const service = createService({
     ...shared,
     fetch: (input, init) => engine.fetch(input instanceof Request ? input : new Request(input, init)),
@@ -74,17 +74,6 @@ function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoi
     });
   }
   return choice;
-}
-
-/** Loaded only where it is needed: a build on a remote service starts without it. */
-async function startEngine(runtime: Runtime): Promise<Engine> {
-  const { openEngine } = await import("../engine/engine.ts");
-  return openEngine({
-    directory: join(stateDirectory(runtime.environment), "engine"),
-    clock: runtime.clock,
-    environment: runtime.environment,
-    importTransports: "all",
-  });
 }
 
 /** One database per service and project, so that layers of one never pass for those of another. */

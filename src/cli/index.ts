@@ -42,6 +42,10 @@ const commands: Readonly<Record<string, Entry>> = {
       },
     },
   },
+  serve: {
+    summary: "Serve the embedded engine over HTTP",
+    load: async () => (await import("./serve.ts")).serve,
+  },
   agent: {
     summary: "The manual for coding agents",
     load: async () => (await import("./agent.ts")).agent,

@@ -7,6 +7,8 @@ export interface Runtime {
   workingDirectory: string;
   /** `linux`, `darwin`, `win32`: the embedded engine needs the first. */
   platform: NodeJS.Platform;
+  /** 0 for root; `undefined` where the system has no such thing. */
+  userId: number | undefined;
   stdin: Input;
   stdout: Output;
   stderr: Output;
@@ -14,6 +16,8 @@ export interface Runtime {
   /** Aborted by Ctrl-C and SIGTERM. */
   signal: AbortSignal;
   fetch: Fetch;
+  /** Runs this command line again as the last words of `command`, in this process: it does not return. */
+  replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
 }
 
 export interface Input {

@@ -39,6 +39,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     },
     workingDirectory: options.workingDirectory,
     platform: options.platform ?? process.platform,
+    userId: 0,
     stdin: {
       isTerminal: false,
       isPiped: options.stdin !== undefined,
@@ -64,6 +65,9 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     clock: systemClock,
     signal: options.signal ?? new AbortController().signal,
     fetch: (input, init) => fetch(input, init),
+    replaceProcess: () => {
+      throw new Error("a test's process is not replaced");
+    },
   };
   let format: "table" | "json" = "table";
   try {

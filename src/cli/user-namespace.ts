@@ -1,0 +1,78 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { BoughError } from "../errors.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Set for the second run, so that a namespace that gives no root is an error and not an endless row of them. */
+const marker = "BOUGH_USER_NAMESPACE";
+
+const entry = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--"];
+
+/**
+ * The engine mounts file systems and changes owners: only root can, or the root of a user namespace. For an ordinary
+ * user the whole command line is run again as the latter, with the user's sub-id ranges, so that `chown`, `su` and
+ * package managers work in a RUN: this does not return then. Rejects with what is missing for it.
+ */
+export function enterUserNamespace(runtime: Runtime): void {
+  const { environment, userId } = runtime;
+  if (userId === 0 || userId === undefined) return;
+  const path = environment.PATH ?? "";
+  const missing = ["unshare", "newuidmap"].filter((program) => Bun.which(program, { PATH: path }) === null);
+  if (missing.length > 0) {
+    throw unusable(
+      `the program ${missing.join(" and ")} is missing`,
+      "Install it (Debian packages: util-linux, uidmap).",
+    );
+  }
+  if (environment[marker] !== undefined) throw unusable("the namespace gives no root");
+  // Tried on a program that does nothing: once this process is replaced, it can't explain anything any more.
+  const trial = spawnSync(entry[0] ?? "", [...entry.slice(1), "true"], {
+    env: { PATH: path },
+    encoding: "utf8",
+  });
+  if (trial.status !== 0) throw explain(trial.stderr.trim() || `unshare exited with ${trial.status}`);
+  runtime.replaceProcess(entry, { [marker]: "1" });
+}
+
+/** The switches by which kernels and distributions forbid user namespaces, and how each is turned. */
+const switches: readonly { file: string; forbids: string; hint: string }[] = [
+  {
+    file: "/proc/sys/user/max_user_namespaces",
+    forbids: "0",
+    hint: "As root: sysctl user.max_user_namespaces=10000",
+  },
+  {
+    file: "/proc/sys/kernel/unprivileged_userns_clone",
+    forbids: "0",
+    hint: "As root: sysctl kernel.unprivileged_userns_clone=1",
+  },
+  {
+    file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+    forbids: "1",
+    hint: "As root: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or give bough an AppArmor profile with `userns,`",
+  },
+];
+
+function explain(said: string): BoughError {
+  if (/subuid|subgid|newuidmap|newgidmap|map-auto/.test(said)) {
+    const ranges = "--add-subuids 100000-165535 --add-subgids 100000-165535";
+    return unusable(`the user has no range of sub-ids (${said})`, `As root: usermod ${ranges} USER`);
+  }
+  const closed = switches.find(({ file, forbids }) => readSetting(file) === forbids);
+  return closed === undefined ? unusable(said) : unusable(`${closed.file} is ${closed.forbids}`, closed.hint);
+}
+
+function unusable(reason: string, hint = "Use a remote service (--url), or run bough as root."): BoughError {
+  return new BoughError(
+    `the embedded engine needs root, or a user namespace, which can't be had: ${reason}`,
+    { hint },
+  );
+}
+
+function readSetting(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
