@@ -99,6 +99,6 @@ export function overlayOptions(
   if (mount.operation === undefined) return [...options, "ro"].join(",");
   const work = relative(layout.layers, mount.operation);
   // volatile: the engine syncs a layer itself when it keeps it. The rest: every upper directory stands on its own.
-  const features = ["volatile", "index=off", "metacopy=off", "redirect_dir=off"];
+  const features = ["volatile", "index=off", "metacopy=off", "redirect_dir=nofollow"];
   return [...options, `upperdir=${work}/upper`, `workdir=${work}/work`, ...features].join(",");
 }

@@ -95,10 +95,7 @@ export function sandboxConfig(options: {
       ]),
       mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
       mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
-      // A user namespace can't mount the sysfs of a network that it doesn't own.
-      options.inUserNamespace
-        ? mount("/sys", "none", "/sys", ["rbind", "nosuid", "noexec", "nodev", "ro"])
-        : mount("/sys", "sysfs", "sysfs", ["nosuid", "noexec", "nodev", "ro"]),
+      ...sysfs(options.inUserNamespace),
       mount("/etc/resolv.conf", "bind", options.resolvConf, ["bind", "rw"]),
       mount("/etc/hosts", "bind", options.hosts, ["bind", "rw"]),
     ],
@@ -116,6 +113,16 @@ export function sandboxConfig(options: {
       readonlyPaths,
     },
   };
+}
+
+/** A user namespace can't mount the sysfs of a network that it doesn't own, and gets the machine's without its control groups. */
+function sysfs(inUserNamespace: boolean): object[] {
+  const options = ["nosuid", "noexec", "nodev", "ro"];
+  if (!inUserNamespace) return [mount("/sys", "sysfs", "sysfs", options)];
+  return [
+    mount("/sys", "none", "/sys", ["rbind", ...options]),
+    mount("/sys/fs/cgroup", "tmpfs", "tmpfs", options),
+  ];
 }
 
 function mount(destination: string, type: string, source: string, options: readonly string[]): object {
