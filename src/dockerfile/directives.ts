@@ -12,7 +12,7 @@ export class DirectiveReader {
   private isDone = false;
 
   /** Takes one line, and says what is wrong with it if it is a directive that can't be. */
-  take(line: string): string | undefined {
+  take(line: string): { message: string; expected: string } | undefined {
     if (this.isDone) return undefined;
     const [, written = "", value = ""] = form.exec(line) ?? [];
     const name = written.toLowerCase();
@@ -20,10 +20,15 @@ export class DirectiveReader {
       this.isDone = true;
       return undefined;
     }
-    if (this.values.has(name)) return `only one ${name} parser directive can be used`;
+    if (this.values.has(name)) {
+      return { message: `only one ${name} parser directive can be used`, expected: `one # ${name}= line` };
+    }
     this.values.set(name, value);
     if (name !== "escape") return undefined;
-    if (value !== "\\" && value !== "`") return `invalid escape token '${value}' does not match \` or \\`;
+    if (value !== "\\" && value !== "`") {
+      const message = `invalid escape token '${value}' does not match \` or \\`;
+      return { message, expected: "# escape=` or # escape=\\" };
+    }
     this.escape = value;
     return undefined;
   }

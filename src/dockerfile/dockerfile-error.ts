@@ -13,11 +13,10 @@ export class DockerfileError extends BoughError {
   constructor(
     source: { path: string; lines: readonly string[] },
     problems: readonly Problem[],
-    options: { cause?: unknown; further?: number } = {},
+    options: { cause?: unknown; isCutShort?: boolean } = {},
   ) {
     const rendered = problems.map((problem) => renderProblem(source, problem));
-    const further = options.further ?? 0;
-    if (further > 0) rendered.push(`... and ${further} more problems`);
+    if (options.isCutShort === true) rendered.push("... and so on: the rest of the file was not read");
     super(rendered.join("\n"), { kind: "usage", cause: options.cause });
     this.problems = problems;
   }

@@ -1,7 +1,8 @@
 import { nearest } from "../suggest.ts";
 import { DockerfileError } from "./dockerfile-error.ts";
+import { Findings } from "./findings.ts";
 import { readFlags } from "./flags.ts";
-import type { Dockerfile, DockerfileWarning, Instruction } from "./instruction.ts";
+import type { Dockerfile, Instruction } from "./instruction.ts";
 import { parseAdd, parseCopy } from "./instructions/copy.ts";
 import { parseFrom } from "./instructions/from.ts";
 import { parseHealthcheck } from "./instructions/healthcheck.ts";
@@ -10,18 +11,8 @@ import { parseRun } from "./instructions/run.ts";
 import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./instructions/single.ts";
 import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/skipped.ts";
 import type { Problem } from "./problem.ts";
-import { readSource } from "./source.ts";
-import {
-  baseOf,
-  type Findings,
-  placeOf,
-  readInnerStatement,
-  readStatement,
-  type Statement,
-} from "./statement.ts";
-
-/** So many problems are kept; a file that is no Dockerfile at all has one a line. */
-const maximumProblems = 100;
+import { SourceReader } from "./source.ts";
+import { baseOf, placeOf, readInnerStatement, readStatement, type Statement } from "./statement.ts";
 
 type Parser = (statement: Statement) => Instruction;
 
@@ -51,43 +42,51 @@ const parsers = new Map<string, Parser>([
  * problem of the file; nothing else is thrown, whatever the text.
  */
 export function parseDockerfile(text: string, path: string): Dockerfile {
-  const source = readSource(text);
-  const { lines, directives } = source;
-  const warnings: DockerfileWarning[] = [...source.warnings];
-  const problems: Problem[] = [...source.problems];
-  const findings: Findings = {
-    problem: (problem) => problems.push(problem),
-    warning: (warning) => warnings.push(warning),
-  };
+  const findings = new Findings();
+  const { problems, warnings } = findings;
+  const source = new SourceReader(text, findings);
   const instructions: Instruction[] = [];
-  let hasStage = false;
-  let hasReportedStage = false;
-  for (const line of source.logicalLines) {
+  const order = new StageOrder();
+  for (const line of source.logicalLines()) {
     const statement = readStatement(line, source.escape, findings);
     const instruction = parseStatement(statement);
     if (instruction !== undefined) instructions.push(instruction);
-    hasStage ||= (instruction?.name ?? nearestName(statement)) === "FROM";
-    if (hasStage || hasReportedStage || instruction === undefined || instruction.name === "ARG") continue;
-    hasReportedStage = true;
-    const message = `no build stage in current context: ${instruction.name} stands before the first FROM`;
+    order.check(statement);
+  }
+  if (problems.length === 0 && !order.hasStage) {
+    const isEmpty = instructions.length === 0;
+    const message = isEmpty ? "file with no instructions" : "dockerfile contains no stages to build";
+    const line = Math.max(1, source.lines.length);
+    findings.addProblem({ message, expected: "a FROM instruction", range: { start: line, end: line } });
+  }
+  const { lines, escape: escapeCharacter, directives } = source;
+  if (problems.length > 0) {
+    problems.sort((one, other) => lineOf(one) - lineOf(other));
+    throw new DockerfileError({ path, lines }, problems, { isCutShort: findings.isFull });
+  }
+  return { path, lines, escape: escapeCharacter, directives, instructions, warnings };
+}
+
+/** Nothing but ARG stands before the first FROM; said once. */
+class StageOrder {
+  hasStage = false;
+  private hasReported = false;
+
+  check(statement: Statement): void {
+    if (this.hasStage) return;
+    const { name, writtenName } = statement;
+    const isKnown = parsers.has(name);
+    // A misspelt FROM has its own problem.
+    this.hasStage = (isKnown ? name : nearestName(statement)) === "FROM";
+    if (this.hasStage || this.hasReported || !isKnown || name === "ARG") return;
+    this.hasReported = true;
+    const message = `no build stage in current context: ${name} stands before the first FROM`;
     statement.report({
       message,
       expected: "FROM first; only ARG may stand before it",
-      at: placeOf(statement.writtenName),
+      at: placeOf(writtenName),
     });
   }
-  if (problems.length === 0 && !hasStage) {
-    const isEmpty = instructions.length === 0;
-    const message = isEmpty ? "file with no instructions" : "dockerfile contains no stages to build";
-    const line = Math.max(1, lines.length);
-    problems.push({ message, expected: "a FROM instruction", range: { start: line, end: line } });
-  }
-  if (problems.length > 0) {
-    problems.sort((one, other) => lineOf(one) - lineOf(other));
-    const further = problems.length - maximumProblems;
-    throw new DockerfileError({ path, lines }, problems.slice(0, maximumProblems), { further });
-  }
-  return { path, lines, escape: source.escape, directives, instructions, warnings };
 }
 
 function parseStatement(statement: Statement): Instruction | undefined {

@@ -1,9 +1,10 @@
 import type { Culprit, Problem } from "./problem.ts";
-import { visible } from "./visible.ts";
+import { shorten, visible } from "./visible.ts";
 
 /** Columns of source that are shown; the rest of a longer line is cut off around the culprit. */
 const shownWidth = 100;
 const cut = "...";
+const longestMessage = 500;
 
 /**
  * ```
@@ -17,7 +18,7 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   const { range, culprit, expected } = problem;
   const line = culprit?.line ?? range.start;
   const text = source.lines[line - 1];
-  const rendered = [`${visible(source.path)}:${line}: ${visible(problem.message)}`];
+  const rendered = [`${visible(source.path)}:${line}: ${visible(shorten(problem.message, longestMessage))}`];
   const margin = String(Math.max(line, range.start)).length;
   const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
   if (text !== undefined) {

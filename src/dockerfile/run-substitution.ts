@@ -1,6 +1,7 @@
 import { BoughError } from "../errors.ts";
 import type { Lookup } from "./lexer.ts";
 import { parsePattern, replaceMatches, trimPrefix, trimSuffix } from "./pattern.ts";
+import type { WordStart } from "./shell-command.ts";
 import { type Reference, scanShell } from "./shell-scan.ts";
 
 /** A name without braces at the end of a text. */
@@ -159,20 +160,25 @@ function isPlain(value: string, reference: Reference, following: string): boolea
 }
 
 function isPlainUnquoted(value: string, reference: Reference, following: string): boolean {
-  const { atCommandStart, splitsWords, wordBefore } = reference;
+  const { atCommandStart, splitsWords, wordStart } = reference;
   const next = following.charAt(0);
   if (!/^[\p{L}\p{N}\p{M}\-_./:,+@%^=*?[\] \t]*$/u.test(value)) return false;
   if (!splitsWords && /[*?[ \t]/.test(value)) return false;
   // A shell that knows braces reads them before it looks at variables.
-  if (wordBefore.includes("{") || next === "{") return false;
-  const startsWord = wordBefore === "";
-  if ((next === "#" || next === "~") && (value === "" ? startsWord : /[ \t]$/.test(value))) return false;
-  if ((next === "<" || next === ">") && /(^|[ \t])\d*$/.test(wordBefore + value)) return false;
-  if (!atCommandStart || wordBefore.includes("=")) return true;
+  if (wordStart.hasBrace || next === "{") return false;
+  if ((next === "#" || next === "~") && (value === "" ? wordStart.isEmpty : /[ \t]$/.test(value)))
+    return false;
+  if ((next === "<" || next === ">") && isFileNumber(value, wordStart)) return false;
+  if (!atCommandStart || wordStart.hasEqualsSign) return true;
   // A name that is put together is never assigned to.
   if (/^[^\s;|&<>()]*=/.test(value + following)) return false;
-  if (!startsWord) return true;
+  if (!wordStart.isEmpty) return true;
   // As the first word of a command it must not vanish, turn into the shell's own word or into an option of `sh -c`.
   const [command = ""] = value.trim().split(/[ \t]/, 1);
   return command !== "" && !/^[-+]/.test(command) && !reservedWords.has(command);
+}
+
+/** Digits right in front of `<` or `>` are no text: they say which file is redirected. */
+function isFileNumber(value: string, wordStart: WordStart): boolean {
+  return wordStart.isNumber ? /(^|[ \t])\d*$/.test(value) : /[ \t]\d*$/.test(value);
 }

@@ -10,6 +10,17 @@ export const quotationMark = "\u0000";
 /** Stands in a word's text for what the shell puts in. */
 export const expansionMark = "\u0001";
 
+/** What matters of a word that is not at its end yet. */
+export interface WordStart {
+  isEmpty: boolean;
+  /** Digits and nothing else, or nothing at all. */
+  isNumber: boolean;
+  hasEqualsSign: boolean;
+  hasBrace: boolean;
+}
+
+const emptyWord: WordStart = { isEmpty: true, isNumber: true, hasEqualsSign: false, hasBrace: false };
+
 const assignment = /^([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?\+?=/;
 const argumentName = new RegExp(`^${quotationMark}?([A-Za-z_][A-Za-z0-9_]*)`);
 const startsWithExpansion = new RegExp(`^${quotationMark}?${expansionMark}`);
@@ -38,15 +49,15 @@ const runners = new Set([".", "source", "eval"]);
  * split words. One for each level of `$(...)`.
  */
 export class CommandReader {
-  /** The word so far, with marks for what is not plain text. */
-  word = "";
-  hasWord = false;
+  wordStart = emptyWord;
   /** The word is the first of a command. */
   atStart = true;
   /** The word says where a redirection leads. */
   afterRedirection = false;
   /** Between a case's `in` or `;;` and the `)` behind its pattern. */
   inPattern = false;
+  /** The word so far, with marks for what is not plain text. */
+  private word = "";
   private caseDepth = 0;
   private command = "";
   private readonly found: SetNames;
@@ -62,13 +73,25 @@ export class CommandReader {
       !this.inPattern &&
       this.command !== "case" &&
       this.command !== "[[" &&
-      !this.word.includes("=")
+      !this.wordStart.hasEqualsSign
     );
   }
 
   add(text: string): void {
+    const { isNumber, hasEqualsSign, hasBrace } = this.wordStart;
     this.word += text;
-    this.hasWord = true;
+    this.wordStart = {
+      isEmpty: false,
+      isNumber: isNumber && /^\d*$/.test(text),
+      hasEqualsSign: hasEqualsSign || text.includes("="),
+      hasBrace: hasBrace || text.includes("{"),
+    };
+  }
+
+  /** A number in front of `<` or `>` says which file is meant; it is no word. */
+  startRedirection(): void {
+    if (this.wordStart.isNumber) this.dropWord();
+    else this.endWord();
   }
 
   /** `;`, `|`, `&&`, a line's end and the like. */
@@ -80,14 +103,18 @@ export class CommandReader {
   }
 
   endWord(): void {
-    const { word, hasWord } = this;
-    this.word = "";
-    this.hasWord = false;
-    if (!hasWord) return;
+    const { word, wordStart } = this;
+    this.dropWord();
+    if (wordStart.isEmpty) return;
     if (this.afterRedirection) this.afterRedirection = false;
     else if (this.inPattern) this.endPatternWord(word);
     else if (this.atStart) this.endCommandWord(word);
     else this.endArgument(word);
+  }
+
+  private dropWord(): void {
+    this.word = "";
+    this.wordStart = emptyWord;
   }
 
   /** `esac` in the place of a pattern ends the case. */

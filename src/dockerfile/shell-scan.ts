@@ -1,4 +1,10 @@
-import { CommandReader, expansionMark, quotationMark, type SetNames } from "./shell-command.ts";
+import {
+  CommandReader,
+  expansionMark,
+  quotationMark,
+  type SetNames,
+  type WordStart,
+} from "./shell-command.ts";
 
 /** How the shell reads what stands in the place of a variable. */
 export type Quoting = "none" | "double" | "heredoc" | "arithmetic";
@@ -15,8 +21,8 @@ export interface Reference {
   /** The next three matter without quotes only. It is, or is part of, the first word of a command. */
   atCommandStart: boolean;
   splitsWords: boolean;
-  /** What stands in front of it in its word. */
-  wordBefore: string;
+  /** What of its word stands in front of it. */
+  wordStart: WordStart;
   /** The delimiter of the here-document around it. */
   delimiter: string;
 }
@@ -75,7 +81,7 @@ class ShellScanner {
       const character = this.script.charAt(this.position);
       if (character === "<" || character === ">") {
         this.scanRedirection();
-      } else if (character === "#" && !reader.hasWord) {
+      } else if (character === "#" && reader.wordStart.isEmpty) {
         this.position = this.indexOf("\n", this.position);
       } else if (character === "`" && close === "`") {
         this.position++;
@@ -222,10 +228,7 @@ class ShellScanner {
 
   private scanRedirection(): void {
     const { script, reader } = this;
-    const isNumber = /^\d+$/.test(reader.word);
-    if (isNumber) reader.word = "";
-    else reader.endWord();
-    reader.hasWord = false;
+    reader.startRedirection();
     if (script.startsWith("<<", this.position) && script.charAt(this.position + 2) !== "<") {
       delimiterForm.lastIndex = this.position + 2;
       const [whole = "", dash, written = ""] = delimiterForm.exec(script) ?? [];
@@ -285,7 +288,7 @@ class ShellScanner {
   private addReference(start: number, name: string, operator: string, quoting: Quoting): void {
     const { reader, delimiter } = this;
     const written = this.script.slice(start, this.position);
-    const { splitsWords, word: wordBefore, atStart: atCommandStart } = reader;
+    const { splitsWords, wordStart, atStart: atCommandStart } = reader;
     this.pieces.push(this.script.slice(this.copied, start));
     this.pieces.push({
       written,
@@ -295,7 +298,7 @@ class ShellScanner {
       start,
       atCommandStart,
       splitsWords,
-      wordBefore,
+      wordStart,
       delimiter,
     });
     this.copied = this.position;

@@ -1,8 +1,11 @@
 import { DirectiveReader, type EscapeCharacter } from "./directives.ts";
+import type { Findings } from "./findings.ts";
 import { heredocMarkers, stripTabs } from "./heredoc.ts";
-import type { DockerfileWarning, HereDocument, LineRange } from "./instruction.ts";
+import type { HereDocument, LineRange } from "./instruction.ts";
+import { findExcess, PhysicalLines } from "./physical-lines.ts";
 import type { Culprit, Problem } from "./problem.ts";
 import { trimStart } from "./space.ts";
+import { shorten, visible } from "./visible.ts";
 
 /** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
 export interface LogicalLine {
@@ -15,18 +18,8 @@ export interface LogicalLine {
   locate(offset: number, length: number): Culprit;
 }
 
-export interface Source {
-  /** Physical lines without their ends. */
-  lines: readonly string[];
-  escape: EscapeCharacter;
-  directives: ReadonlyMap<string, string>;
-  logicalLines: readonly LogicalLine[];
-  warnings: readonly DockerfileWarning[];
-  problems: readonly Problem[];
-}
-
-/** BuildKit reads lines through a buffer of this many bytes, line end included. */
-const maximumLineBytes = 64 * 1024 - 1;
+/** How much of an instruction a warning repeats. */
+const longestQuotation = 200;
 
 /** Where a piece of a physical line landed in the logical line. */
 interface Piece {
@@ -35,62 +28,45 @@ interface Piece {
   column: number;
 }
 
-/** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong is among the problems. */
-export function readSource(text: string): Source {
-  return new SourceReader(text).read();
-}
-
-class SourceReader {
-  private readonly rawLines: string[];
-  /** The last line has no line feed. */
-  private readonly hasOpenEnd: boolean = false;
-  private readonly lines: readonly string[];
-  private readonly directives = new DirectiveReader();
-  private readonly logicalLines: LogicalLine[] = [];
-  private readonly warnings: DockerfileWarning[] = [];
-  private readonly problems: Problem[] = [];
+/** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong goes to the findings. */
+export class SourceReader {
+  /** Physical lines without their ends. */
+  readonly lines: readonly string[];
+  private readonly physicalLines: PhysicalLines;
+  private readonly directiveReader = new DirectiveReader();
+  private readonly findings: Findings;
   /** Index of the next physical line. */
   private next = 0;
 
-  constructor(text: string) {
-    // A line ends at a line feed and at nothing else; carriage returns in front of it are not content.
-    this.rawLines = (text.startsWith("\ufeff") ? text.slice(1) : text).split("\n");
-    if (this.rawLines.at(-1) === "") this.rawLines.pop();
-    else this.hasOpenEnd = true;
-    this.lines = text.includes("\r") ? this.rawLines.map((line) => line.replace(/\r+$/, "")) : this.rawLines;
+  constructor(text: string, findings: Findings) {
+    const excess = findExcess(text);
+    this.physicalLines = new PhysicalLines(excess === undefined ? text : "");
+    this.lines = this.physicalLines.lines;
+    this.findings = findings;
+    const obstacle = excess ?? this.physicalLines.findObstacle();
+    if (obstacle === undefined) return;
+    findings.addProblem(obstacle);
+    this.next = this.lines.length;
   }
 
-  read(): Source {
-    if (this.isText()) while (this.next < this.lines.length) this.readLogicalLine();
-    const { lines, logicalLines, warnings, problems, directives } = this;
-    return {
-      lines,
-      logicalLines,
-      warnings,
-      problems,
-      escape: directives.escape,
-      directives: directives.values,
-    };
+  /** Known as soon as the first logical line is. */
+  get escape(): EscapeCharacter {
+    return this.directiveReader.escape;
   }
 
-  /** One problem instead of one a line for a file in another encoding, and none of the lines Docker would not read. */
-  private isText(): boolean {
-    const nul = this.rawLines.findIndex((line) => line.includes("\0"));
-    if (nul >= 0) {
-      const column = (this.lines[nul] ?? "").indexOf("\0") + 1;
-      const expected = "a text file in UTF-8";
-      this.report("the file holds a NUL character", { line: nul + 1, column, length: 1 }, { expected });
-      return false;
+  /** By lower-case name. */
+  get directives(): ReadonlyMap<string, string> {
+    return this.directiveReader.values;
+  }
+
+  *logicalLines(): Generator<LogicalLine, void, undefined> {
+    while (this.next < this.lines.length && !this.findings.isFull) {
+      const line = this.readLogicalLine();
+      if (line !== undefined) yield line;
     }
-    const long = this.rawLines.findIndex((line) => isTooLong(line));
-    if (long < 0) return true;
-    const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
-    const expected = "shorter lines, joined by a continuation character";
-    this.report(message, { line: long + 1, column: 1, length: 1 }, { expected });
-    return false;
   }
 
-  private readLogicalLine(): void {
+  private readLogicalLine(): LogicalLine | undefined {
     const start = this.next;
     const pieces: Piece[] = [];
     let text = "";
@@ -101,28 +77,29 @@ class SourceReader {
       const isFirst = index === start;
       const line = this.lines[index] ?? "";
       const trimmed = trimStart(line);
-      const error = this.directives.take(isFirst ? trimmed : line);
-      if (error !== undefined) this.report(error, { line: index + 1, column: 1, length: line.length });
+      const wrong = this.directiveReader.take(isFirst ? trimmed : line);
+      if (wrong !== undefined)
+        this.report({ ...wrong, culprit: { line: index + 1, column: 1, length: line.length } });
       if (trimmed.startsWith("#")) {
-        if (isFirst) return;
+        if (isFirst) return undefined;
         continue;
       }
       if (trimmed === "") {
-        if (isFirst) return;
+        if (isFirst) return undefined;
         blankLine ??= index + 1;
         continue;
       }
       // Leading white space is dropped from an instruction's first line only.
       const content = isFirst ? trimmed : line;
-      const kept = withoutContinuation(content, this.directives.escape);
+      const kept = withoutContinuation(content, this.directiveReader.escape);
       isContinued = kept !== undefined;
       pieces.push({ offset: text.length, line: index + 1, column: line.length - content.length + 1 });
       text += kept ?? content;
     }
     const range = { start: start + 1, end: this.next };
     if (blankLine !== undefined) {
-      const message = `Empty continuation line found in: ${text.trim()}`;
-      this.warnings.push({
+      const message = `Empty continuation line found in: ${visible(shorten(text.trim(), longestQuotation))}`;
+      this.findings.addWarning({
         rule: "NoEmptyContinuation",
         message,
         range: { start: blankLine, end: blankLine },
@@ -130,12 +107,16 @@ class SourceReader {
     }
     if (text.trim() === "") {
       const culprit = { line: start + 1, column: 1, length: (this.lines[start] ?? "").length };
-      this.report("the line continues, but nothing follows", culprit, { expected: "an instruction" });
-      return;
+      this.report({
+        message: "the line continues, but nothing follows",
+        expected: "an instruction",
+        culprit,
+      });
+      return undefined;
     }
     const locate = (offset: number, length: number) => locateIn(pieces, offset, length);
     const { heredocs, heredocText } = this.readHeredocs(text, range, locate);
-    this.logicalLines.push({ text, range: { ...range, end: this.next }, heredocs, heredocText, locate });
+    return { text, range: { ...range, end: this.next }, heredocs, heredocText, locate };
   }
 
   private readHeredocs(text: string, range: LineRange, locate: LogicalLine["locate"]) {
@@ -151,11 +132,16 @@ class SourceReader {
         const index = this.next++;
         const line = this.lines[index] ?? "";
         isOpen = (stripsTabs ? line.replace(/^\t+/, "") : line) !== name;
-        if (isOpen) content += this.rawLine(index);
+        if (isOpen) content += this.physicalLines.withEnd(index);
       }
       if (isOpen) {
         const expected = `a line that reads ${name} and nothing else`;
-        this.report("unterminated heredoc", locate(offset, written.length), { range, expected });
+        this.report({
+          message: "unterminated heredoc",
+          expected,
+          range,
+          culprit: locate(offset, written.length),
+        });
         break;
       }
       const bodyRange = { start: start + 1, end: this.next };
@@ -166,24 +152,10 @@ class SourceReader {
     return { heredocs, heredocText };
   }
 
-  private rawLine(index: number): string {
-    const isOpen = this.hasOpenEnd && index === this.rawLines.length - 1;
-    return (this.rawLines[index] ?? "") + (isOpen ? "" : "\n");
+  private report(problem: Omit<Problem, "range"> & { range?: LineRange; culprit: Culprit }): void {
+    const { line } = problem.culprit;
+    this.findings.addProblem({ range: { start: line, end: line }, ...problem });
   }
-
-  private report(
-    message: string,
-    culprit: Culprit,
-    more: { expected?: string; range?: LineRange } = {},
-  ): void {
-    const range = more.range ?? { start: culprit.line, end: culprit.line };
-    const expected = more.expected === undefined ? {} : { expected: more.expected };
-    this.problems.push({ message, range, culprit, ...expected });
-  }
-}
-
-function isTooLong(line: string): boolean {
-  return line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes;
 }
 
 /**

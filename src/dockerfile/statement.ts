@@ -1,5 +1,5 @@
+import type { Findings } from "./findings.ts";
 import type { HereDocument, LineRange } from "./instruction.ts";
-import type { Problem } from "./problem.ts";
 import type { LogicalLine } from "./source.ts";
 import { type RawFlag, splitCommand } from "./split-command.ts";
 import type { Word } from "./word-list.ts";
@@ -27,12 +27,6 @@ export interface Complaint {
   at?: { offset: number; length: number };
 }
 
-/** Where statements leave what they find. */
-export interface Findings {
-  problem(problem: Problem): void;
-  warning(warning: { rule: string; message: string; range: LineRange }): void;
-}
-
 export function readStatement(line: LogicalLine, escapeCharacter: string, findings: Findings): Statement {
   const { name, flags, args } = splitCommand(line.text);
   return {
@@ -47,14 +41,14 @@ export function readStatement(line: LogicalLine, escapeCharacter: string, findin
     heredocText: line.heredocText,
     report({ message, expected, at }) {
       const culprit = at === undefined ? {} : { culprit: line.locate(at.offset, at.length) };
-      findings.problem({
+      findings.addProblem({
         message,
         range: line.range,
         ...culprit,
         ...(expected === undefined ? {} : { expected }),
       });
     },
-    warn: (rule, message) => findings.warning({ rule, message, range: line.range }),
+    warn: (rule, message) => findings.addWarning({ rule, message, range: line.range }),
   };
 }
 

@@ -14,8 +14,12 @@ export function visible(text: string): string {
 
 /** `text` in double quotes for a message, cut where it is long. */
 export function quoted(text: string): string {
-  const shown = text.length > longestQuotation ? `${text.slice(0, longestQuotation)}...` : text;
-  return `"${visible(shown)}"`;
+  return `"${visible(shorten(text, longestQuotation))}"`;
+}
+
+/** At most `length` characters of `text`, and dots for the rest. */
+export function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text;
 }
 
 function escapeOf(character: string): string {

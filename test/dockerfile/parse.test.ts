@@ -45,9 +45,22 @@ test("a refusal is a usage error that holds every problem with its place", () =>
   ]);
 });
 
-test("a file that is no Dockerfile at all is refused with so many problems and no more", () => {
+test("a file that is no Dockerfile at all is not read to its end", () => {
   const text = Array.from({ length: 5000 }, (_, index) => `line ${index}`).join("\n");
-  expect(() => parseDockerfile(text, "Dockerfile")).toThrow(/\.\.\. and 4900 more problems$/);
+  const message = refusal(text);
+  expect(message.match(/^Dockerfile:\d+: unknown instruction/gm)).toHaveLength(100);
+  expect(message).toEndWith("\n... and so on: the rest of the file was not read");
+});
+
+test("a file too large to be a Dockerfile is not even cut into lines", () => {
+  expect(refusal("RUN true\n".repeat(6_000_000))).toStartWith(
+    "Dockerfile:1: the file is too large: 54000000 characters\n",
+  );
+});
+
+test("an instruction of half a million lines is still read", () => {
+  const { instructions } = parseDockerfile(`FROM alpine\nRUN true${"\\\n;".repeat(500_000)}`, "Dockerfile");
+  expect(instructions[1]?.range).toEqual({ start: 2, end: 500_002 });
 });
 
 test("a line longer than BuildKit reads is refused, the longest that it reads is not", () => {
@@ -57,6 +70,11 @@ test("a line longer than BuildKit reads is refused, the longest that it reads is
     /^Dockerfile:2: dockerfile line greater than max allowed size of 65535\n/,
   );
 });
+
+function refusal(text: string): string {
+  const outcome = parse(text);
+  return outcome.isRefused ? outcome.text.trimEnd() : "";
+}
 
 function parse(text: string): { isRefused: boolean; text: string } {
   try {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { Findings } from "../../src/dockerfile/findings.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { readSource } from "../../src/dockerfile/source.ts";
+import { SourceReader } from "../../src/dockerfile/source.ts";
 import { BoughError } from "../../src/errors.ts";
+
+function readSource(text: string) {
+  const reader = new SourceReader(text, new Findings());
+  return { lines: reader.lines, logicalLines: [...reader.logicalLines()] };
+}
 
 test("a place in a logical line is found in the file, comments and indents between or not", () => {
   const [, run] = readSource("FROM alpine\n\n  RUN one \\\n# comment\n\n   two \\\n\tthree\n").logicalLines;
