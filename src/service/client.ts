@@ -1,9 +1,13 @@
 /** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
+import { type Accounts, createAccounts } from "./account.ts";
 import { withoutCredentials } from "./address.ts";
+import { createEventSnapshots, type EventSnapshots } from "./event-snapshot.ts";
 import { createFiles, type KnownFiles } from "./files.ts";
+import { createImageFiles, type ImageFiles } from "./image-files.ts";
 import { createImages, type Images } from "./images.ts";
 import { createInspector } from "./inspect.ts";
+import { createOperationRecords, type OperationRecords } from "./operation-records.ts";
 import { createOperations } from "./operations.ts";
 import type { Fetch, ImageInspector, ImageService } from "./service.ts";
 import { createTransport, type ServiceNotice } from "./transport.ts";
@@ -28,7 +32,15 @@ export interface ServiceOptions {
   random?: () => number;
 }
 
-export interface Service extends ImageService, ImageInspector, Pick<Images, "listImages"> {}
+/** All that the commands ask of a service; a build needs no more than the first two. */
+export interface Service
+  extends ImageService,
+    ImageInspector,
+    Pick<Images, "listImages" | "untagImage">,
+    Accounts,
+    OperationRecords,
+    EventSnapshots,
+    ImageFiles {}
 
 /** Rejects a base address or a token that cannot be used with a BoughError of kind `usage`. */
 export function createService(options: ServiceOptions): Service {
@@ -37,18 +49,28 @@ export function createService(options: ServiceOptions): Service {
   const transport = createTransport({ ...options, onNotice, random: options.random ?? Math.random });
   const operations = createOperations({ transport, clock, signal, onNotice });
   const images = createImages({ transport, operations });
-  const files = createFiles({ transport, signal, ...(knownFiles === undefined ? {} : { knownFiles }) });
+  const files = createFiles({
+    transport,
+    clock,
+    signal,
+    ...(knownFiles === undefined ? {} : { knownFiles }),
+  });
   return {
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
     findImage: images.findImage,
     listImages: images.listImages,
     importImage: images.importImage,
     tagImage: images.tagImage,
+    untagImage: images.untagImage,
     uploadFiles: files.uploadFiles,
     uploadStream: (body) => uploadStream({ transport, clock, signal }, body),
     spawn: operations.spawn,
     follow: operations.follow,
     cancel: operations.cancel,
     ...createInspector(transport),
+    ...createAccounts(transport),
+    ...createOperationRecords(transport),
+    ...createEventSnapshots(transport, signal),
+    ...createImageFiles(transport, signal),
   };
 }

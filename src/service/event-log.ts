@@ -1,7 +1,7 @@
 /** What an operation's events have told so far: a pure accumulation. */
 import { asNumber, asRecord, asText } from "./json.ts";
-import { createOutputDecoder, type OutputDecoder } from "./output.ts";
-import type { CapturedOutput, OutputChunk } from "./service.ts";
+import { bytesOf, createOutputDecoder, type OutputDecoder } from "./output.ts";
+import type { CapturedOutput, EventListener, OutputChunk } from "./service.ts";
 
 type StreamName = OutputChunk["stream"];
 
@@ -33,7 +33,7 @@ interface Stream {
   truncated: boolean;
 }
 
-export function createEventLog(): EventLog {
+export function createEventLog(listener: EventListener = {}): EventLog {
   const streams: Record<StreamName, Stream> = { stdout: newStream(), stderr: newStream() };
   let lastId: string | undefined;
   let lastNumber: number | undefined;
@@ -81,8 +81,12 @@ export function createEventLog(): EventLog {
         case "stderr": {
           if (typeof data.value !== "string") return undefined;
           const bytes = { value: data.value, encoding: asText(data.encoding) ?? "ascii" };
+          listener.onBytes?.(type, bytesOf(bytes));
           return take(type, streams[type].decoder.push(bytes));
         }
+        case "progress":
+          listener.onProgress?.(asText(data.message) ?? "");
+          return undefined;
         case "truncated":
           if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;
           return undefined;

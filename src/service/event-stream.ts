@@ -52,17 +52,18 @@ export async function readEventStream(
   const life = watchOver(clock, reader, stop);
   let isDraining = false;
   try {
-    const response = await transport.open({
-      method: "GET",
-      path: `${operationPath(operation)}/events`,
-      query: { follow: "true" },
-      headers: {
-        accept: "text/event-stream",
-        ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),
+    const response = await transport.open(
+      {
+        method: "GET",
+        path: `${operationPath(operation)}/events`,
+        query: { follow: "true" },
+        headers: {
+          accept: "text/event-stream",
+          ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),
+        },
       },
-      repeatable: true,
-      signal: stop.signal,
-    });
+      stop.signal,
+    );
     const refusal = refusalOf(response, clock.now());
     // Read to the end, so that the connection can be used again.
     if (refusal !== undefined) await response.text();

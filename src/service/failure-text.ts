@@ -1,11 +1,12 @@
 /** The words for what went wrong with a call: method, address, status, and what the server had to say. */
 import { STATUS_CODES } from "node:http";
-import { withoutCredentials } from "./address.ts";
 import { asRecord, asText } from "./json.ts";
 
 export interface CallName {
   method: string;
   url: string;
+  /** The address as people are to see it. */
+  shown: string;
 }
 
 const longestServerMessage = 500;
@@ -23,7 +24,7 @@ export function connectionText(call: CallName, reason: string): string {
 }
 
 export function nameOf(call: CallName): string {
-  return `${call.method} ${withoutCredentials(call.url)}`;
+  return `${call.method} ${call.shown}`;
 }
 
 /** The message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
@@ -54,6 +55,6 @@ function textOfPage(page: string): string {
 }
 
 /** One line without control characters: a server's words must not steer the terminal. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ").trim();
 }

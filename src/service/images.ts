@@ -1,12 +1,13 @@
 /** Finding, importing and tagging images. */
 import { BoughError } from "../errors.ts";
+import type { Answer } from "./answer.ts";
 import { NotFoundError } from "./errors.ts";
 import { asRecord, asText } from "./json.ts";
 import { type Operations, operationIdOf } from "./operations.ts";
 import { isUuid } from "./reference.ts";
-import type { ImageService } from "./service.ts";
+import type { ImageImport, ImageService } from "./service.ts";
 import { isTag, withLatest } from "./tag.ts";
-import type { Answer, Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 import type { ImageRecord, ImportRequest } from "./types.ts";
 
 export interface ImageFilter {
@@ -14,11 +15,16 @@ export interface ImageFilter {
   tag?: string;
   tagged?: boolean;
   uuid?: string;
+  /** When it was made: ISO 8601. */
+  since?: string;
+  until?: string;
 }
 
 export interface Images extends Pick<ImageService, "findImage" | "importImage" | "tagImage"> {
   /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
+  /** Takes all tags away from an image. Rejects with NotFoundError where the image is gone. */
+  untagImage(uuid: string): Promise<void>;
 }
 
 export interface ImagesOptions {
@@ -40,6 +46,8 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
           ...(filter.tag === undefined ? {} : { tag: filter.tag }),
           ...(filter.tagged === true ? { tagged: "1" } : {}),
           ...(filter.uuid === undefined ? {} : { uuid: filter.uuid }),
+          ...(filter.since === undefined ? {} : { since: filter.since }),
+          ...(filter.until === undefined ? {} : { until: filter.until }),
           limit: String(pageSize),
           ...(offset === 0 ? {} : { offset: String(offset) }),
         },
@@ -49,7 +57,8 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
       if (noSuchRoute.includes(answer.status)) return "unknowable";
       const page = readImages(answer.body);
       const before = images.size;
-      for (const image of page) images.set(image.uuid, image);
+      // An image with several tags is listed once for each.
+      for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
       // A server that knows no offset answers the same page for ever.
       if (page.length < pageSize || images.size === before) return [...images.values()];
     }
@@ -66,8 +75,14 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
     return found === undefined ? undefined : { uuid: found.uuid };
   }
 
-  async function followImport(operation: string, url: string): Promise<string> {
-    const outcome = await operations.poll(operation);
+  async function followImport(
+    operation: string,
+    url: string,
+    onProgress: ImageImport["onProgress"],
+  ): Promise<string> {
+    const outcome = await (onProgress === undefined
+      ? operations.poll(operation)
+      : operations.follow(operation, undefined, { onProgress }));
     if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
     const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
     throw new BoughError(`importing ${url} failed: ${reason}`, {
@@ -87,9 +102,9 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
       return images.some((image) => image.uuid.toLowerCase() === uuid) ? { uuid } : undefined;
     },
 
-    async importImage({ url, tag, timeoutSeconds }) {
+    async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
       const json: ImportRequest = {
-        registry: { url },
+        registry: { url, ...(credentials === undefined ? {} : { credentials }) },
         ...(tag === undefined ? {} : { tag }),
         timeout: timeoutSeconds,
       };
@@ -105,9 +120,9 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
       const operation = operationIdOf(answer);
       if (operation === undefined)
         throw new BoughError("POST /v1/images/import answered with neither an image nor an operation");
-      operations.expect(operation, timeoutSeconds);
+      operations.expect(operation, "image_import", timeoutSeconds);
       try {
-        return await followImport(operation, url);
+        return await followImport(operation, url, onProgress);
       } catch (error) {
         // The spec's own server answers with the image: the id is no operation's.
         if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
@@ -120,6 +135,14 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
         method: "PATCH",
         path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
         json: { tag },
+        repeatable: true,
+      });
+    },
+
+    async untagImage(uuid) {
+      await transport.call({
+        method: "DELETE",
+        path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
         repeatable: true,
       });
     },

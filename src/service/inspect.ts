@@ -1,7 +1,9 @@
 /** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
+
+import type { Answer } from "./answer.ts";
 import { asRecord, asText, type JsonRecord } from "./json.ts";
 import type { ImageInspector, PathType } from "./service.ts";
-import type { Answer, Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 const noSuchRoute = [405, 501];
 /** 404: there is no such path, or no such route. The others: the path is of another type. */
@@ -17,7 +19,7 @@ export function createInspector(transport: Transport): ImageInspector {
       query: { path },
       repeatable: true,
       handles: [...noSuchRoute, ...noSuchThing],
-      ...(route === "download" ? { answer: "bytes" } : {}),
+      ...(route === "download" ? { expects: "bytes" } : {}),
     });
   }
 

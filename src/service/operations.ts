@@ -2,14 +2,15 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { withDeadline } from "./abort.ts";
+import type { Answer } from "./answer.ts";
 import { NotFoundError, UnknownOutcomeError } from "./errors.ts";
 import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
 import { asRecord, asText } from "./json.ts";
 import { lookAtOperation, operationPath, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ImageService, OperationOutcome, OutputChunk } from "./service.ts";
-import type { Answer, ServiceNotice, Transport } from "./transport.ts";
-import type { InstanceRequest } from "./types.ts";
+import type { ServiceNotice, Transport } from "./transport.ts";
+import type { InstanceRequest, OperationKind } from "./types.ts";
 
 export interface OperationsOptions {
   transport: Transport;
@@ -22,7 +23,7 @@ export interface Operations extends Pick<ImageService, "spawn" | "follow" | "can
   /** As `follow`, by looking alone: there is no output to wait for. */
   poll(operation: string): Promise<OperationOutcome>;
   /** Bounds how long a status that bough does not know is waited for. */
-  expect(operation: string, timeoutSeconds: number): void;
+  expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
 }
 
 /** Where the request has a timeout, the service ends the operation by then; this much is left for the ending itself. */
@@ -34,12 +35,12 @@ const spawnGraceMilliseconds = 5000;
 
 export function createOperations(options: OperationsOptions): Operations {
   const { transport, clock, signal } = options;
-  const timeouts = new Map<string, number>();
+  const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number }>();
   let hasEvents = true;
 
   const operations: Operations = {
-    expect(operation, timeoutSeconds) {
-      timeouts.set(operation, timeoutSeconds);
+    expect(operation, kind, timeoutSeconds) {
+      expected.set(operation, { kind, timeoutSeconds });
     },
 
     async spawn(request) {
@@ -51,17 +52,19 @@ export function createOperations(options: OperationsOptions): Operations {
         await operations.cancel(operation);
         throw signal.reason;
       }
-      operations.expect(operation, request.timeout ?? defaultTimeoutSeconds);
+      operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
       return operation;
     },
 
-    async follow(operation, onOutput) {
-      const log = createEventLog();
+    async follow(operation, onOutput, listener) {
+      const log = createEventLog(listener);
       if (hasEvents) {
         const report = onOutput ?? ((_: OutputChunk) => undefined);
         const end = await followEvents(options, operation, log, report);
         for (const chunk of log.end()) report(chunk);
-        if (end === "unsupported") hasEvents = false;
+        // That imports have none says nothing about instances.
+        const isImport = expected.get(operation)?.kind === "image_import";
+        if (end === "unsupported" && !isImport) hasEvents = false;
       }
       return await outcomeOf(operation, log);
     },
@@ -84,9 +87,9 @@ export function createOperations(options: OperationsOptions): Operations {
 
   /** From the record, however the end was noticed. */
   async function outcomeOf(operation: string, log: EventLog): Promise<OperationOutcome> {
-    const limit = (timeouts.get(operation) ?? defaultTimeoutSeconds) * 1000 + graceMilliseconds;
-    const view = await pollUntilEnded(options, operation, limit);
-    timeouts.delete(operation);
+    const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
+    const view = await pollUntilEnded(options, operation, timeoutSeconds * 1000 + graceMilliseconds);
+    expected.delete(operation);
     const { error, exitCode, timedOut, image } = view;
     const stdout = mergeOutput(log.output("stdout"), view.stdout);
     const stderr = mergeOutput(log.output("stderr"), view.stderr);

@@ -19,6 +19,6 @@ export function decodeBytes(bytes: WireBytes): string {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(bytes));
 }
 
-function bytesOf({ value, encoding }: WireBytes): Uint8Array {
+export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
   return Buffer.from(value, encoding.toLowerCase() === "base64" ? "base64" : "utf-8");
 }

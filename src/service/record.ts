@@ -22,10 +22,7 @@ export interface OperationView {
 export function readOperation(body: unknown): OperationView {
   const record = asRecord(body) ?? {};
   const result = asRecord(record.result) ?? {};
-  // Where the process's result stands; older servers are flatter.
-  const places = [asRecord(asRecord(record.metadata)?.result), result, record].filter(
-    (place) => place !== undefined,
-  );
+  const places = outputPlaces(record);
   const states = places
     .flatMap((place) => [asRecord(place.state), place])
     .filter((place) => place !== undefined);
@@ -42,6 +39,13 @@ export function readOperation(body: unknown): OperationView {
     stderr: first(places, (place) => readOutput(place.stderr)),
     image: asText(record.result_image_uuid) ?? asText(result.image) ?? asText(asRecord(result.image)?.uuid),
   };
+}
+
+/** Where the process's result may stand; older servers are flatter. */
+export function outputPlaces(body: unknown): JsonRecord[] {
+  const record = asRecord(body);
+  const places = [asRecord(asRecord(record?.metadata)?.result), asRecord(record?.result), record];
+  return places.filter((place) => place !== undefined);
 }
 
 function readOutput(value: unknown): CapturedOutput | undefined {

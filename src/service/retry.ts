@@ -60,7 +60,7 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
 }
 
 /** 425 and 429: refused before any processing. */
-export function isRefusal(status: number): boolean {
+function isRefusal(status: number): boolean {
   return status === 425 || status === 429;
 }
 

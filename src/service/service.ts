@@ -19,7 +19,7 @@ export interface ImageService {
   findImage(reference: string): Promise<{ uuid: string } | undefined | "unknowable">;
 
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
-  importImage(request: { url: string; tag?: string | undefined; timeoutSeconds: number }): Promise<string>;
+  importImage(request: ImageImport): Promise<string>;
 
   /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
@@ -43,10 +43,23 @@ export interface ImageService {
    * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
    * as they arrive, as far as the service delivers them early; the outcome has all of them in any case.
    */
-  follow(operation: string, onOutput?: (chunk: OutputChunk) => void): Promise<OperationOutcome>;
+  follow(
+    operation: string,
+    onOutput?: (chunk: OutputChunk) => void,
+    listener?: EventListener,
+  ): Promise<OperationOutcome>;
 
   /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
   cancel(operation: string): Promise<boolean>;
+}
+
+export interface ImageImport {
+  url: string;
+  tag?: string | undefined;
+  timeoutSeconds: number;
+  /** For the registry; they go into the request and nowhere else. */
+  credentials?: { username: string; password: string } | undefined;
+  onProgress?: EventListener["onProgress"] | undefined;
 }
 
 /** A look into an image without starting anything. `"unknowable"`: this service has no such route. */
@@ -83,6 +96,14 @@ export interface UploadProgress {
 export interface OutputChunk {
   stream: "stdout" | "stderr";
   text: string;
+}
+
+/** Hears of what events bring, as far as the service delivers any. */
+export interface EventListener {
+  /** Output byte for byte, each once. */
+  onBytes?(stream: OutputChunk["stream"], bytes: Uint8Array): void;
+  /** What an import says of itself, for people. */
+  onProgress?(message: string): void;
 }
 
 export interface OperationOutcome {

@@ -13,7 +13,7 @@ export function withLatest(name: string): string {
   return hasTag(name) ? name : `${name}:latest`;
 }
 
-export function hasTag(name: string): boolean {
+function hasTag(name: string): boolean {
   return name.slice(name.lastIndexOf("/") + 1).includes(":");
 }
 

@@ -31,7 +31,7 @@ export async function importImage({ state, options, request, recorded }: RouteCa
     return image === undefined ? answerWith.error(422, error ?? "") : Response.json(image, { status: 201 });
   }
   // The id alone, and no operation of that name: only asking tells that it is an image's.
-  if (options.importAnswers === "image in a location-less operation") {
+  if (options.importAnswers === "image id") {
     return Response.json({ uuid: image?.uuid }, { status: 201 });
   }
   const operation = state.addOperation("image_import", { metadata: { registry: { url } } });

@@ -31,7 +31,9 @@ export function createManualClock(skips: (milliseconds: number) => boolean = () 
         if (skips(milliseconds)) {
           sleeps.push(milliseconds);
           now += milliseconds;
-          return resolve();
+          // Not at once: who sleeps in a loop must not keep everybody else from going on.
+          setImmediate(resolve);
+          return;
         }
         sleeps.push(milliseconds);
         const abort = () => {

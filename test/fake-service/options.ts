@@ -16,8 +16,8 @@ export interface FakeServiceOptions {
   token?: string;
   /** False: `POST /v1/files` answers the id alone. Default true. */
   reportsHashes?: boolean;
-  /** How an import is answered: by an operation, or by the image itself. Default `operation`. */
-  importAnswers?: "operation" | "image" | "image in a location-less operation";
+  /** How an import is answered: by an operation, by the image itself, or by its id alone. Default `operation`. */
+  importAnswers?: "operation" | "image" | "image id";
   /** Why an import of this address fails. */
   importError?: (url: string) => string | undefined;
   /** Looked at first: what it answers is the response. */

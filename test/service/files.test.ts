@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LocalFile, UploadProgress } from "../../src/service/service.ts";
@@ -181,6 +181,19 @@ describe("a file that is not what was hashed any more is noticed", () => {
     expect(error).toMatchObject({ message: expect.stringContaining("changed while it was being read") });
   });
 
+  test("one that shrinks while it is sent, where the request would wait for the rest for ever", async () => {
+    const fake = await start({
+      intercept: ({ method }) => (method === "POST" ? new Promise(() => {}) : undefined),
+    });
+    const file = write("large", new Uint8Array(2 * megabyte));
+    const clock = createManualClock();
+    const failed = rejection(clientOf(fake.url, { clock }).service.uploadFiles([file]));
+    while (posts(fake).length === 0) await Bun.sleep(1);
+    truncateSync(file.absolutePath, megabyte);
+    await clock.advance(1000);
+    expect(await failed).toMatchObject({ message: `${file.absolutePath} changed while it was being read` });
+  });
+
   test("one that is gone", async () => {
     const fake = await start();
     const file = write("small", "abc");
@@ -213,7 +226,7 @@ test("an upload is repeated after a fault, with the same bytes", async () => {
       return new Response("", { status: 503 });
     },
   });
-  const clock = createManualClock((milliseconds) => milliseconds <= 10_000);
+  const clock = createManualClock((milliseconds) => milliseconds < 1000);
   const files = [write("large", new Uint8Array(2 * megabyte).fill(7))];
   await clientOf(fake.url, { clock }).service.uploadFiles(files);
   expect(posts(fake)).toHaveLength(3);

@@ -88,13 +88,30 @@ describe("importing an image", () => {
     expect(Object.keys(fake.requests[0]?.json ?? {})).toEqual(["registry", "timeout"]);
   });
 
-  test("is followed by looking: its events would say nothing about those of a RUN", async () => {
-    const { fake, service } = await start({ events: false });
+  test("is followed by looking, unless somebody wants to hear of its progress", async () => {
+    const { fake, service } = await start();
     await service.importImage(request);
     expect(fake.requestsTo(/events$/)).toEqual([]);
+    await service.importImage({ ...request, onProgress: () => undefined });
+    expect(fake.requestsTo(/events$/)).toHaveLength(1);
   });
 
-  test.each(["image", "image in a location-less operation"] as const)(
+  test("without events of its own says nothing about those of commands", async () => {
+    const { fake, service } = await start({
+      intercept: ({ url }) =>
+        url.endsWith(`${importOperation()}/events?follow=true`)
+          ? new Response("", { status: 404 })
+          : undefined,
+    });
+    const importOperation = () => [...fake.state.operations.keys()][0];
+    const image = await service.importImage({ ...request, onProgress: () => undefined });
+    await service.follow(
+      await service.spawn({ image, command: "make", shell: true, cwd: "/", disposable: false }),
+    );
+    expect(fake.requestsTo(/events$/).map(({ status }) => status)).toEqual([404, 200]);
+  });
+
+  test.each(["image", "image id"] as const)(
     "on a service that answers with the %s",
     async (importAnswers) => {
       const { fake, service } = await start({ importAnswers, sixCallsOnly: true });

@@ -92,6 +92,15 @@ describe("an error names the call, the address, the status and what the service 
     expect((error as BoughError).message).toBe(`PATCH ${fake.url}/v1/images/i/tag answered ${message}`);
   });
 
+  test("without the address where that is not for people", async () => {
+    const fake = await start();
+    const { service } = clientOf(fake.url, { address: "embedded engine (/srv/engine)" });
+    expect(service.address).toBe("embedded engine (/srv/engine)");
+    expect(await rejection(service.tagImage("i", "app:1"))).toMatchObject({
+      message: "PATCH /v1/images/i/tag answered 404 Not Found: no image i",
+    });
+  });
+
   test("a very long one is cut", async () => {
     const fake = await start({ intercept: () => new Response("x".repeat(1_000_000), { status: 400 }) });
     const error = await rejection(clientOf(fake.url).service.tagImage("i", "app:1"));
@@ -169,6 +178,16 @@ describe("a call is sent again", () => {
       message: expect.stringContaining("with something that is not JSON: <html>"),
     });
     expect(fake.requests).toHaveLength(3);
+  });
+
+  test("after an empty answer where there should be one", async () => {
+    let left = 1;
+    const fake = await start({ intercept: () => (left-- > 0 ? new Response(null) : undefined) });
+    const { service, notices } = clientOf(fake.url, { clock: impatient() });
+    expect(await service.findImage("app")).toBeUndefined();
+    expect(notices).toMatchObject([
+      { text: expect.stringContaining("answered 200 with nothing; trying again") },
+    ]);
   });
 
   test("after a connection that breaks in the middle of the answer", async () => {

@@ -105,15 +105,19 @@ describe("a stream", () => {
     const fake = await start();
     const clock = createManualClock();
     let proceed: (() => void) | undefined;
-    const source = new ReadableStream<Uint8Array>({
-      async pull(controller) {
-        await new Promise<void>((resolve) => {
-          proceed = resolve;
-        });
-        controller.enqueue(new TextEncoder().encode(content));
-        controller.close();
+    const source = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          await new Promise<void>((resolve) => {
+            proceed = resolve;
+          });
+          controller.enqueue(new TextEncoder().encode(content));
+          controller.close();
+        },
       },
-    });
+      // Pulled when it is read, not before.
+      { highWaterMark: 0 },
+    );
     const sent = clientOf(fake.url, { clock }).service.uploadStream(source);
     while (proceed === undefined) await Bun.sleep(1);
     await clock.advance(600_000);

@@ -1,0 +1,92 @@
+/** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
+import { BoughError } from "../errors.ts";
+import { NotFoundError } from "./errors.ts";
+import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
+import type { PathType } from "./service.ts";
+import type { Transport } from "./transport.ts";
+
+export interface ImageFile {
+  name: string;
+  type: PathType;
+  /** Of the file system, with the bits of the type or without. */
+  mode: number;
+  uid: number;
+  gid: number;
+  size: number;
+  /** Seconds since the epoch. */
+  modified: number;
+  /** Of a link. */
+  target: string | null;
+}
+
+export interface ImageFiles {
+  /** What is in a directory; of anything else, the thing itself. Rejects with NotFoundError. */
+  listFiles(image: string, path: string): Promise<ImageFile[]>;
+  /** One regular file's bytes as they come; `undefined` where the path leads to something else. */
+  openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** A tar archive of what is below a directory, as it comes. */
+  openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** The path leads to something that this route is not for. */
+const wrongType = [400, 409, 422];
+
+export function createImageFiles(transport: Transport, signal: AbortSignal): ImageFiles {
+  const partsOf = (image: string, route: string, path: string) => ({
+    method: "GET" as const,
+    path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
+    query: { path },
+  });
+
+  async function open(image: string, route: string, path: string): Promise<Response> {
+    const response = await transport.open(partsOf(image, route, path), signal);
+    if (response.ok) return response;
+    const reason = asText(asRecord(await response.json().catch(() => undefined))?.error);
+    const message = `${path}: ${reason ?? `the service answered ${response.status}`}`;
+    if (wrongType.includes(response.status)) return response;
+    throw response.status === 404 ? new NotFoundError(message) : new BoughError(message);
+  }
+
+  return {
+    async listFiles(image, path) {
+      const { body } = await transport.call({ ...partsOf(image, "list", path), repeatable: true });
+      const files = asRecord(body)?.files;
+      if (!Array.isArray(files))
+        throw new BoughError(`${path}: the service answered without a list of files`);
+      return files.flatMap((item) => readFile(asRecord(item)) ?? []);
+    },
+
+    async openFile(image, path) {
+      const response = await open(image, "download", path);
+      return response.ok ? (response.body ?? new Blob().stream()) : undefined;
+    },
+
+    async openArchive(image, path) {
+      const response = await open(image, "archive", path);
+      if (!response.ok) throw new BoughError(`${path}: the service makes no archive of it`);
+      return response.body ?? new Blob().stream();
+    },
+  };
+}
+
+function readFile(record: JsonRecord | undefined): ImageFile | undefined {
+  const path = asText(record?.path);
+  if (record === undefined || path === undefined) return undefined;
+  return {
+    // Some services answer names, some whole paths.
+    name: path.replace(/\/+$/, "").split("/").at(-1) ?? path,
+    type: typeOf(record),
+    mode: asNumber(record.mode) ?? 0,
+    uid: asNumber(record.uid) ?? 0,
+    gid: asNumber(record.gid) ?? 0,
+    size: asNumber(record.size) ?? 0,
+    modified: asNumber(record.mtime) ?? 0,
+    target: asText(record.symlink_to) ?? null,
+  };
+}
+
+function typeOf(file: JsonRecord): PathType {
+  if (file.is_symlink === true) return "symlink";
+  if (file.is_dir === true) return "directory";
+  return file.is_regular === true ? "file" : "other";
+}

@@ -1,0 +1,63 @@
+/** Reading a file that is to be what was hashed before; what is not is an error, never other bytes under its hash. */
+import { statSync } from "node:fs";
+import { BoughError, messageOf } from "../errors.ts";
+import type { LocalFile } from "./service.ts";
+
+/** The whole file in memory: what is sent is what was checked. */
+export async function readChecked(file: LocalFile): Promise<Uint8Array> {
+  if (stateOf(file).size !== BigInt(file.size)) throw changed(file);
+  const bytes = await reading(file, () => Bun.file(file.absolutePath).bytes());
+  if (new Bun.CryptoHasher("sha256").update(bytes).digest("hex") !== file.sha256) throw changed(file);
+  return bytes;
+}
+
+/** For a file that is sent from the disk: notices from its state that somebody wrote to it. */
+export function guardFile(file: LocalFile) {
+  const before = stateOf(file);
+  const check = () => {
+    const now = stateOf(file);
+    const fields = ["dev", "ino", "size", "mtimeNs", "ctimeNs"] as const;
+    if (now.size !== BigInt(file.size) || fields.some((field) => before[field] !== now[field])) {
+      throw changed(file);
+    }
+  };
+  check();
+  return {
+    check,
+    /** Unchanged since before it was sent, and still what was hashed: then that was sent. */
+    async checkContent() {
+      const hasher = new Bun.CryptoHasher("sha256");
+      await reading(file, async () => {
+        for await (const chunk of Bun.file(file.absolutePath).stream()) hasher.update(chunk);
+      });
+      if (hasher.digest("hex") !== file.sha256) throw changed(file);
+      check();
+    },
+  };
+}
+
+export function changed(file: LocalFile): BoughError {
+  return new BoughError(`${file.absolutePath} changed while it was being read`, {
+    hint: "Build again once nothing writes to it any more.",
+  });
+}
+
+function stateOf(file: LocalFile) {
+  try {
+    return statSync(file.absolutePath, { bigint: true });
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+async function reading<T>(file: LocalFile, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+function unreadable(file: LocalFile, cause: unknown): BoughError {
+  return new BoughError(`cannot read ${file.absolutePath}: ${messageOf(cause)}`, { cause });
+}
