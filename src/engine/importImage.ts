@@ -94,7 +94,8 @@ async function copyImage(
   signal: AbortSignal,
 ): Promise<LayoutImage> {
   const { source } = spec;
-  const args = ["copy", "--dest-oci-accept-uncompressed-layers"];
+  // A policy has checked signatures by then, and a layout has no place for them.
+  const args = ["copy", "--remove-signatures", "--dest-oci-accept-uncompressed-layers"];
   if (source.registry !== undefined) {
     args.push("--retry-times", "2");
     if (spec.credentials !== undefined) {
@@ -172,8 +173,14 @@ async function runTool(
   signal.throwIfAborted();
   const tool = Bun.spawn([locate(program, state.environment), ...args], {
     cwd: run.directory,
-    // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
-    env: { ...helperEnvironment(state.environment), TMPDIR: run.directory },
+    env: {
+      // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
+      HOME: run.directory,
+      XDG_RUNTIME_DIR: run.directory,
+      ...helperEnvironment(state.environment),
+      // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
+      TMPDIR: run.directory,
+    },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

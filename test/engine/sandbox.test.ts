@@ -61,9 +61,7 @@ describe("what a command sees", () => {
   test("the machine's name servers and hosts, which it can change for itself only", async () => {
     const resolvConf = readFileSync("/etc/resolv.conf", "utf8");
     expect(await run("cat /etc/resolv.conf")).toBe(resolvConf);
-    expect(
-      await run("ping -c 1 localhost >/dev/null && ping -c 1 linuxkit > /dev/null && echo reached"),
-    ).toBe("reached\n");
+    expect(await run("hostname -i")).toBe("127.0.1.1\n");
     expect(await run("echo nameserver 192.0.2.1 > /etc/resolv.conf && cat /etc/resolv.conf")).toBe(
       "nameserver 192.0.2.1\n",
     );
