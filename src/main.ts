@@ -1,10 +1,11 @@
 import { fstatSync } from "node:fs";
 import { isatty } from "node:tty";
 import type { GlobalOptions } from "./cli/globals.ts";
-import { runCommandLine } from "./cli/index.ts";
+import { requestedFormat, runCommandLine } from "./cli/index.ts";
 import type { Input, Output, Runtime } from "./cli/runtime.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError, exitCodes } from "./errors.ts";
+import { paintLevel, wantsColor } from "./output/color.ts";
 import { describeFailure } from "./output/failure.ts";
 
 const interruption = new AbortController();
@@ -22,6 +23,7 @@ function outputOf(stream: NodeJS.WriteStream): Output {
     write: (data) => void (readerHasLeft || stream.write(data)),
     flush: () => new Promise((resolve) => stream.write("", () => resolve())),
     isTerminal: stream.isTTY === true,
+    hasColor: wantsColor(process.env, stream.isTTY === true),
     columns: stream.columns ?? 80,
   };
 }
@@ -77,8 +79,8 @@ async function main(): Promise<void> {
       globals = known;
     });
   } catch (error) {
-    const failure = describeFailure(error, globals?.format ?? "table");
-    runtime.stderr.write(failure.text);
+    const failure = describeFailure(error, globals?.format ?? requestedFormat(process.argv.slice(2)));
+    runtime.stderr.write(runtime.stderr.hasColor ? paintLevel(failure.text) : failure.text);
     exitCode = failure.exitCode;
   }
   // Exiting drops what a pipe has not taken yet.

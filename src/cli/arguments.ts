@@ -26,6 +26,7 @@ export function parseArguments(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   command: string,
+  takesRest = false,
 ): Values {
   const separator = raw.indexOf("--");
   const rest = separator < 0 ? undefined : raw.slice(separator + 1);
@@ -62,7 +63,10 @@ export function parseArguments(
   const places = Object.values(definitions).filter((definition) => definition.type === "positional");
   const open = places.some((definition) => definition.multiple === true);
   const surplus = open ? undefined : positionals[places.length];
-  if (surplus !== undefined) throw usage(`${command}: unexpected argument ${JSON.stringify(surplus)}`);
+  if (surplus !== undefined) {
+    const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
+    throw takesRest ? usage(message, `What is to be run stands after --: ${command} -- ...`) : usage(message);
+  }
 
   return {
     flag: (name) => flags.has(name),

@@ -1,59 +1,15 @@
 import { runCommand } from "citty";
 import { BoughError } from "../errors.ts";
+import { paintLevel } from "../output/color.ts";
 import { createLog } from "../output/log.ts";
 import { nearest } from "../suggest.ts";
 import { version } from "../version.ts";
 import { type ArgumentDefinitions, findCommand, parseArguments, type Values } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
+import { commands, type Entry } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
 import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
 import type { Runtime } from "./runtime.ts";
-
-/** A command, loaded when it is called, or a group of them. */
-type Entry =
-  | { summary: string; load: () => Promise<Command> }
-  | { summary: string; commands: Readonly<Record<string, Entry>> };
-
-const commands: Readonly<Record<string, Entry>> = {
-  build: {
-    summary: "Build an image from a Dockerfile",
-    load: async () => (await import("./build.ts")).build,
-  },
-  images: {
-    summary: "The service's images",
-    commands: {
-      list: {
-        summary: "List the images (what `bough images` alone does)",
-        load: async () => (await import("./images.ts")).list,
-      },
-      import: {
-        summary: "Import an image from a registry",
-        load: async () => (await import("./images.ts")).importCommand,
-      },
-    },
-  },
-  session: {
-    summary: "What builds and sessions have made",
-    commands: {
-      list: { summary: "List the sessions", load: async () => (await import("./session.ts")).list },
-      show: {
-        summary: "Show a session's history and branches",
-        load: async () => (await import("./session.ts")).show,
-      },
-    },
-  },
-  serve: {
-    summary: "Serve the embedded engine over HTTP",
-    load: async () => (await import("./serve.ts")).serve,
-  },
-  agent: {
-    summary: "The manual for coding agents",
-    load: async () => (await import("./agent.ts")).agent,
-  },
-};
-
-/** The command of a group that its bare name stands for. */
-const defaultCommands: Readonly<Record<string, string>> = { images: "list" };
 
 /**
  * Runs the command line and answers the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
@@ -103,7 +59,7 @@ export async function runCommandLine(
     ...globalsBeside(argumentsOf(command.definition)),
     ...argumentsOf(command.definition),
   };
-  const values = parseArguments(rest, definitions, name);
+  const values = parseArguments(rest, definitions, name, command.takesRest === true);
   if (values.flag("help") || values.flag("version")) {
     print(values.flag("help") ? renderHelp(command, name) : `${version}\n`);
     return 0;
@@ -112,11 +68,24 @@ export async function runCommandLine(
 
   const globals = readGlobals(before, values);
   onGlobals(globals);
-  const log = createLog(globals.logLevel, (text) => runtime.stderr.write(text));
+  const { stderr } = runtime;
+  const log = createLog(globals.logLevel, (text) => stderr.write(stderr.hasColor ? paintLevel(text) : text));
   const invocation: Invocation = { values, globals, runtime, log };
   // The arguments are parsed and checked already: citty is given none to look for.
   const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
   return typeof result === "number" ? result : 0;
+}
+
+/** The format of errors: known even where the command line itself is wrong. */
+export function requestedFormat(raw: readonly string[]): GlobalOptions["format"] {
+  const separator = raw.indexOf("--");
+  const words = separator < 0 ? raw : raw.slice(0, separator);
+  const isJson = words.some(
+    (word, index) =>
+      /^(-f=?json|--format=json)$/.test(word) ||
+      (word === "json" && /^(-f|--format)$/.test(words[index - 1] ?? "")),
+  );
+  return isJson ? "json" : "table";
 }
 
 const overviewSummary = [
@@ -134,13 +103,13 @@ function summaries(table: Readonly<Record<string, Entry>>): (readonly [string, s
 /** Walks down the table along the words of the command line. */
 function descend(words: readonly string[]): { entry: Entry; path: string[]; rest: readonly string[] } {
   const [first = "", ...others] = words;
-  const entry = commands[first];
+  const entry = Object.hasOwn(commands, first) ? commands[first] : undefined;
   if (entry === undefined) throw unknownCommand(first, first, commands);
   if ("load" in entry) return { entry, path: [first], rest: others };
   const second = others[0] ?? "";
   const below = Object.hasOwn(entry.commands, second) ? entry.commands[second] : undefined;
   if (below !== undefined) return { entry: below, path: [first, second], rest: others.slice(1) };
-  const fallback = entry.commands[defaultCommands[first] ?? ""];
+  const fallback = entry.commands[entry.fallback ?? ""];
   const isBare = second === "" || (second.startsWith("-") && second !== "-h" && second !== "--help");
   if (fallback !== undefined && isBare) return { entry: fallback, path: [first], rest: others };
   return { entry, path: [first], rest: others };

@@ -35,6 +35,8 @@ export interface Output {
   /** Resolves when all that was written has been taken: what is piped on is not to pile up in memory. */
   flush(): Promise<void>;
   isTerminal: boolean;
+  /** Colours are wanted: `NO_COLOR`, `FORCE_COLOR` and `CI` have been asked. */
+  hasColor: boolean;
   /** Of a terminal; 80 elsewhere. */
   columns: number;
 }

@@ -2,7 +2,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommandLine } from "../../src/cli/index.ts";
+import { requestedFormat, runCommandLine } from "../../src/cli/index.ts";
 import type { Runtime } from "../../src/cli/runtime.ts";
 import { systemClock } from "../../src/clock.ts";
 import { describeFailure } from "../../src/output/failure.ts";
@@ -50,6 +50,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       write: (data) => void stdout.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
       flush: async () => {},
       isTerminal: options.terminalColumns !== undefined,
+      hasColor: false,
       columns: options.terminalColumns ?? 80,
     },
     stderr: {
@@ -60,6 +61,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       },
       flush: async () => {},
       isTerminal: false,
+      hasColor: false,
       columns: 80,
     },
     clock: systemClock,
@@ -69,7 +71,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       throw new Error("a test's process is not replaced");
     },
   };
-  let format: "table" | "json" = "table";
+  let format = requestedFormat(words);
   try {
     const exitCode = await runCommandLine(words, runtime, (globals) => {
       format = globals.format;

@@ -1,0 +1,51 @@
+import type { Command } from "./command.ts";
+
+/** A command, loaded when it is called, or a group of them. */
+export type Entry = { summary: string; load: () => Promise<Command> } | Group;
+
+export interface Group {
+  summary: string;
+  commands: Readonly<Record<string, Entry>>;
+  /** The command that the group's bare name stands for. */
+  fallback?: string;
+}
+
+/** All of bough's commands, in the order in which help lists them. */
+export const commands: Readonly<Record<string, Entry>> = {
+  build: {
+    summary: "Build an image from a Dockerfile",
+    load: async () => (await import("./build.ts")).build,
+  },
+  images: {
+    summary: "The service's images",
+    fallback: "list",
+    commands: {
+      list: {
+        summary: "List the images (what `bough images` alone does)",
+        load: async () => (await import("./images.ts")).list,
+      },
+      import: {
+        summary: "Import an image from a registry",
+        load: async () => (await import("./images.ts")).importCommand,
+      },
+    },
+  },
+  session: {
+    summary: "What builds and sessions have made",
+    commands: {
+      list: { summary: "List the sessions", load: async () => (await import("./session.ts")).list },
+      show: {
+        summary: "Show a session's history and branches",
+        load: async () => (await import("./session.ts")).show,
+      },
+    },
+  },
+  serve: {
+    summary: "Serve the embedded engine over HTTP",
+    load: async () => (await import("./serve.ts")).serve,
+  },
+  agent: {
+    summary: "The manual for coding agents",
+    load: async () => (await import("./agent.ts")).agent,
+  },
+};

@@ -1,0 +1,45 @@
+/**
+ * Whether a stream gets colours: `FORCE_COLOR` decides where it is set, then `NO_COLOR` (https://no-color.org) and
+ * `CI`, whose logs are files; else a terminal does, unless it is a dumb one.
+ */
+export function wantsColor(
+  environment: Readonly<Record<string, string | undefined>>,
+  isTerminal: boolean,
+): boolean {
+  const { FORCE_COLOR, NO_COLOR, CI, TERM } = environment;
+  if (FORCE_COLOR !== undefined && FORCE_COLOR !== "") return !/^(0|false)$/i.test(FORCE_COLOR);
+  if (NO_COLOR !== undefined && NO_COLOR !== "") return false;
+  if (isCi(CI) || TERM === "dumb") return false;
+  return isTerminal;
+}
+
+/** Runs of continuous integration set `CI`; nobody sits in front of them. */
+export function isCi(value: string | undefined): boolean {
+  return value !== undefined && !/^(|0|false)$/i.test(value);
+}
+
+const red = "31";
+const yellow = "33";
+const dim = "2";
+const bold = "1";
+const green = "32";
+
+/** The `[LEVEL]` that a log line begins with, in its colour. */
+export function paintLevel(text: string): string {
+  return text.replace(/^\[(ERROR|WARN|INFO|DEBUG)\]/, (prefix, level) =>
+    paint(level === "ERROR" ? red : level === "WARN" ? yellow : dim, prefix),
+  );
+}
+
+export function paintHeading(text: string): string {
+  return paint(bold, text);
+}
+
+/** What is active or in good order. */
+export function paintGood(text: string): string {
+  return paint(green, text);
+}
+
+function paint(code: string, text: string): string {
+  return `\u001b[${code}m${text}\u001b[0m`;
+}
