@@ -246,10 +246,11 @@ class Lexer {
   }
 
   private match(expression: RegExp): string {
-    expression.lastIndex = this.position;
-    const found = expression.exec(this.source)?.[0] ?? "";
-    this.position += found.length;
-    return found;
+    const start = this.position;
+    expression.lastIndex = start;
+    if (!expression.test(this.source)) return "";
+    this.position = expression.lastIndex;
+    return this.source.slice(start, this.position);
   }
 
   private takeCodePoint(position: number): string {

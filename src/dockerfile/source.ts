@@ -116,7 +116,7 @@ export class SourceReader {
     }
     const locate = (offset: number, length: number) => locateIn(pieces, offset, length);
     const { heredocs, heredocText } = this.readHeredocs(text, range, locate);
-    return { text, range: { ...range, end: this.next }, heredocs, heredocText, locate };
+    return { text, range: { start: range.start, end: this.next }, heredocs, heredocText, locate };
   }
 
   private readHeredocs(text: string, range: LineRange, locate: LogicalLine["locate"]) {

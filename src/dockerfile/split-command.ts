@@ -23,9 +23,8 @@ export function splitCommand(line: string, offset = 0): SplitCommand {
   const start = skipSpace(line, 0);
   // What ends the name is narrower than white space.
   nameForm.lastIndex = start;
-  const [written = ""] = nameForm.exec(line) ?? [];
-  const end = start + written.length;
-  const name = { text: trimEnd(written), offset: offset + start };
+  const end = nameForm.test(line) ? nameForm.lastIndex : start;
+  const name = { text: trimEnd(line.slice(start, end)), offset: offset + start };
   const { flags, rest } = splitFlags(line, end, offset);
   const argsStart = skipSpace(line, rest);
   return { name, flags, args: { text: trimEnd(line.slice(argsStart)), offset: offset + argsStart } };

@@ -29,10 +29,9 @@ export function splitWords(text: string, offset: number, escapeCharacter: string
   let quote = "";
   for (let position = 0; position < text.length; position++) {
     plainText.lastIndex = position;
-    const plain = plainText.exec(text);
-    if (plain !== null) {
+    if (plainText.test(text)) {
       if (start < 0) start = position;
-      position += plain[0].length - 1;
+      position = plainText.lastIndex - 1;
       continue;
     }
     const character = text.charAt(position);
