@@ -41,7 +41,7 @@ export async function enterMountNamespace(
     operation: options.operation,
     inUserNamespace: options.inUserNamespace,
   });
-  const process = Bun.spawn(
+  const helper = Bun.spawn(
     [
       locate("unshare", environment),
       "--mount",
@@ -62,19 +62,19 @@ export async function enterMountNamespace(
       detached: true,
     },
   );
-  options.started?.(process);
-  const stdout = process.stdout[Symbol.asyncIterator]();
+  options.started?.(helper);
+  const stdout = helper.stdout[Symbol.asyncIterator]();
   const first = await stdout.next();
   if (first.done === true) {
-    const said = (await new Response(process.stderr).text()).trim();
+    const said = (await new Response(helper.stderr).text()).trim();
     throw new BoughError(`the image's layers could not be mounted: ${said || "the helper was stopped"}`);
   }
   return {
-    process,
-    root: `/proc/${process.pid}/root${layout.root}`,
+    process: helper,
+    root: `/proc/${helper.pid}/root${layout.root}`,
     stdout: { [Symbol.asyncIterator]: () => stdout },
     proceed() {
-      process.stdin.write("\n");
+      helper.stdin.write("\n");
     },
   };
 }

@@ -67,16 +67,16 @@ export function sandboxConfig(options: {
   hosts: string;
   inUserNamespace: boolean;
 }): object {
-  const { process } = options;
-  const effective = process.uid === 0 ? capabilities : [];
+  const { process: command } = options;
+  const effective = command.uid === 0 ? capabilities : [];
   return {
     ociVersion: "1.0.2",
     process: {
       terminal: false,
-      user: { uid: process.uid, gid: process.gid, additionalGids: process.additionalGids },
-      args: process.args,
-      env: Object.entries(process.env).map(([name, value]) => `${name}=${value}`),
-      cwd: process.cwd,
+      user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
+      args: command.args,
+      env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
+      cwd: command.cwd,
       capabilities: { bounding: capabilities, effective, permitted: effective },
       noNewPrivileges: false,
     },
