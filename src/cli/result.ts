@@ -1,3 +1,4 @@
+import type { TableStyle } from "../output/table.ts";
 import type { Invocation } from "./command.ts";
 
 /** A command's result in its three forms, for standard output. */
@@ -6,7 +7,7 @@ export interface Result {
   id: string;
   /** For `-f json`: one object or one array, with stable keys. */
   json: unknown;
-  table: () => string;
+  table: (style: TableStyle) => string;
 }
 
 export function printResult(
@@ -15,5 +16,9 @@ export function printResult(
 ): void {
   const { stdout } = runtime;
   if (globals.quiet) stdout.write(result.id === "" ? "" : `${result.id}\n`);
-  else stdout.write(globals.format === "json" ? `${JSON.stringify(result.json, null, 2)}\n` : result.table());
+  else if (globals.format === "json") stdout.write(`${JSON.stringify(result.json, null, 2)}\n`);
+  else {
+    const { isTerminal, columns, hasColor } = stdout;
+    stdout.write(result.table({ hasColor, ...(isTerminal ? { columns } : {}) }));
+  }
 }

@@ -1,17 +1,32 @@
-/** Columns padded to their widest cell, two spaces apart; nothing is ever cut off, so that lines can be cut by tools. */
-export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+import { paintHeading } from "./color.ts";
+import { fitWidths, shorten } from "./fit.ts";
+
+/** How a table is shown where it is read by a person; nothing of it applies to a pipe or a file. */
+export interface TableStyle {
+  /** Columns of the terminal: longer cells are cut off with an ellipsis. */
+  columns?: number;
+  hasColor?: boolean;
+}
+
+/** Columns padded to their widest cell, two spaces apart. Without a style nothing is ever cut off: tools read that. */
+export function renderTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  style: TableStyle = {},
+): string {
   const lines = [header, ...rows].map((cells) => cells.map(printable));
-  const widths = header.map((_, column) =>
+  const natural = header.map((_, column) =>
     Math.max(...lines.map((cells) => Bun.stringWidth(cells[column] ?? ""))),
   );
+  const widths = style.columns === undefined ? natural : fitWidths(natural, lines, style.columns);
   return lines
-    .map(
-      (cells) =>
-        `${cells
-          .map((cell, column) => pad(cell, widths[column] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
+    .map((cells, index) => {
+      const line = cells
+        .map((cell, column) => pad(shorten(cell, widths[column] ?? 0), widths[column] ?? 0))
+        .join("  ")
+        .trimEnd();
+      return `${index === 0 && style.hasColor === true ? paintHeading(line) : line}\n`;
+    })
     .join("");
 }
 
