@@ -1,5 +1,6 @@
 /** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
 
+import { posix } from "node:path";
 import type { Answer } from "./answer.ts";
 import { asRecord, asText, type JsonRecord } from "./json.ts";
 import type { ImageInspector, PathType } from "./service.ts";
@@ -29,10 +30,26 @@ export function createInspector(transport: Transport): ImageInspector {
     return isServed;
   }
 
+  /**
+   * A directory's list holds what is in it, that of anything else the thing itself: by its whole path, or by its name
+   * alone, which a directory with one file of its own name in it looks like, too. The list above it tells them apart.
+   */
+  async function typeInList(image: string, list: JsonRecord | undefined, path: string): Promise<PathType> {
+    const [only, ...others] = filesIn(list);
+    const resolved = asText(list?.path) ?? path;
+    const name = asText(only?.path);
+    if (only === undefined || others.length > 0 || only.is_dir === true) return "directory";
+    if (name === path || name === resolved) return typeOf(only);
+    if (name !== posix.basename(resolved)) return "directory";
+    const above = await ask(image, "list", posix.dirname(resolved));
+    const itself = filesIn(asRecord(above.body)).find((file) => file.path === name);
+    return itself === undefined || itself.is_dir === true ? "directory" : typeOf(itself);
+  }
+
   return {
     async pathType(image, path) {
       const { status, body } = await ask(image, "list", path);
-      if (status === 200) return typeInList(body, path);
+      if (status === 200) return typeInList(image, asRecord(body), path);
       if (noSuchRoute.includes(status) || !(await hasRoutes(image))) return "unknowable";
       return status === 404 ? undefined : "file";
     },
@@ -45,13 +62,9 @@ export function createInspector(transport: Transport): ImageInspector {
   };
 }
 
-/** A directory's list holds what is in it; that of anything else holds the thing itself. */
-function typeInList(body: unknown, path: string): PathType {
-  const files = asRecord(body)?.files;
-  const only = Array.isArray(files) && files.length === 1 ? asRecord(files[0]) : undefined;
-  return only !== undefined && asText(only.path) === path && only.is_dir !== true
-    ? typeOf(only)
-    : "directory";
+function filesIn(list: JsonRecord | undefined): JsonRecord[] {
+  const files = Array.isArray(list?.files) ? list.files : [];
+  return files.map(asRecord).filter((file) => file !== undefined);
 }
 
 function typeOf(file: JsonRecord): PathType {
