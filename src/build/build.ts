@@ -3,6 +3,7 @@ import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { performAdd } from "./add.ts";
 import { performCopy } from "./copy.ts";
+import { ForgottenLayerError, forgetLayer, isForgotten, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
 import type { BuildJob, BuildResult } from "./job.ts";
 import { locate } from "./location.ts";
@@ -23,7 +24,19 @@ export async function runBuild(build: BuildJob): Promise<BuildResult> {
   const { dockerfile, emit } = build;
   for (const { message, range } of dockerfile.warnings) emit({ type: "warning", message, line: range.start });
   warnOfUndeclared(build);
+  for (;;) {
+    try {
+      return await runInstructions(build);
+    } catch (error) {
+      // Each round drops one layer, so there is an end to it.
+      if (!(error instanceof ForgottenLayerError)) throw error;
+      forgetLayer(error, build);
+    }
+  }
+}
 
+async function runInstructions(build: BuildJob): Promise<BuildResult> {
+  const { dockerfile, emit, tag } = build;
   let state = startBuild();
   for (const [index, instruction] of dockerfile.instructions.entries()) {
     build.signal.throwIfAborted();
@@ -36,12 +49,16 @@ export async function runBuild(build: BuildJob): Promise<BuildResult> {
   const last = dockerfile.instructions.at(-1);
   const commit = commitPending.bind(undefined, state.stage, build);
   const stage = await (last === undefined ? commit() : locate(dockerfile, last, commit));
-  if (build.tag !== undefined) {
-    build.signal.throwIfAborted();
-    await build.service.tagImage(stage.layer.image, build.tag);
-    emit({ type: "tagged", image: stage.layer.image, tag: build.tag });
+  build.signal.throwIfAborted();
+  const { image } = stage.layer;
+  if (tag === undefined) {
+    // Where everything came from the cache, nothing has asked yet whether the result is still there.
+    if (await isForgotten(stage.layer, build)) throw new ForgottenLayerError(stage.layer);
+  } else {
+    await withReminders({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
+    emit({ type: "tagged", image, tag });
   }
-  return { image: stage.layer.image, tag: build.tag, session: build.session };
+  return { image, tag, session: build.session };
 }
 
 /** Spec 1: `build:<sha16(abspath(context))>`. */

@@ -14,6 +14,8 @@ export type BuildEvent =
   | { type: "url-cache-hit"; url: string }
   | { type: "uploading"; files: number; bytes: number }
   | { type: "uploaded"; files: number; sentBytes: number; reused: number }
+  | { type: "forgotten-files"; files: number }
+  | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "spawned"; operation: string; title: string }
   | { type: "output"; chunk: OutputChunk }
   | { type: "ran"; operation: string; stdout: CapturedOutput; stderr: CapturedOutput }

@@ -1,5 +1,6 @@
 import type { RunInstruction } from "../dockerfile/instruction.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
+import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
 import { chainHash, commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
@@ -66,9 +67,9 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
     return advance(stage, cached);
   }
   const process = await step.process();
-  const { image, files } = await placeStaged(stage, build);
-  const outcome = await runOperation(
-    {
+  const outcome = await withReminders(stage, build, async () => {
+    const { image, files } = await placeStaged(stage, build);
+    const request = {
       image,
       ...process,
       env: environmentOf(stage, predefinedArguments(build.buildArgs)),
@@ -77,10 +78,9 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
       timeout: build.timeoutSeconds,
       disposable: false,
       truncate_output_at: outputLimit,
-    },
-    step.title,
-    build,
-  );
+    };
+    return runOperation(request, step.title, build);
+  });
   const result = requireSuccess(outcome, build.timeoutSeconds);
   const layer = commitLayer(store.sessions, session, {
     hash,

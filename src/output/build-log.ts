@@ -49,6 +49,22 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
         `uploaded ${formatCount(event.files, "file")} (${formatBytes(event.sentBytes)} sent${reused})`,
       );
     }
+    case "forgotten-files":
+      return [
+        {
+          level: "warn",
+          text: `the service no longer has ${formatCount(event.files, "uploaded file")}: sending again`,
+        },
+      ];
+    case "forgotten-layer": {
+      const layer = `layer:${event.layer.slice(0, 12)}`;
+      return [
+        {
+          level: "warn",
+          text: `the service no longer has image ${event.image} of ${layer}: building it again`,
+        },
+      ];
+    }
     case "spawned":
       return info(`RUN spawned op=${event.operation} ${event.title}`);
     case "output":

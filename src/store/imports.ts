@@ -7,6 +7,7 @@ import type { Database } from "bun:sqlite";
 export interface ImportMemory {
   get(reference: string): string | undefined;
   set(reference: string, image: string): void;
+  forgetImage(image: string): void;
 }
 
 export function createImportMemory(database: Database): ImportMemory {
@@ -17,6 +18,9 @@ export function createImportMemory(database: Database): ImportMemory {
         .get(reference)?.image,
     set(reference, image) {
       database.query("INSERT OR REPLACE INTO import (reference, image) VALUES (?, ?)").run(reference, image);
+    },
+    forgetImage(image) {
+      database.query("DELETE FROM import WHERE image = ?").run(image);
     },
   };
 }

@@ -55,10 +55,13 @@ function edit(from: string | RegExp, to: string): void {
 
 const all = ["first", "second", "third", "fourth"];
 
-test("a first build makes one instance per RUN, a second one none and asks for no more than the base image", async () => {
+test("a first build makes one instance per RUN, a second one none and asks only for the base image and whether the result is there", async () => {
   expect(await build()).toEqual(all);
   expect(await build()).toEqual([]);
-  expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["GET /v1/images"]);
+  expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    "GET /v1/images",
+    "GET /v1/images",
+  ]);
 });
 
 describe("run again after a change of", () => {

@@ -195,7 +195,10 @@ test("ADD of a URL goes through in constant memory, and needs no temporary direc
   service.clearRequests();
   const again = await run(words, context, environment);
   expect(again.stderr).toContain("URL cache hit (HEAD validators match)");
-  expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["GET /v1/images"]);
+  expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    "GET /v1/images",
+    "GET /v1/images",
+  ]);
   await service.close();
   await source.stop(true);
 });
