@@ -10,10 +10,12 @@ export class PhysicalLines {
   /** Without line ends and the carriage returns in front of them. */
   readonly lines: readonly string[];
   private readonly asWritten: string[];
+  private readonly hasNul: boolean;
   /** The last line has no line feed. */
   private readonly hasOpenEnd: boolean = false;
 
   constructor(text: string) {
+    this.hasNul = text.includes("\0");
     this.asWritten = (text.startsWith("\ufeff") ? text.slice(1) : text).split("\n");
     if (this.asWritten.at(-1) === "") this.asWritten.pop();
     else this.hasOpenEnd = true;
@@ -30,15 +32,17 @@ export class PhysicalLines {
 
   /** What keeps the text from being read at all: one problem, where there would be one a line. */
   findObstacle(): Problem | undefined {
-    const nul = this.lines.findIndex((line) => line.includes("\0"));
-    if (nul >= 0) {
-      const column = (this.lines[nul] ?? "").indexOf("\0") + 1;
-      return obstacle("the file holds a NUL character", "a text file in UTF-8", nul, column);
+    if (this.hasNul) {
+      const index = this.lines.findIndex((line) => line.includes("\0"));
+      const column = (this.lines[index] ?? "").indexOf("\0") + 1;
+      return obstacle("the file holds a NUL character", "a text file in UTF-8", index, column);
     }
-    const long = this.asWritten.findIndex(isTooLong);
-    if (long < 0) return undefined;
-    const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
-    return obstacle(message, "shorter lines, joined by a continuation character", long, 1);
+    for (const [index, line] of this.asWritten.entries()) {
+      if (line.length * 3 < maximumLineBytes || Buffer.byteLength(line) < maximumLineBytes) continue;
+      const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
+      return obstacle(message, "shorter lines, joined by a continuation character", index, 1);
+    }
+    return undefined;
   }
 }
 
@@ -52,8 +56,4 @@ export function findExcess(text: string): Problem | undefined {
 function obstacle(message: string, expected: string, index: number, column: number): Problem {
   const line = index + 1;
   return { message, expected, range: { start: line, end: line }, culprit: { line, column, length: 1 } };
-}
-
-function isTooLong(line: string): boolean {
-  return line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes;
 }
