@@ -40,6 +40,13 @@ export const commands: Readonly<Record<string, Entry>> = {
       },
     },
   },
+  engine: {
+    summary: "Upkeep of the embedded engine",
+    commands: {
+      df: { summary: "Show what it keeps", load: async () => (await import("./engine.ts")).df },
+      prune: { summary: "Remove what nothing uses", load: async () => (await import("./engine.ts")).prune },
+    },
+  },
   serve: {
     summary: "Serve the embedded engine over HTTP",
     load: async () => (await import("./serve.ts")).serve,

@@ -5,14 +5,23 @@ import { stateDirectory } from "./state-directory.ts";
 import { enterUserNamespace } from "./user-namespace.ts";
 
 /**
- * Opens the embedded engine in this process. Loaded only where it is needed: a build on a remote service starts
- * without it. An ordinary user's command is run again in a user namespace first: this never returns then.
+ * Where the embedded engine keeps its images, for whoever can work on them: an ordinary user's command line is run
+ * again in a user namespace first, and this does not return then.
+ */
+export function enterEngine(runtime: Runtime): string {
+  enterUserNamespace(runtime);
+  return join(stateDirectory(runtime.environment), "engine");
+}
+
+/**
+ * Opens the embedded engine in this process. Its code is loaded only here: a build on a remote service starts
+ * without it.
  */
 export async function startEngine(runtime: Runtime, importTransports: "all" | "registry"): Promise<Engine> {
-  enterUserNamespace(runtime);
+  const directory = enterEngine(runtime);
   const { openEngine } = await import("../engine/engine.ts");
   return openEngine({
-    directory: join(stateDirectory(runtime.environment), "engine"),
+    directory,
     clock: runtime.clock,
     environment: runtime.environment,
     importTransports,

@@ -45,6 +45,8 @@ export interface SessionStore {
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
   deleteBranch(key: string, branch: string): void;
+  /** The images at the tips of all branches of all sessions. */
+  branchImages(): string[];
   /** With its whole history. False where there is none. */
   delete(key: string): boolean;
   /** UUIDs of all images that a branch of any session leads to, its ancestors included: a roll-back needs them. */
@@ -125,6 +127,14 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
         throw new Error(`branch ${branch} of ${key} vanished while it was written`);
       return committed;
     },
+
+    branchImages: () =>
+      database
+        .query<{ image: string }, []>(
+          "SELECT DISTINCT image FROM history JOIN branch ON branch.history_id = history.id",
+        )
+        .all()
+        .map(({ image }) => image),
 
     deleteBranch(key, branch) {
       database

@@ -17,6 +17,10 @@ describe("help", () => {
     ["session", ["session", "-h"]],
     ["session-list", ["session", "list", "-h"]],
     ["session-show", ["session", "show", "-h"]],
+    ["engine", ["engine", "-h"]],
+    ["engine-df", ["engine", "df", "-h"]],
+    ["engine-prune", ["engine", "prune", "-h"]],
+    ["serve", ["serve", "-h"]],
     ["agent", ["agent"]],
   ])("%s", async (name, words) => {
     const { exitCode, stdout, stderr } = await runBough(words, { workingDirectory: "/" });
