@@ -16,6 +16,14 @@ export const commands: Readonly<Record<string, Entry>> = {
     summary: "Build an image from a Dockerfile",
     load: async () => (await import("./build.ts")).build,
   },
+  use: {
+    summary: "Set, or show, the image that the session works in",
+    load: async () => (await import("./use.ts")).use,
+  },
+  run: {
+    summary: "Run a command in the session's image",
+    load: async () => (await import("./run.ts")).run,
+  },
   images: {
     summary: "The service's images",
     fallback: "list",
