@@ -22,7 +22,7 @@ const holders = new Set(["RUN", "COPY", "ADD"]);
  * JSON form, and each marker a word of its own, so that `cat<<EOF` opens none and the name in `<<EOF>file` is `EOF>file`.
  */
 export function heredocMarkers(line: string): HeredocMarker[] {
-  if (!line.includes("<<") || !canHoldHeredocs(line)) return [];
+  if (!canHoldHeredocs(line)) return [];
   return wordsAsWritten(line).flatMap((word) => parseHeredocMarker(word) ?? []);
 }
 

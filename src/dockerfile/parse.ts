@@ -12,7 +12,7 @@ import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./ins
 import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/skipped.ts";
 import type { Problem } from "./problem.ts";
 import { SourceReader } from "./source.ts";
-import { baseOf, placeOf, readInnerStatement, readStatement, type Statement } from "./statement.ts";
+import { baseOf, placeOf, Statement } from "./statement.ts";
 
 type Parser = (statement: Statement) => Instruction;
 
@@ -48,7 +48,7 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
   const instructions: Instruction[] = [];
   const order = new StageOrder();
   for (const line of source.logicalLines()) {
-    const statement = readStatement(line, source.escape, findings);
+    const statement = new Statement(line, source.escape, findings);
     const instruction = parseStatement(statement);
     if (instruction !== undefined) instructions.push(instruction);
     order.check(statement);
@@ -105,7 +105,7 @@ function parseStatement(statement: Statement): Instruction | undefined {
 /** `ONBUILD INSTRUCTION`: checked as that instruction, kept as text. */
 function parseOnbuild(statement: Statement): Instruction {
   const flags = readFlags(statement);
-  const inner = readInnerStatement(statement);
+  const inner = statement.inner();
   const { name } = inner;
   const expected = "an instruction other than FROM, MAINTAINER and ONBUILD";
   let words: readonly string[] = [];

@@ -2,6 +2,7 @@ import { DirectiveReader, type EscapeCharacter } from "./directives.ts";
 import type { Findings } from "./findings.ts";
 import { heredocMarkers, stripTabs } from "./heredoc.ts";
 import type { HereDocument, LineRange } from "./instruction.ts";
+import { LineMap, type Piece } from "./line-map.ts";
 import { findExcess, PhysicalLines } from "./physical-lines.ts";
 import type { Culprit, Problem } from "./problem.ts";
 import { trimStart } from "./space.ts";
@@ -10,23 +11,16 @@ import { shorten, visible } from "./visible.ts";
 /** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
 export interface LogicalLine {
   text: string;
+  /** Where a stretch of `text` stands in the file. */
+  map: LineMap;
   range: LineRange;
   heredocs: readonly HereDocument[];
   /** The bodies as written, each with the line that ends it, for a shell that reads here-documents itself. */
   heredocText: string;
-  /** Where a stretch of `text` stands in the file. */
-  locate(offset: number, length: number): Culprit;
 }
 
 /** How much of an instruction a warning repeats. */
 const longestQuotation = 200;
-
-/** Where a piece of a physical line landed in the logical line. */
-interface Piece {
-  offset: number;
-  line: number;
-  column: number;
-}
 
 /** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong goes to the findings. */
 export class SourceReader {
@@ -114,12 +108,13 @@ export class SourceReader {
       });
       return undefined;
     }
-    const locate = (offset: number, length: number) => locateIn(pieces, offset, length);
-    const { heredocs, heredocText } = this.readHeredocs(text, range, locate);
-    return { text, range: { start: range.start, end: this.next }, heredocs, heredocText, locate };
+    const map = new LineMap(pieces);
+    if (!text.includes("<<")) return { text, map, range, heredocs: [], heredocText: "" };
+    const read = this.readHeredocs(text, map, range);
+    return { text, map, range: { start: range.start, end: this.next }, ...read };
   }
 
-  private readHeredocs(text: string, range: LineRange, locate: LogicalLine["locate"]) {
+  private readHeredocs(text: string, map: LineMap, range: LineRange) {
     const heredocs: HereDocument[] = [];
     let heredocText = "";
     let offset = 0;
@@ -136,12 +131,8 @@ export class SourceReader {
       }
       if (isOpen) {
         const expected = `a line that reads ${name} and nothing else`;
-        this.report({
-          message: "unterminated heredoc",
-          expected,
-          range,
-          culprit: locate(offset, written.length),
-        });
+        const culprit = map.locate(offset, written.length);
+        this.report({ message: "unterminated heredoc", expected, range, culprit });
         break;
       }
       const bodyRange = { start: start + 1, end: this.next };
@@ -167,15 +158,4 @@ function withoutContinuation(line: string, escapeCharacter: string): string | un
   while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
   if (line[end - 1] !== escapeCharacter || line[end - 2] === escapeCharacter) return undefined;
   return line.slice(0, end - 1);
-}
-
-function locateIn(pieces: readonly Piece[], offset: number, length: number): Culprit {
-  const index = Math.max(
-    0,
-    pieces.findLastIndex((candidate) => candidate.offset <= offset),
-  );
-  const { offset: start, line, column } = pieces[index] ?? { offset: 0, line: 1, column: 1 };
-  // What goes on in the next line is not shown.
-  const room = (pieces[index + 1]?.offset ?? Number.POSITIVE_INFINITY) - offset;
-  return { line, column: column + offset - start, length: Math.max(1, Math.min(length, room)) };
 }

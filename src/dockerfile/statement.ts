@@ -1,24 +1,8 @@
 import type { Findings } from "./findings.ts";
-import type { HereDocument, LineRange } from "./instruction.ts";
+import type { Flag, HereDocument, LineRange } from "./instruction.ts";
 import type { LogicalLine } from "./source.ts";
-import { type RawFlag, splitCommand } from "./split-command.ts";
+import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.ts";
 import type { Word } from "./word-list.ts";
-
-/** A logical line on its way to become an instruction: taken apart, its words not understood yet. */
-export interface Statement {
-  /** The instruction's name in upper case, and as written. */
-  name: string;
-  writtenName: Word;
-  original: string;
-  rawFlags: readonly RawFlag[];
-  args: Word;
-  escape: string;
-  range: LineRange;
-  heredocs: readonly HereDocument[];
-  heredocText: string;
-  report(problem: Complaint): void;
-  warn(rule: string, message: string): void;
-}
 
 /** A problem at a place of the statement; without one the whole of it is meant. */
 export interface Complaint {
@@ -27,42 +11,65 @@ export interface Complaint {
   at?: { offset: number; length: number };
 }
 
-export function readStatement(line: LogicalLine, escapeCharacter: string, findings: Findings): Statement {
-  const { name, flags, args } = splitCommand(line.text);
-  return {
-    name: name.text.toUpperCase(),
-    writtenName: name,
-    original: line.text.trim(),
-    rawFlags: flags,
-    args,
-    escape: escapeCharacter,
-    range: line.range,
-    heredocs: line.heredocs,
-    heredocText: line.heredocText,
-    report({ message, expected, at }) {
-      const culprit = at === undefined ? {} : { culprit: line.locate(at.offset, at.length) };
-      findings.addProblem({
-        message,
-        range: line.range,
-        ...culprit,
-        ...(expected === undefined ? {} : { expected }),
-      });
-    },
-    warn: (rule, message) => findings.addWarning({ rule, message, range: line.range }),
-  };
-}
+/** A logical line on its way to become an instruction: taken apart, its words not understood yet. */
+export class Statement {
+  /** The instruction's name in upper case, and as written. */
+  readonly name: string;
+  readonly writtenName: Word;
+  readonly original: string;
+  readonly rawFlags: readonly RawFlag[];
+  readonly args: Word;
+  readonly escape: string;
+  private readonly line: LogicalLine;
+  private readonly findings: Findings;
 
-/** The statement inside of an ONBUILD. */
-export function readInnerStatement(outer: Statement): Statement {
-  const { name, flags, args } = splitCommand(outer.args.text, outer.args.offset);
-  const inner = {
-    name: name.text.toUpperCase(),
-    writtenName: name,
-    original: outer.args.text,
-    rawFlags: flags,
-    args,
-  };
-  return { ...outer, ...inner };
+  constructor(
+    line: LogicalLine,
+    escapeCharacter: string,
+    findings: Findings,
+    command: SplitCommand = splitCommand(line.text),
+    original = line.text.trim(),
+  ) {
+    this.name = command.name.text.toUpperCase();
+    this.writtenName = command.name;
+    this.original = original;
+    this.rawFlags = command.flags;
+    this.args = command.args;
+    this.escape = escapeCharacter;
+    this.line = line;
+    this.findings = findings;
+  }
+
+  get range(): LineRange {
+    return this.line.range;
+  }
+
+  get heredocs(): readonly HereDocument[] {
+    return this.line.heredocs;
+  }
+
+  get heredocText(): string {
+    return this.line.heredocText;
+  }
+
+  /** The statement inside of an ONBUILD. */
+  inner(): Statement {
+    const { text, offset } = this.args;
+    return new Statement(this.line, this.escape, this.findings, splitCommand(text, offset), text);
+  }
+
+  report({ message, expected, at }: Complaint): void {
+    this.findings.addProblem({
+      message,
+      range: this.range,
+      ...(at === undefined ? {} : { culprit: this.line.map.locate(at.offset, at.length) }),
+      ...(expected === undefined ? {} : { expected }),
+    });
+  }
+
+  warn(rule: string, message: string): void {
+    this.findings.addWarning({ rule, message, range: this.range });
+  }
 }
 
 /** Where a word stands, for a complaint about it. */
@@ -72,11 +79,10 @@ export function placeOf(word: Word): { offset: number; length: number } {
 
 /** The fields that all instructions have. */
 export function baseOf<Name extends string>(
-  statement: Statement,
+  { range, original, heredocs }: Statement,
   name: Name,
   words: readonly string[],
-  flags: readonly { name: string; value: string | undefined }[],
+  flags: readonly Flag[],
 ) {
-  const { range, original, heredocs } = statement;
   return { name, range, original, flags, words, heredocs };
 }

@@ -12,7 +12,7 @@ function readSource(text: string) {
 
 test("a place in a logical line is found in the file, comments and indents between or not", () => {
   const [, run] = readSource("FROM alpine\n\n  RUN one \\\n# comment\n\n   two \\\n\tthree\n").logicalLines;
-  const place = (word: string) => run?.locate(run.text.indexOf(word), word.length);
+  const place = (word: string) => run?.map.locate(run.text.indexOf(word), word.length);
   expect(run?.text).toBe("RUN one    two \tthree");
   expect(place("RUN")).toEqual({ line: 3, column: 3, length: 3 });
   expect(place("one")).toEqual({ line: 3, column: 7, length: 3 });
@@ -63,7 +63,7 @@ describe("on any text", () => {
           expect(line.range.start).toBeGreaterThan(end);
           end = line.range.end;
           for (const { index, 0: word } of line.text.matchAll(/[A-Z]+/g)) {
-            const place = line.locate(index, word.length);
+            const place = line.map.locate(index, word.length);
             expect(place.line).toBeWithin(line.range.start, line.range.end + 1);
             // A word that runs over a continuation is found where it starts.
             const found = (lines[place.line - 1] ?? "").slice(place.column - 1);
