@@ -34,11 +34,11 @@ bring_packages() {
   bun install --frozen-lockfile --ignore-scripts --silent >&2
 }
 
-# bring_programs NAME...: programs whose Debian packages are named like them.
+# bring_programs PROGRAM[:PACKAGE]...: the Debian package is named like the program unless it is said otherwise.
 bring_programs() {
   missing=
-  for program; do
-    command -v "$program" >/dev/null || PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing="$missing $program"
+  for wanted; do
+    PATH="$PATH:/usr/sbin:/sbin" command -v "${wanted%:*}" >/dev/null || missing="$missing ${wanted#*:}"
   done
   [ -z "$missing" ] && return 0
   install="apt-get install --yes --no-install-recommends ca-certificates$missing"

@@ -1,0 +1,113 @@
+/** The embedded engine for a user without privileges: the compiled program, in a user namespace that it enters itself. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
+
+const root = join(import.meta.dir, "../..");
+let user: OrdinaryUser;
+let layout: string;
+
+beforeAll(async () => {
+  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  user = makeOrdinaryUser();
+  user.give(join(root, "dist/bough"), "bough");
+  const made = temporaryDirectory();
+  await makeBusyboxLayout(made, {
+    prepare: (image) =>
+      writeFiles(image, {
+        "etc/group": "root:x:0:\nstaff:x:50:\n",
+        "etc/passwd": "root:x:0:0::/root:/bin/sh\napp:x:1000:50::/:/bin/sh\n",
+      }),
+  });
+  layout = `oci:${user.give(made, "layout")}:latest`;
+});
+afterAll(() => user.remove());
+
+async function run(
+  who: OrdinaryUser,
+  words: readonly string[],
+  directory = who.home,
+  path = process.env.PATH ?? "",
+) {
+  const command = [
+    "env",
+    "-i",
+    `PATH=${path}`,
+    `HOME=${who.home}`,
+    "sh",
+    "-c",
+    'cd "$0" && exec "$@"',
+    directory,
+    join(who.home, "bough"),
+    ...words,
+  ];
+  const child = Bun.spawn([...who.prefix, ...command], { stdout: "pipe", stderr: "pipe", stdin: "ignore" });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { exitCode: await child.exited, stdout, stderr };
+}
+
+function giveContext(files: Record<string, string>): string {
+  const context = temporaryDirectory();
+  writeFiles(context, files);
+  return user.give(context, `context-${Bun.randomUUIDv7()}`);
+}
+
+test("imports and builds; owners, other users and removed files are what they are for root", async () => {
+  expect(await run(user, ["images", "import", layout, "--tag", "busybox:1"])).toMatchObject({ exitCode: 0 });
+  const context = giveContext({
+    Dockerfile: [
+      "FROM busybox:1",
+      "RUN id -u; touch /mine; chown 1000:50 /mine; mkdir /d; touch /d/file; chmod 4755 /d/file",
+      "COPY --chown=app:staff a /a",
+      "RUN stat -c '%u %g %a %n' /mine /a /d/file; rm -r /d",
+      "USER app",
+      "RUN id -un; cat /a; ls -d /d || echo gone",
+    ].join("\n"),
+    a: "content\n",
+  });
+  const built = await run(user, ["build", "."], context);
+  expect(built).toMatchObject({ exitCode: 0 });
+  const outputs = [...built.stderr.matchAll(/stdout:\n((?:(?!\[).*\n)*)/g)].map(([, text]) => text);
+  expect(outputs).toEqual([
+    "0\n",
+    "1000 50 644 /mine\n1000 50 644 /a\n0 0 4755 /d/file\n",
+    "app\ncontent\ngone\n",
+  ]);
+  expect((await run(user, ["build", "."], context)).stderr).not.toContain("spawned");
+});
+
+describe("where it can't be, one error says what is missing", () => {
+  test("a range of sub-ids", async () => {
+    const poor = makeOrdinaryUser({ subordinateIds: false });
+    poor.give(join(root, "dist/bough"), "bough");
+    const { exitCode, stderr } = await run(poor, ["images"]);
+    poor.remove();
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(
+      "the embedded engine needs root, or a user namespace, which can't be had: the user has no range of sub-ids",
+    );
+    expect(stderr).toContain("usermod --add-subuids");
+  });
+
+  test("a program", async () => {
+    const tools = join(user.home, "tools");
+    mkdirSync(tools);
+    Bun.spawnSync([
+      "sh",
+      "-c",
+      `for tool in env sh unshare runc skopeo umoci; do ln -s "$(command -v $tool)" '${tools}'; done`,
+    ]);
+    const { exitCode, stderr } = await run(user, ["images"], user.home, tools);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("the program newuidmap is missing");
+    expect(stderr).toContain("uidmap");
+  });
+});

@@ -1,0 +1,74 @@
+/**
+ * Runs programs as a user without privileges, with a home and sub-ids of its own. The machine's user database stays
+ * as it is: the files that say who that is are laid over it in a mount namespace, for these programs alone.
+ */
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const name = "bough-tester";
+const id = 61_234;
+const firstSubordinateId = 700_000;
+
+export interface OrdinaryUser {
+  /** Writable for the user, and removed at the end. */
+  readonly home: string;
+  /** What stands before a command line to run it as this user. */
+  readonly prefix: readonly string[];
+  /** Copies a file or directory into the home, and hands it over. */
+  give(path: string, name: string): string;
+  remove(): void;
+}
+
+/** `subordinateIds`: whether the user has a range of them. Needs root. */
+export function makeOrdinaryUser(
+  options: { subordinateIds: boolean } = { subordinateIds: true },
+): OrdinaryUser {
+  const directory = mkdtempSync(join(tmpdir(), "bough-user-"));
+  chmodSync(directory, 0o755);
+  const home = join(directory, "home");
+  mkdirSync(home);
+  chownSync(home, id, id);
+  const range = options.subordinateIds ? `${name}:${firstSubordinateId}:65536\n` : "";
+  const overlays = {
+    "/etc/passwd": `${readFileSync("/etc/passwd", "utf8")}${name}:x:${id}:${id}::${home}:/bin/sh\n`,
+    "/etc/group": `${readFileSync("/etc/group", "utf8")}${name}:x:${id}:\n`,
+    "/etc/subuid": range,
+    "/etc/subgid": range,
+  };
+  const mounts = Object.entries(overlays).map(([path, content]) => {
+    const replacement = join(directory, path.slice("/etc/".length));
+    writeFileSync(replacement, content);
+    return `mount --bind '${replacement}' ${path}`;
+  });
+  const become = `exec setpriv --reuid ${id} --regid ${id} --clear-groups --inh-caps=-all -- "$@"`;
+  return {
+    home,
+    prefix: [
+      "unshare",
+      "--mount",
+      "--propagation",
+      "private",
+      "sh",
+      "-ec",
+      [...mounts, `cd '${home}'`, become].join("; "),
+      "sh",
+    ],
+    give(path, target) {
+      const place = join(home, target);
+      cpSync(path, place, { recursive: true });
+      Bun.spawnSync(["chown", "-R", `${id}:${id}`, place]);
+      return place;
+    },
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
