@@ -1,6 +1,6 @@
 import type { RunInstruction } from "../dockerfile/instruction.ts";
-import { expandRunLine } from "../dockerfile/run-substitution.ts";
-import { expandHeredoc, type Lookup } from "../dockerfile/words.ts";
+import { expandExecWords, expandRunLine } from "../dockerfile/run-substitution.ts";
+import type { Lookup } from "../dockerfile/words.ts";
 import type { InstanceRequest } from "../service/types.ts";
 
 /** The part of a request that says what to run, and as whom. */
@@ -20,17 +20,8 @@ export function expandCommand(
       return { form: "shell", line: expand ? expandRunLine(command.line, lookup, escape) : command.line };
     case "script":
       return { form: "shell", line: runScript(command.content) };
-    case "exec": {
-      const script = scriptIndex(command.words);
-      return {
-        form: "exec",
-        // An exec form has no shell to give an unknown name its empty value, so that happens here; but `sh -c <script>`
-        // does have one, and its script's own variables must reach it.
-        words: command.words.map((word, index) =>
-          index === script ? expandRunLine(word, lookup, escape) : expandHeredoc(word, lookup, escape),
-        ),
-      };
-    }
+    case "exec":
+      return { form: "exec", words: expandExecWords(command.words, lookup, escape) };
   }
 }
 
@@ -68,13 +59,4 @@ function runScript(content: string): string {
     `${body}${delimiter}`,
     'chmod 755 "$script"; "$script"; status=$?; rm -f "$script"; exit "$status"',
   ].join("\n");
-}
-
-const shells = /^(.*\/)?(sh|ash|bash|dash|ksh|mksh|zsh)$/;
-
-/** Where `words` are a shell with `-c`, the index of the script. */
-function scriptIndex(words: readonly string[]): number {
-  if (!shells.test(words[0] ?? "")) return -1;
-  const option = words.findIndex((word, index) => index > 0 && /^-[a-zA-Z]*c[a-zA-Z]*$/.test(word));
-  return option < 0 ? -1 : option + 1;
 }

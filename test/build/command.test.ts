@@ -25,6 +25,11 @@ describe("what a RUN asks the service to run", () => {
       { command: "echo", args: ["it's", '"two words"'], shell: false },
     ],
     [
+      'RUN ["sed", "s/\\\\./x/", "{print $1}"]',
+      undefined,
+      { command: "sed", args: ["s/\\./x/", "{print $1}"], shell: false },
+    ],
+    [
       'RUN ["/bin/sh", "-ec", "for f in *; do echo $f $NAME; done"]',
       undefined,
       { command: "/bin/sh", args: ["-ec", "for f in *; do echo $f value; done"], shell: false },
