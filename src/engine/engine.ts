@@ -1,9 +1,12 @@
+import type { Database } from "bun:sqlite";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
+import { BoughError } from "../errors.ts";
 import { openDatabase } from "./database.ts";
 import { EventLogs } from "./eventLog.ts";
-import { makeLayout } from "./layout.ts";
+import { describeFault } from "./faults.ts";
+import { type Layout, makeLayout } from "./layout.ts";
 import type { Environment } from "./programs.ts";
 import { recover } from "./recovery.ts";
 import { makeRouter } from "./router.ts";
@@ -40,8 +43,8 @@ export interface Engine {
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { clock, environment, importTransports = "all" } = options;
-  const layout = makeLayout(resolve(options.directory));
-  const database = openDatabase(layout.database);
+  requireRoot();
+  const { layout, database } = openDirectory(resolve(options.directory));
   const closing = new AbortController();
   const state: EngineState = {
     layout,
@@ -69,6 +72,29 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       database.close();
     },
   };
+}
+
+/** Chown and mounts are root's, be it a user namespace's own. */
+function requireRoot(): void {
+  if (process.getuid?.() === 0) return;
+  throw new BoughError("the embedded engine needs root, or a user namespace in which it is root", {
+    hint: "Run it under: unshare --user --map-root-user --map-auto --mount",
+  });
+}
+
+function openDirectory(directory: string): { layout: Layout; database: Database } {
+  try {
+    const layout = makeLayout(directory);
+    return { layout, database: openDatabase(layout.database) };
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    throw new BoughError(
+      `the engine's directory ${directory} cannot be used: ${describeFault(error, directory)}`,
+      {
+        cause: error,
+      },
+    );
+  }
 }
 
 /** The initial namespace maps all ids onto themselves. */

@@ -137,8 +137,7 @@ function writeAuthFile(
 ): string {
   const path = join(directory, authFileName);
   const auth = Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");
-  const key = registry === "docker.io" ? "https://index.docker.io/v1/" : registry;
-  writeFileSync(path, JSON.stringify({ auths: { [key]: { auth } } }), { mode: 0o600 });
+  writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
   return path;
 }
 

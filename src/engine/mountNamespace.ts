@@ -67,7 +67,12 @@ export async function enterMountNamespace(
   const first = await stdout.next();
   if (first.done === true) {
     const said = (await new Response(helper.stderr).text()).trim();
-    throw new BoughError(`the image's layers could not be mounted: ${said || "the helper was stopped"}`);
+    throw new BoughError(
+      `the image's layers could not be mounted: ${firstLine(said) || "the helper was stopped"}`,
+      {
+        hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
+      },
+    );
   }
   return {
     process: helper,
@@ -77,4 +82,8 @@ export async function enterMountNamespace(
       helper.stdin.write("\n");
     },
   };
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0]?.trim() ?? "";
 }

@@ -42,6 +42,7 @@ interface OperationRow {
   finished_at: number | null;
 }
 
+/** Nothing waits for a free place here: an operation is under way as soon as it is known. */
 export function addOperation(
   database: Database,
   operation: {
@@ -56,7 +57,7 @@ export function addOperation(
   database
     .query<undefined, [string, string, string, string, string | null, number]>(
       `INSERT INTO operations (uuid, kind, status, owner, metadata, start_image, created_at)
-       VALUES (?, ?, 'PENDING', ?, ?, ?, ?)`,
+       VALUES (?, ?, 'EXECUTING', ?, ?, ?, ?)`,
     )
     .run(
       operation.uuid,
@@ -71,12 +72,6 @@ export function addOperation(
 export function findOperation(database: Database, uuid: string): Operation | undefined {
   const row = database.query<OperationRow, [string]>("SELECT * FROM operations WHERE uuid = ?").get(uuid);
   return row === null ? undefined : toOperation(row);
-}
-
-export function setStatus(database: Database, uuid: string, status: OperationStatus): void {
-  database
-    .query<undefined, [string, string]>("UPDATE operations SET status = ? WHERE uuid = ?")
-    .run(status, uuid);
 }
 
 export function requestCancel(database: Database, uuid: string): void {
@@ -160,6 +155,12 @@ export function describeOperation(operation: Operation, now: number): OperationR
     result_image_uuid: resultImage,
     result: isTerminal(status) ? { image: resultImage, tag: resultTag } : null,
   };
+}
+
+/** The data of an operation's last event. */
+export function describeCompletion(outcome: Outcome, milliseconds: number): Record<string, unknown> {
+  const { status, error, image } = outcome;
+  return { status, error, duration_ms: milliseconds, result_image_uuid: image ?? null };
 }
 
 /** One entry of `GET /v1/operations`: the operation without its output. */

@@ -1,20 +1,19 @@
-import { readdirSync, renameSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { removeContainer } from "./containers.ts";
-import { inTransaction } from "./database.ts";
 import { killHelper } from "./helperProcess.ts";
 import { RequestError } from "./http.ts";
-import { layerNames } from "./layers.ts";
 import {
+  describeCompletion,
   findOperation,
   finishOperation,
   type Operation,
   type Outcome,
   unfinishedOperations,
 } from "./operations.ts";
+import { removeOrphanedLayers } from "./orphanedLayers.ts";
 import { isAlive } from "./processes.ts";
-import { completionData } from "./runOperation.ts";
 import type { EngineState } from "./state.ts";
 
 /** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
@@ -46,23 +45,12 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
     ? { status: "CANCELLED", error: null }
     : { status: "FAILED", error: "the process that ran this operation was killed" };
   if (!finishOperation(state.database, uuid, outcome, state.clock.now())) return;
-  state.events.complete(uuid, completionData(state, uuid, outcome));
+  state.events.complete(uuid, describeCompletion(outcome, state.clock.now() - operation.createdAt));
 }
 
 async function removeLeftovers(state: EngineState): Promise<void> {
   const { layout, database } = state;
-  const doomed: string[] = [];
-  // With the write lock held no other process is between a layer's rename and its commit.
-  inTransaction(database, () => {
-    const known = new Set(layerNames(database));
-    for (const name of readdirSync(layout.layers)) {
-      if (known.has(name)) continue;
-      const path = join(layout.scratch, crypto.randomUUID());
-      renameSync(join(layout.layers, name), path);
-      doomed.push(path);
-    }
-  });
-  for (const path of doomed) await rm(path, { recursive: true, force: true });
+  await removeOrphanedLayers(database, layout);
   // Listed before the look at the database: an operation is recorded before it gets a directory.
   const directories = readdirSync(layout.operations);
   const unfinished = new Set(unfinishedOperations(database).map(({ uuid }) => uuid));

@@ -6,7 +6,14 @@ import { inTransaction } from "./database.ts";
 import { sandbox } from "./eventLog.ts";
 import { describeFault } from "./faults.ts";
 import { requireImage } from "./images.ts";
-import { addOperation, findOperation, finishOperation, type Outcome, setStatus } from "./operations.ts";
+import {
+  addOperation,
+  describeCompletion,
+  findOperation,
+  finishOperation,
+  type Outcome,
+} from "./operations.ts";
+import { removeOrphanedLayers } from "./orphanedLayers.ts";
 import { currentProcess } from "./processes.ts";
 import type { EngineState } from "./state.ts";
 
@@ -54,11 +61,11 @@ async function run(
   const { database, layout, clock } = state;
   const directory = join(layout.operations, uuid);
   const removeDirectory = () => rm(directory, { recursive: true, force: true }).catch(() => {});
+  const startedAt = clock.now();
   let outcome: Outcome;
   try {
     mkdirSync(directory, { mode: 0o700 });
     state.events.append(uuid, sandbox, "init", {});
-    setStatus(database, uuid, "EXECUTING");
     const finish = await work.perform({ uuid, directory, signal });
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
@@ -68,12 +75,13 @@ async function run(
   } catch (error) {
     // First of all, since the disk may be full of what is in there.
     await removeDirectory();
+    await removeOrphanedLayers(database, layout).catch(() => {});
     outcome = wasCancelled(state, uuid, signal)
       ? cancelled
       : { status: "FAILED", error: describeFault(error, layout.directory) };
     recordFailure(state, uuid, outcome);
   }
-  state.events.complete(uuid, completionData(state, uuid, outcome));
+  state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
 }
 
@@ -91,14 +99,4 @@ function recordFailure(state: EngineState, uuid: string, outcome: Outcome): void
   } catch {
     state.unrecorded.set(uuid, outcome);
   }
-}
-
-export function completionData(state: EngineState, uuid: string, outcome: Outcome): Record<string, unknown> {
-  const createdAt = findOperation(state.database, uuid)?.createdAt ?? state.clock.now();
-  return {
-    status: outcome.status,
-    error: outcome.error,
-    duration_ms: state.clock.now() - createdAt,
-    result_image_uuid: outcome.image ?? null,
-  };
 }

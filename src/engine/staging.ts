@@ -22,8 +22,14 @@ export interface StagedFile {
  * writes to one changes nothing else.
  */
 export async function stageFiles(root: string, files: readonly StagedFile[]): Promise<void> {
-  for (const file of files) {
-    const directory = makeDirectories(root, dirname(file.destination), `put a file at ${file.destination}`);
+  const directories = new Map<string, string>();
+  for (const [index, file] of files.entries()) {
+    // Thousands of small files must not keep everything else in this process waiting.
+    if (index % 100 === 99) await Bun.sleep(0);
+    const parent = dirname(file.destination);
+    const directory =
+      directories.get(parent) ?? makeDirectories(root, parent, `put a file at ${file.destination}`);
+    directories.set(parent, directory);
     const path = join(directory, basename(file.destination));
     const existing = lstatSync(path, { throwIfNoEntry: false });
     if (existing?.isDirectory()) {

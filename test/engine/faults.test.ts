@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
@@ -124,6 +124,18 @@ describe("the directory", () => {
     database.close();
     const opening = openEngine({ directory, clock: systemClock, environment: {} });
     expect(opening).rejects.toThrow("was written by a newer version of bough (schema 99)");
+  });
+
+  test("that is damaged, or cannot be written, is an error that names it", async () => {
+    const damaged = join(scratch, "damaged");
+    mkdirSync(damaged);
+    writeFileSync(join(damaged, "engine.db"), "garbage".repeat(1000));
+    const file = join(scratch, "file");
+    writeFileSync(file, "");
+    for (const directory of [damaged, join(file, "below")]) {
+      const opening = openEngine({ directory, clock: systemClock, environment: {} });
+      expect(opening).rejects.toThrow(`the engine's directory ${directory} cannot be used: `);
+    }
   });
 
   test("with a colon, a comma and a space in its name works all the same", async () => {

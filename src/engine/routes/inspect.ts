@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
 import { open } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import { streamArchive } from "../archive.ts";
 import { answerJson, RequestError } from "../http.ts";
 import { requireImage } from "../images.ts";
@@ -17,8 +17,11 @@ export const inspectRoutes: readonly Route[] = [
     async answer(call) {
       const { inside, path, stats, view } = await find(call);
       try {
-        const names = stats.isDirectory() ? readdirSync(path).sort() : [""];
-        const files = names.map((name) => describeEntry(name || basename(inside), join(path, name)));
+        const files = stats.isDirectory()
+          ? readdirSync(path, "buffer")
+              .sort(Buffer.compare)
+              .map((name) => describeEntry(name, inDirectory(path, name)))
+          : [describeEntry(Buffer.from(basename(inside)), Buffer.from(path))];
         return answerJson({ path: inside, files });
       } finally {
         view.close();
@@ -76,10 +79,15 @@ async function find({
   }
 }
 
-function describeEntry(name: string, path: string): Record<string, unknown> {
+/** Names are bytes, and not all of them are UTF-8. */
+function inDirectory(path: string, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${path}/`), name]);
+}
+
+function describeEntry(name: Buffer, path: Buffer): Record<string, unknown> {
   const stats = lstatSync(path);
   return {
-    path: name,
+    path: name.toString(),
     size: stats.size,
     uid: stats.uid,
     gid: stats.gid,
@@ -89,7 +97,7 @@ function describeEntry(name: string, path: string): Record<string, unknown> {
     is_dir: stats.isDirectory(),
     is_regular: stats.isFile(),
     is_symlink: stats.isSymbolicLink(),
-    symlink_to: stats.isSymbolicLink() ? readlinkSync(path) : null,
+    symlink_to: stats.isSymbolicLink() ? readlinkSync(path, "utf8") : null,
   };
 }
 

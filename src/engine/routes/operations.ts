@@ -45,5 +45,5 @@ export const operationRoutes: readonly Route[] = [
 ];
 
 export function answerStarted(uuid: string): Response {
-  return answerJson({ uuid, status: "PENDING" }, 201, { Location: `/v1/operations/${uuid}` });
+  return answerJson({ uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }
