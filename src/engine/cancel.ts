@@ -1,5 +1,5 @@
-import { killContainer } from "./containers.ts";
-import { type Operation, requestCancel } from "./operations.ts";
+import { type Operation, requestCancel } from "./records/operations.ts";
+import { killContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
 
 /** Ends an operation that this process runs, or asks the process that does. */

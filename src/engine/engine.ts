@@ -3,13 +3,12 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { openDatabase } from "./database.ts";
-import { EventLogs } from "./eventLog.ts";
 import { describeFault } from "./faults.ts";
+import { makeRouter } from "./http/router.ts";
 import { type Layout, makeLayout } from "./layout.ts";
-import type { Environment } from "./programs.ts";
+import { openDatabase } from "./records/database.ts";
+import { EventLogs } from "./records/event-log.ts";
 import { recover } from "./recovery.ts";
-import { makeRouter } from "./router.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { imageRoutes } from "./routes/images.ts";
@@ -18,6 +17,7 @@ import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
 import type { EngineState } from "./state.ts";
+import type { Environment } from "./system/programs.ts";
 
 export interface EngineOptions {
   /** Where images and everything else are kept; made where missing. */

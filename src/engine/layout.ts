@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { currentProcess } from "./processes.ts";
+import { currentProcess } from "./system/processes.ts";
 
 /** Where things are in an engine's directory. All paths are absolute. */
 export interface Layout {

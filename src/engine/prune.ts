@@ -2,11 +2,11 @@ import type { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { inTransaction, openDatabase } from "./database.ts";
-import { diskUsage } from "./diskUsage.ts";
-import { filePath } from "./files.ts";
-import { layerDirectory } from "./layers.ts";
 import { type Layout, makeLayout } from "./layout.ts";
+import { inTransaction, openDatabase } from "./records/database.ts";
+import { filePath } from "./records/files.ts";
+import { layerDirectory } from "./records/layers.ts";
+import { diskUsage } from "./system/disk-usage.ts";
 
 /** What an engine's directory holds. Sizes are bytes on disk. */
 export interface EngineUsage {

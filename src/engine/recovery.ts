@@ -1,9 +1,7 @@
 import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { removeContainer } from "./containers.ts";
-import { killHelper } from "./helperProcess.ts";
-import { RequestError } from "./http.ts";
+import { RequestError } from "./http/answers.ts";
 import {
   describeCompletion,
   findOperation,
@@ -11,10 +9,12 @@ import {
   type Operation,
   type Outcome,
   unfinishedOperations,
-} from "./operations.ts";
-import { removeOrphanedLayers } from "./orphanedLayers.ts";
-import { isAlive } from "./processes.ts";
+} from "./records/operations.ts";
+import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
+import { killHelper } from "./system/helper-process.ts";
+import { isAlive } from "./system/processes.ts";
 
 /** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
 export async function recover(state: EngineState): Promise<void> {

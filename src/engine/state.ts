@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
-import type { EventLogs } from "./eventLog.ts";
-import type { Outcome } from "./operations.ts";
-import type { SandboxHost } from "./sandbox.ts";
+import type { EventLogs } from "./records/event-log.ts";
+import type { Outcome } from "./records/operations.ts";
+import type { SandboxHost } from "./sandbox/sandbox.ts";
 
 /** What the parts of an open engine share. */
 export interface EngineState extends SandboxHost {

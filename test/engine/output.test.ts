@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CapturedStream, decodeBytes, encodeBytes } from "../../src/engine/output.ts";
+import { CapturedStream, decodeBytes, encodeBytes } from "../../src/engine/sandbox/output.ts";
 
 function capture(chunks: readonly Uint8Array[], limit = 1_000_000) {
   const delivered: Uint8Array[] = [];

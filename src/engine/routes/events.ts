@@ -1,8 +1,8 @@
 import type { OperationEvent } from "../../service/types.ts";
-import { RequestError } from "../http.ts";
-import { readFlag } from "../query.ts";
+import { RequestError } from "../http/answers.ts";
+import { readFlag } from "../http/query.ts";
+import type { Route } from "../http/router.ts";
 import { requireOperation } from "../recovery.ts";
-import type { Route } from "../router.ts";
 
 const keepaliveMilliseconds = 10_000;
 

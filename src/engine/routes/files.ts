@@ -1,7 +1,7 @@
-import { findFile, listFiles, storeFile } from "../files.ts";
-import { answerJson, RequestError } from "../http.ts";
-import { readPage, readText } from "../query.ts";
-import type { Route } from "../router.ts";
+import { answerJson, RequestError } from "../http/answers.ts";
+import { readPage, readText } from "../http/query.ts";
+import type { Route } from "../http/router.ts";
+import { findFile, listFiles, storeFile } from "../records/files.ts";
 
 export const fileRoutes: readonly Route[] = [
   {

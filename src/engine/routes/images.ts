@@ -1,13 +1,20 @@
-import { inTransaction } from "../database.ts";
-import { optionalFields, optionalNumber, optionalString, readBody, readString, refuse } from "../fields.ts";
-import { answerJson, RequestError } from "../http.ts";
-import { parseImageSource } from "../imageSource.ts";
-import { describeImage, listImages, removeTags, requireImage, setTag } from "../images.ts";
-import { performImport } from "../importImage.ts";
-import { locate } from "../programs.ts";
-import { readFlag, readMoment, readPage, readText } from "../query.ts";
-import type { Route } from "../router.ts";
-import { startOperation } from "../runOperation.ts";
+import { answerJson, RequestError } from "../http/answers.ts";
+import {
+  optionalFields,
+  optionalNumber,
+  optionalString,
+  readBody,
+  readString,
+  refuse,
+} from "../http/fields.ts";
+import { readFlag, readMoment, readPage, readText } from "../http/query.ts";
+import type { Route } from "../http/router.ts";
+import { parseImageSource } from "../import/image-source.ts";
+import { performImport } from "../import/import-image.ts";
+import { inTransaction } from "../records/database.ts";
+import { describeImage, listImages, removeTags, requireImage, setTag } from "../records/images.ts";
+import { startOperation } from "../run-operation.ts";
+import { locate } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const imageRoutes: readonly Route[] = [

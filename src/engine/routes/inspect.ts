@@ -1,13 +1,13 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename } from "node:path";
-import { streamArchive } from "../archive.ts";
-import { answerJson, RequestError } from "../http.ts";
-import { requireImage } from "../images.ts";
-import { type ImageView, openImageView } from "../imageView.ts";
-import { readText } from "../query.ts";
-import { type ResolvedPath, resolveInRoot } from "../rootPath.ts";
-import type { Call, Route } from "../router.ts";
+import { answerJson, RequestError } from "../http/answers.ts";
+import { readText } from "../http/query.ts";
+import type { Call, Route } from "../http/router.ts";
+import { streamArchive } from "../inspect/archive.ts";
+import { type ImageView, openImageView } from "../inspect/image-view.ts";
+import { requireImage } from "../records/images.ts";
+import { type ResolvedPath, resolveInRoot } from "../sandbox/root-path.ts";
 
 /** Reads images without starting anything. Links are followed, inside the image. */
 export const inspectRoutes: readonly Route[] = [

@@ -1,10 +1,10 @@
-import { readBody } from "../fields.ts";
-import { requireImage } from "../images.ts";
-import { readInstanceSpec } from "../instanceSpec.ts";
-import { performInstance } from "../instances.ts";
-import { locate } from "../programs.ts";
-import type { Route } from "../router.ts";
-import { startOperation } from "../runOperation.ts";
+import { readBody } from "../http/fields.ts";
+import type { Route } from "../http/router.ts";
+import { requireImage } from "../records/images.ts";
+import { startOperation } from "../run-operation.ts";
+import { readInstanceSpec } from "../sandbox/instance-spec.ts";
+import { performInstance } from "../sandbox/instances.ts";
+import { locate } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const instanceRoutes: readonly Route[] = [

@@ -1,10 +1,10 @@
 import { operationStatuses } from "../../service/types.ts";
 import { cancelOperation } from "../cancel.ts";
-import { answerJson, RequestError } from "../http.ts";
-import { describeOperation, listOperations, summarizeOperation } from "../operations.ts";
-import { readChoice, readMoment, readPage } from "../query.ts";
+import { answerJson, RequestError } from "../http/answers.ts";
+import { readChoice, readMoment, readPage } from "../http/query.ts";
+import type { Route } from "../http/router.ts";
+import { describeOperation, listOperations, summarizeOperation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
-import type { Route } from "../router.ts";
 
 export const operationRoutes: readonly Route[] = [
   {

@@ -1,6 +1,6 @@
-import { answerJson } from "../http.ts";
-import { longestTimeout } from "../instanceSpec.ts";
-import type { Route } from "../router.ts";
+import { answerJson } from "../http/answers.ts";
+import type { Route } from "../http/router.ts";
+import { longestTimeout } from "../sandbox/instance-spec.ts";
 
 /** Whoever can reach the engine may do everything; a server in front of it asks for a token itself. */
 export const whoamiRoutes: readonly Route[] = [

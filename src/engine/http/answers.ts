@@ -1,0 +1,21 @@
+import { BoughError } from "../../errors.ts";
+import type { ErrorBody } from "../../service/types.ts";
+
+/** A request that is answered with an error; `message` reaches the client. */
+export class RequestError extends BoughError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function answerJson(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
+  return Response.json(value, { status, headers });
+}
+
+export function answerError(status: number, message: string, headers: Record<string, string> = {}): Response {
+  const body: ErrorBody = { error: message, status };
+  return answerJson(body, status, headers);
+}

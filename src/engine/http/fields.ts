@@ -1,0 +1,57 @@
+import { RequestError } from "./answers.ts";
+
+/** A JSON object from outside, of which nothing is known yet. Each reader answers 400 with the field's name. */
+export type Fields = Record<string, unknown>;
+
+export async function readBody(request: Request): Promise<Fields> {
+  let value: unknown;
+  try {
+    value = await request.json();
+  } catch {
+    throw new RequestError(400, "the body is not JSON");
+  }
+  return asFields(value, "the body");
+}
+
+export function asFields(value: unknown, name: string): Fields {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+  throw new RequestError(400, `${name} must be an object`);
+}
+
+export function readString(fields: Fields, name: string): string {
+  return optionalString(fields, name) ?? refuse(name, "is missing");
+}
+
+export function optionalString(fields: Fields, name: string): string | undefined {
+  const value = fields[name] ?? undefined;
+  return value === undefined || typeof value === "string" ? value : refuse(name, "must be a string");
+}
+
+export function optionalBoolean(fields: Fields, name: string): boolean | undefined {
+  const value = fields[name] ?? undefined;
+  return value === undefined || typeof value === "boolean" ? value : refuse(name, "must be true or false");
+}
+
+/** A whole number of at least `least`. */
+export function optionalNumber(fields: Fields, name: string, least: number): number | undefined {
+  const value = fields[name] ?? undefined;
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
+  return refuse(name, `must be a whole number of at least ${least}`);
+}
+
+export function optionalStrings(fields: Fields, name: string): string[] | undefined {
+  const value = fields[name] ?? undefined;
+  if (value === undefined) return undefined;
+  if (Array.isArray(value) && value.every((item): item is string => typeof item === "string")) return value;
+  return refuse(name, "must be a list of strings");
+}
+
+export function optionalFields(fields: Fields, name: string): Fields | undefined {
+  const value = fields[name] ?? undefined;
+  return value === undefined ? undefined : asFields(value, name);
+}
+
+export function refuse(name: string, problem: string): never {
+  throw new RequestError(400, `${name} ${problem}`);
+}

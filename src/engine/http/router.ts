@@ -1,0 +1,80 @@
+import { describeFault, isDiskFull } from "../faults.ts";
+import type { EngineState } from "../state.ts";
+import { MissingProgramError } from "../system/programs.ts";
+import { answerError, RequestError } from "./answers.ts";
+
+/** Parts of a path that a route left open, by their names. */
+export type Parameters = Readonly<Record<string, string>>;
+
+/** One request, on its way to its route. */
+export interface Call {
+  state: EngineState;
+  request: Request;
+  url: URL;
+  parameters: Parameters;
+}
+
+export interface Route {
+  method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** `:name` stands for one segment. */
+  path: string;
+  /** `HEAD` is answered by the route of `GET`, whose body is then left out. */
+  answer: (call: Call) => Promise<Response> | Response;
+}
+
+/** One function from request to response: unknown paths, wrong methods and everything thrown become JSON errors. */
+export function makeRouter(
+  state: EngineState,
+  routes: readonly Route[],
+): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const url = new URL(request.url);
+    const matches = routes.flatMap((route) => {
+      const parameters = matchPath(route.path, url.pathname);
+      return parameters === undefined ? [] : [{ route, parameters }];
+    });
+    if (matches.length === 0) return answerError(404, `there is no ${url.pathname}`);
+    const method = request.method === "HEAD" ? "GET" : request.method;
+    const match = matches.find(({ route }) => route.method === method);
+    if (match === undefined) {
+      const allowed = matches.map(({ route }) => route.method).join(", ");
+      return answerError(405, `${url.pathname} does not take ${request.method}`, { Allow: allowed });
+    }
+    try {
+      const response = await match.route.answer({ state, request, url, parameters: match.parameters });
+      if (request.method !== "HEAD") return response;
+      await response.body?.cancel();
+      return new Response(null, { status: response.status, headers: response.headers });
+    } catch (error) {
+      return answerFault(error, state);
+    }
+  };
+}
+
+function answerFault(error: unknown, state: EngineState): Response {
+  const message = describeFault(error, state.layout.directory);
+  if (error instanceof RequestError) return answerError(error.status, message);
+  if (error instanceof MissingProgramError) return answerError(501, message);
+  return answerError(isDiskFull(error) ? 507 : 500, message);
+}
+
+function matchPath(pattern: string, path: string): Parameters | undefined {
+  const expected = pattern.split("/");
+  const actual = path.split("/");
+  if (expected.length !== actual.length) return undefined;
+  const parameters: Record<string, string> = {};
+  for (const [index, segment] of expected.entries()) {
+    const value = actual[index] ?? "";
+    if (segment.startsWith(":") && value !== "") parameters[segment.slice(1)] = decode(value);
+    else if (segment !== value) return undefined;
+  }
+  return parameters;
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

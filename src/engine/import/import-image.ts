@@ -1,0 +1,223 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { sandbox } from "../records/event-log.ts";
+import { addImage, findImportedImage, setTag } from "../records/images.ts";
+import { addLayer, findLayerByContent } from "../records/layers.ts";
+import type { Outcome } from "../records/operations.ts";
+import type { OperationRun } from "../run-operation.ts";
+import type { EngineState } from "../state.ts";
+import { syncToDisk } from "../system/disk.ts";
+import { noteHelper } from "../system/helper-process.ts";
+import { helperEnvironment, locate, type ProgramName } from "../system/programs.ts";
+import { type ImageSource, isLoopback } from "./image-source.ts";
+import { type LayoutImage, readLayoutImage } from "./oci-layout.ts";
+
+export interface ImportSpec {
+  source: ImageSource;
+  credentials: { username: string; password: string } | undefined;
+  tag: string | undefined;
+  timeoutSeconds: number;
+}
+
+/**
+ * Copies an image from where it is into an OCI layout, and unpacks that into one layer. The same image again is the same
+ * UUID, the same content under another configuration the same layer.
+ */
+export async function performImport(
+  state: EngineState,
+  spec: ImportSpec,
+  run: OperationRun,
+): Promise<() => Outcome> {
+  const { database, clock } = state;
+  const ended = new AbortController();
+  const signal = AbortSignal.any([run.signal, ended.signal]);
+  let timedOut = false;
+  clock.sleep(spec.timeoutSeconds * 1000, ended.signal).then(
+    () => {
+      timedOut = true;
+      ended.abort();
+    },
+    () => {},
+  );
+  try {
+    const image = await copyImage(state, spec, run, signal);
+    const content = join(run.directory, "content");
+    if (findLayerByContent(database, image.contentDigest) === undefined) {
+      await unpackImage(state, run, content, signal);
+      await syncToDisk(state.environment, content);
+    }
+    return () => {
+      const createdAt = clock.now();
+      const uuid =
+        findImportedImage(database, image.configDigest) ?? addImported(state, image, content, run, createdAt);
+      if (spec.tag !== undefined) setTag(database, spec.tag, uuid);
+      return { status: "SUCCESS", error: null, image: uuid, tag: spec.tag };
+    };
+  } catch (error) {
+    if (timedOut) throw new BoughError(`the import did not end within ${spec.timeoutSeconds} seconds`);
+    throw error;
+  } finally {
+    ended.abort();
+  }
+}
+
+function addImported(
+  state: EngineState,
+  image: LayoutImage,
+  content: string,
+  run: OperationRun,
+  createdAt: number,
+): string {
+  const { database, layout } = state;
+  const existing = findLayerByContent(database, image.contentDigest);
+  if (existing === undefined && !existsSync(content)) {
+    throw new BoughError("the image's layer was removed while it was being imported: import it again");
+  }
+  const layer =
+    existing ??
+    addLayer(database, layout, {
+      directory: content,
+      parent: undefined,
+      content: image.contentDigest,
+      createdAt,
+    });
+  const { config, configDigest } = image;
+  return addImage(database, { layer: layer.id, config, configDigest, operation: run.uuid, createdAt });
+}
+
+async function copyImage(
+  state: EngineState,
+  spec: ImportSpec,
+  run: OperationRun,
+  signal: AbortSignal,
+): Promise<LayoutImage> {
+  const { source } = spec;
+  // A policy has checked signatures by then, and a layout has no place for them.
+  const args = ["copy", "--remove-signatures", "--dest-oci-accept-uncompressed-layers"];
+  if (source.registry !== undefined) {
+    args.push("--retry-times", "2");
+    if (spec.credentials !== undefined) {
+      args.push("--src-authfile", writeAuthFile(run.directory, source.registry, spec.credentials));
+    }
+    if (isLoopback(source.registry)) args.push("--src-tls-verify=false");
+  }
+  await runTool(
+    state,
+    run,
+    "skopeo",
+    [...policyArguments(state), ...args, source.name, "oci:image:import"],
+    signal,
+  );
+  await rm(join(run.directory, authFileName), { force: true });
+  const image = readLayoutImage(join(run.directory, "image"));
+  checkPlatform(image, source);
+  return image;
+}
+
+async function unpackImage(
+  state: EngineState,
+  run: OperationRun,
+  content: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const args = ["raw", "unpack", "--image", "image:import", content];
+  await runTool(state, run, "umoci", args, signal);
+  await rm(join(run.directory, "image"), { recursive: true, force: true });
+}
+
+const authFileName = "auth.json";
+
+/** Credentials are for skopeo's eyes only: neither in its arguments nor in a file that others can read. */
+function writeAuthFile(
+  directory: string,
+  registry: string,
+  credentials: { username: string; password: string },
+): string {
+  const path = join(directory, authFileName);
+  const auth = Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");
+  writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
+  return path;
+}
+
+/** skopeo refuses to work without a signature policy; what the machine or the user has set stays in force. */
+function policyArguments(state: EngineState): string[] {
+  const { HOME } = state.environment;
+  const candidates = [
+    "/etc/containers/policy.json",
+    ...(HOME ? [join(HOME, ".config/containers/policy.json")] : []),
+  ];
+  return candidates.some((path) => existsSync(path)) ? [] : ["--insecure-policy"];
+}
+
+/** From an index skopeo has picked this machine's platform; an image of a single platform it takes as it is. */
+function checkPlatform(image: LayoutImage, source: ImageSource): void {
+  const machine = process.arch === "x64" ? "amd64" : process.arch;
+  const { os = "linux", architecture = machine } = image.platform;
+  if (os === "linux" && architecture === machine) return;
+  throw new BoughError(
+    `${source.name} is an image for ${os}/${architecture}, and this machine is linux/${machine}`,
+  );
+}
+
+/** Rejects with the last words of a tool that fails. */
+async function runTool(
+  state: EngineState,
+  run: OperationRun,
+  program: ProgramName,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  signal.throwIfAborted();
+  const tool = Bun.spawn([locate(program, state.environment), ...args], {
+    cwd: run.directory,
+    env: {
+      // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
+      HOME: run.directory,
+      XDG_RUNTIME_DIR: run.directory,
+      ...helperEnvironment(state.environment),
+      // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
+      TMPDIR: run.directory,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true,
+  });
+  noteHelper(run.directory, tool.pid);
+  const kill = () => tool.kill("SIGKILL");
+  signal.addEventListener("abort", kill, { once: true });
+  try {
+    const [, said, status] = await Promise.all([
+      reportProgress(state, run, tool.stdout),
+      new Response(tool.stderr).text(),
+      tool.exited,
+    ]);
+    signal.throwIfAborted();
+    if (status !== 0) throw new BoughError(`${program}: ${lastWords(said) || `ended with ${status}`}`);
+  } finally {
+    signal.removeEventListener("abort", kill);
+  }
+}
+
+async function reportProgress(
+  state: EngineState,
+  run: OperationRun,
+  output: ReadableStream<Uint8Array>,
+): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of output) {
+    const message = decoder.decode(chunk, { stream: true }).trim();
+    if (message !== "") state.events.append(run.uuid, sandbox, "progress", { message });
+  }
+}
+
+/** skopeo logs `time="..." level=fatal msg="..."`. */
+function lastWords(said: string): string {
+  const last = said.trim().split("\n").at(-1) ?? "";
+  const message = /msg="((?:[^"\\]|\\.)*)"/.exec(last)?.[1];
+  return message === undefined
+    ? last
+    : message.replaceAll('\\"', '"').replaceAll("\\n", " ").replaceAll("\\\\", "\\");
+}

@@ -1,0 +1,87 @@
+import { Database } from "bun:sqlite";
+import { chmodSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+
+/** Each entry takes a database from the version of its index to the next; never edited once released. */
+const migrations = [
+  `CREATE TABLE layers (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     parent INTEGER REFERENCES layers (id),
+     depth INTEGER NOT NULL,
+     content TEXT UNIQUE,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE images (
+     uuid TEXT PRIMARY KEY,
+     layer INTEGER NOT NULL REFERENCES layers (id),
+     config TEXT NOT NULL,
+     config_digest TEXT UNIQUE,
+     operation TEXT,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX images_by_layer ON images (layer);
+   CREATE TABLE tags (
+     tag TEXT PRIMARY KEY,
+     image TEXT NOT NULL REFERENCES images (uuid) ON DELETE CASCADE
+   ) STRICT;
+   CREATE INDEX tags_by_image ON tags (image);
+   CREATE TABLE files (
+     sha256 TEXT PRIMARY KEY,
+     uuid TEXT NOT NULL UNIQUE,
+     size INTEGER NOT NULL,
+     created_at INTEGER NOT NULL,
+     updated_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE operations (
+     uuid TEXT PRIMARY KEY,
+     kind TEXT NOT NULL,
+     status TEXT NOT NULL,
+     error TEXT,
+     owner TEXT NOT NULL,
+     cancel_requested INTEGER NOT NULL DEFAULT 0,
+     metadata TEXT NOT NULL,
+     result TEXT,
+     start_image TEXT,
+     result_image TEXT,
+     result_tag TEXT,
+     created_at INTEGER NOT NULL,
+     finished_at INTEGER
+   ) STRICT;
+   CREATE INDEX operations_by_time ON operations (created_at);`,
+];
+
+/** Opens the engine's database (0600), brought to this version's schema. Safe with several processes at once. */
+export function openDatabase(path: string): Database {
+  const database = new Database(path, { create: true, strict: true });
+  chmodSync(path, 0o600);
+  // The waiting time comes first: switching to WAL takes a lock itself.
+  database.run("PRAGMA busy_timeout = 10000");
+  database.run("PRAGMA journal_mode = WAL");
+  database.run("PRAGMA synchronous = NORMAL");
+  database.run("PRAGMA foreign_keys = ON");
+  migrate(database, path);
+  return database;
+}
+
+function migrate(database: Database, path: string): void {
+  if (versionOf(database) === migrations.length) return;
+  inTransaction(database, () => {
+    const version = versionOf(database);
+    if (version > migrations.length) {
+      throw new BoughError(`${path} was written by a newer version of bough (schema ${version})`, {
+        hint: "Update bough, or point BOUGH_HOME at another directory.",
+      });
+    }
+    for (const migration of migrations.slice(version)) database.run(migration);
+    database.run(`PRAGMA user_version = ${migrations.length}`);
+  });
+}
+
+/** Runs `work` with the database's one write lock held; rolled back when it throws. */
+export function inTransaction<T>(database: Database, work: () => T): T {
+  return database.transaction(work).immediate();
+}
+
+function versionOf(database: Database): number {
+  return database.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+}

@@ -1,0 +1,179 @@
+import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
+import type { OperationEvent } from "../../service/types.ts";
+import type { Layout } from "../layout.ts";
+
+/** `spid` of an event: the sandbox itself, or the main process in it. */
+export const sandbox = 0;
+export const mainProcess = 1;
+
+/**
+ * The events of all operations, each in a file of its own, one JSON object a line: written as they happen, so that another
+ * process can follow them, and there after this one is gone.
+ */
+export class EventLogs {
+  readonly #layout: Layout;
+  readonly #clock: Clock;
+  /** Wakes the followers in this process; those of other processes look again now and then. */
+  readonly #followers = new Map<string, Set<() => void>>();
+  readonly #nextIds = new Map<string, number>();
+
+  constructor(layout: Layout, clock: Clock) {
+    this.#layout = layout;
+    this.#clock = clock;
+  }
+
+  append(operation: string, spid: number, type: string, data: Record<string, unknown>): void {
+    const id = this.#nextIds.get(operation) ?? this.#resume(operation);
+    this.#nextIds.set(operation, id + 1);
+    const event: OperationEvent = { id, ts: new Date(this.#clock.now()).toISOString(), spid, type, data };
+    appendFileSync(this.#path(operation), `${JSON.stringify(event)}\n`, { mode: 0o600 });
+    for (const wake of this.#followers.get(operation) ?? []) wake();
+  }
+
+  /** The last event of an operation. On a full disk there is none: the operation's record tells all the same. */
+  complete(operation: string, data: Record<string, unknown>): void {
+    try {
+      this.append(operation, sandbox, "completion", data);
+    } catch {
+      for (const wake of this.#followers.get(operation) ?? []) wake();
+    }
+    this.#nextIds.delete(operation);
+  }
+
+  exists(operation: string): boolean {
+    return existsSync(this.#path(operation));
+  }
+
+  /**
+   * The events after `afterId`. With `follow` it waits for more, until `completion` or until `hasEnded` and all is read;
+   * it yields `undefined` whenever nothing came for `idleMilliseconds`.
+   */
+  async *read(
+    operation: string,
+    options: {
+      afterId: number;
+      follow: boolean;
+      hasEnded: () => Promise<boolean>;
+      idleMilliseconds: number;
+      signal: AbortSignal;
+    },
+  ): AsyncGenerator<OperationEvent | undefined> {
+    const reader = new LineReader(this.#path(operation));
+    let quietSince = this.#clock.now();
+    let hadEnded = false;
+    try {
+      while (!options.signal.aborted) {
+        const events = parseLines(reader.next());
+        for (const event of events) {
+          if (event.id > options.afterId) yield event;
+          if (event.type === "completion") return;
+        }
+        if (events.length > 0) {
+          quietSince = this.#clock.now();
+          continue;
+        }
+        // Twice, since an operation ends a moment before that is written here.
+        if (!options.follow || hadEnded) return;
+        hadEnded = await options.hasEnded();
+        await this.#wait(operation, options.signal);
+        if (this.#clock.now() - quietSince >= options.idleMilliseconds) {
+          quietSince = this.#clock.now();
+          yield undefined;
+        }
+      }
+    } finally {
+      reader.close();
+    }
+  }
+
+  /** Until this process appends something, or long enough for another process to have done so. */
+  #wait(operation: string, signal: AbortSignal): Promise<void> {
+    const followers = this.#followers.get(operation) ?? new Set();
+    this.#followers.set(operation, followers);
+    return new Promise((resolve) => {
+      const stop = new AbortController();
+      const wake = () => {
+        followers.delete(wake);
+        if (followers.size === 0) this.#followers.delete(operation);
+        signal.removeEventListener("abort", wake);
+        stop.abort();
+        resolve();
+      };
+      followers.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+      this.#clock.sleep(100, stop.signal).then(wake, () => {});
+    });
+  }
+
+  /** The next id of a log that another process may have begun, and been killed in the middle of a line of. */
+  #resume(operation: string): number {
+    const reader = new LineReader(this.#path(operation));
+    try {
+      let last = 0;
+      for (let events = parseLines(reader.next()); events.length > 0; events = parseLines(reader.next())) {
+        last = events.at(-1)?.id ?? last;
+      }
+      if (reader.hasUnfinishedLine()) appendFileSync(this.#path(operation), "\n");
+      return last + 1;
+    } finally {
+      reader.close();
+    }
+  }
+
+  #path(operation: string): string {
+    return join(this.#layout.events, `${operation}.ndjson`);
+  }
+}
+
+/** A line that a killed process left unfinished is passed over. */
+function parseLines(lines: readonly string[]): OperationEvent[] {
+  return lines.flatMap((line) => {
+    try {
+      return [JSON.parse(line) as OperationEvent];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** Whole lines of a file that grows; a line whose end has not been written yet is left for the next call. */
+class LineReader {
+  readonly #path: string;
+  #descriptor: number | undefined;
+  #position = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** At most a few megabytes at a time: far more than the longest line. */
+  next(): string[] {
+    const buffer = Buffer.allocUnsafe(Math.min(this.#size() - this.#position, 4 * 1024 * 1024));
+    if (buffer.length === 0 || this.#descriptor === undefined) return [];
+    const count = readSync(this.#descriptor, buffer, 0, buffer.length, this.#position);
+    const end = buffer.subarray(0, count).lastIndexOf(0x0a) + 1;
+    this.#position += end;
+    return end === 0 ? [] : buffer.toString("utf8", 0, end - 1).split("\n");
+  }
+
+  hasUnfinishedLine(): boolean {
+    return this.#size() > this.#position;
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  #size(): number {
+    try {
+      this.#descriptor ??= openSync(this.#path, "r");
+      return fstatSync(this.#descriptor).size;
+    } catch (error) {
+      if ((error as { code?: unknown }).code === "ENOENT") return 0;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import type { Database } from "bun:sqlite";
+import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { FileRecord } from "../../service/types.ts";
+import { RequestError } from "../http/answers.ts";
+import type { Layout } from "../layout.ts";
+
+interface FileRow {
+  uuid: string;
+  sha256: string;
+  size: number;
+  created_at: number;
+  updated_at: number;
+}
+
+export function filePath(layout: Layout, sha256: string): string {
+  return join(layout.files, sha256.slice(0, 2), sha256);
+}
+
+/**
+ * Stores a stream under its SHA-256, hashed while it is written. Whoever is told of a file can rely on it: its bytes are on
+ * disk before it gets its name.
+ */
+export async function storeFile(
+  database: Database,
+  layout: Layout,
+  body: ReadableStream<Uint8Array> | null,
+  now: () => number,
+): Promise<FileRecord> {
+  const temporary = join(layout.scratch, crypto.randomUUID());
+  try {
+    const { sha256, size } = await writeHashed(temporary, body);
+    const path = filePath(layout, sha256);
+    const existing = findFile(database, layout, "sha256", sha256);
+    if (existing === undefined) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      renameSync(temporary, path);
+    }
+    database
+      .query<undefined, [string, string, number, number, number]>(
+        `INSERT INTO files (sha256, uuid, size, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (sha256) DO UPDATE SET updated_at = excluded.updated_at`,
+      )
+      .run(sha256, crypto.randomUUID(), size, now(), now());
+    const record = findFile(database, layout, "sha256", sha256);
+    if (record === undefined)
+      throw new RequestError(409, "the file was removed while it was being stored; send it again");
+    return record;
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/** A file whose bytes are gone, or cut short by a crash of the machine, counts as one that was never sent. */
+export function findFile(
+  database: Database,
+  layout: Layout,
+  column: "sha256" | "uuid",
+  value: string,
+): FileRecord | undefined {
+  const row = database.query<FileRow, [string]>(`SELECT * FROM files WHERE ${column} = ?`).get(value);
+  if (row === null) return undefined;
+  const size = statSync(filePath(layout, row.sha256), { throwIfNoEntry: false })?.size;
+  return size === row.size ? toRecord(row) : undefined;
+}
+
+export function listFiles(
+  database: Database,
+  filter: { sha256: string | undefined; limit: number; offset: number },
+): FileRecord[] {
+  return database
+    .query<FileRow, [string | null, string | null, number, number]>(
+      "SELECT * FROM files WHERE (? IS NULL OR sha256 = ?) ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?",
+    )
+    .all(filter.sha256 ?? null, filter.sha256 ?? null, filter.limit, filter.offset)
+    .map(toRecord);
+}
+
+async function writeHashed(
+  path: string,
+  body: ReadableStream<Uint8Array> | null,
+): Promise<{ sha256: string; size: number }> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  let size = 0;
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const chunk of body ?? []) {
+      hasher.update(chunk);
+      size += chunk.byteLength;
+      for (let written = 0; written < chunk.byteLength; ) {
+        written += (await file.write(chunk, written)).bytesWritten;
+      }
+    }
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  return { sha256: hasher.digest("hex"), size };
+}
+
+function toRecord(row: FileRow): FileRecord {
+  return {
+    uuid: row.uuid,
+    sha256: row.sha256,
+    size: row.size,
+    created_at: new Date(row.created_at).toISOString(),
+    updated_at: new Date(row.updated_at).toISOString(),
+  };
+}

@@ -1,0 +1,104 @@
+import type { Database } from "bun:sqlite";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync } from "node:fs";
+import { join, relative } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { Layout } from "../layout.ts";
+
+/** One overlay directory. Its name on disk is its number in base 36, since all names of a mount share one page. */
+export interface Layer {
+  id: number;
+  parent: number | null;
+  /** How many layers it stands on, itself included. */
+  depth: number;
+}
+
+/** The kernel takes 500; the skeleton and the sandbox's own upper directory need two. */
+const deepest = 480;
+
+export function layerDirectory(layout: Layout, id: number): string {
+  return join(layout.layers, id.toString(36));
+}
+
+/**
+ * Makes `directory` a layer: a rename, durable before the surrounding transaction is. Call it inside a transaction, which
+ * keeps other processes from taking the renamed directory for a leftover. `content` identifies an imported layer.
+ */
+export function addLayer(
+  database: Database,
+  layout: Layout,
+  layer: { directory: string; parent: Layer | undefined; content?: string; createdAt: number },
+): Layer {
+  const parent = layer.parent?.id ?? null;
+  const depth = (layer.parent?.depth ?? 0) + 1;
+  if (depth > deepest) {
+    throw new BoughError(`an image can have at most ${deepest} layers, and this would be one more`);
+  }
+  const inserted = database
+    .query<{ id: number }, [number | null, number, string | null, number]>(
+      "INSERT INTO layers (parent, depth, content, created_at) VALUES (?, ?, ?, ?) RETURNING id",
+    )
+    .get(parent, depth, layer.content ?? null, layer.createdAt);
+  if (inserted === null) throw new Error("SQLite answered no row for an inserted layer");
+  const destination = layerDirectory(layout, inserted.id);
+  // Left by a process that was killed between the rename and its commit: no row, hence nobody's.
+  if (existsSync(destination)) renameSync(destination, join(layout.scratch, crypto.randomUUID()));
+  renameSync(layer.directory, destination);
+  const parentDirectory = openSync(layout.layers, "r");
+  fsyncSync(parentDirectory);
+  closeSync(parentDirectory);
+  return { id: inserted.id, parent, depth };
+}
+
+export function findLayer(database: Database, id: number): Layer | undefined {
+  return (
+    database.query<Layer, [number]>("SELECT id, parent, depth FROM layers WHERE id = ?").get(id) ?? undefined
+  );
+}
+
+/** The directories in `layout.layers` that are layers; any other is a leftover. */
+export function layerNames(database: Database): string[] {
+  return database
+    .query<{ id: number }, []>("SELECT id FROM layers")
+    .all()
+    .map(({ id }) => id.toString(36));
+}
+
+/** The layer that holds an imported image's content, by the digest of all its parts. */
+export function findLayerByContent(database: Database, content: string): Layer | undefined {
+  return (
+    database.query<Layer, [string]>("SELECT id, parent, depth FROM layers WHERE content = ?").get(content) ??
+    undefined
+  );
+}
+
+/** A layer and all those below it, the uppermost first. */
+export function layerChain(database: Database, id: number): number[] {
+  return database
+    .query<{ id: number }, [number]>(
+      `WITH RECURSIVE chain (id, parent, depth) AS (
+         SELECT id, parent, depth FROM layers WHERE id = ?
+         UNION ALL SELECT layers.id, layers.parent, layers.depth FROM layers JOIN chain ON layers.id = chain.parent
+       ) SELECT id FROM chain ORDER BY depth DESC`,
+    )
+    .all(id)
+    .map((row) => row.id);
+}
+
+/**
+ * overlayfs's options for `chain`, with names relative to the directory of the layers. With an `operation` directory
+ * changes go to its `upper`; without, the mount is read-only.
+ */
+export function overlayOptions(
+  layout: Layout,
+  chain: readonly number[],
+  mount: { operation: string | undefined; inUserNamespace: boolean },
+): string {
+  const lowest = mount.operation === undefined ? layout.empty : layout.skeleton;
+  const lower = [...chain.map((id) => id.toString(36)), relative(layout.layers, lowest)].join(":");
+  const options = [`lowerdir=${lower}`, ...(mount.inUserNamespace ? ["userxattr"] : [])];
+  if (mount.operation === undefined) return [...options, "ro"].join(",");
+  const work = relative(layout.layers, mount.operation);
+  // volatile: the engine syncs a layer itself when it keeps it. The rest: every upper directory stands on its own.
+  const features = ["volatile", "index=off", "metacopy=off", "redirect_dir=nofollow"];
+  return [...options, `upperdir=${work}/upper`, `workdir=${work}/work`, ...features].join(",");
+}

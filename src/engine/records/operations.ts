@@ -1,0 +1,188 @@
+import type { Database } from "bun:sqlite";
+import type { InstanceResult, OperationKind, OperationRecord, OperationStatus } from "../../service/types.ts";
+import { isTerminal } from "../../service/types.ts";
+
+/** An operation as the engine keeps it. Credentials are never part of its metadata. */
+export interface Operation {
+  uuid: string;
+  kind: OperationKind;
+  status: OperationStatus;
+  error: string | null;
+  /** The process that runs it (`currentProcess`). */
+  owner: string;
+  cancelRequested: boolean;
+  metadata: Record<string, unknown>;
+  result: InstanceResult | null;
+  resultImage: string | null;
+  resultTag: string | null;
+  createdAt: number;
+  finishedAt: number | null;
+}
+
+export interface Outcome {
+  status: "SUCCESS" | "FAILED" | "CANCELLED";
+  error: string | null;
+  result?: InstanceResult | undefined;
+  image?: string | undefined;
+  tag?: string | undefined;
+}
+
+interface OperationRow {
+  uuid: string;
+  kind: OperationKind;
+  status: OperationStatus;
+  error: string | null;
+  owner: string;
+  cancel_requested: number;
+  metadata: string;
+  result: string | null;
+  result_image: string | null;
+  result_tag: string | null;
+  created_at: number;
+  finished_at: number | null;
+}
+
+/** Nothing waits for a free place here: an operation is under way as soon as it is known. */
+export function addOperation(
+  database: Database,
+  operation: {
+    uuid: string;
+    kind: OperationKind;
+    owner: string;
+    metadata: Record<string, unknown>;
+    startImage?: string;
+    createdAt: number;
+  },
+): void {
+  database
+    .query<undefined, [string, string, string, string, string | null, number]>(
+      `INSERT INTO operations (uuid, kind, status, owner, metadata, start_image, created_at)
+       VALUES (?, ?, 'EXECUTING', ?, ?, ?, ?)`,
+    )
+    .run(
+      operation.uuid,
+      operation.kind,
+      operation.owner,
+      JSON.stringify(operation.metadata),
+      operation.startImage ?? null,
+      operation.createdAt,
+    );
+}
+
+export function findOperation(database: Database, uuid: string): Operation | undefined {
+  const row = database.query<OperationRow, [string]>("SELECT * FROM operations WHERE uuid = ?").get(uuid);
+  return row === null ? undefined : toOperation(row);
+}
+
+export function requestCancel(database: Database, uuid: string): void {
+  database.query<undefined, [string]>("UPDATE operations SET cancel_requested = 1 WHERE uuid = ?").run(uuid);
+}
+
+/** The first outcome stays: true where it is this one. */
+export function finishOperation(
+  database: Database,
+  uuid: string,
+  outcome: Outcome,
+  finishedAt: number,
+): boolean {
+  const { changes } = database
+    .query<undefined, [string, string | null, string | null, string | null, string | null, number, string]>(
+      `UPDATE operations SET status = ?, error = ?, result = ?, result_image = ?, result_tag = ?, finished_at = ?
+       WHERE uuid = ? AND finished_at IS NULL`,
+    )
+    .run(
+      outcome.status,
+      outcome.error,
+      outcome.result === undefined ? null : JSON.stringify(outcome.result),
+      outcome.image ?? null,
+      outcome.tag ?? null,
+      finishedAt,
+      uuid,
+    );
+  return changes > 0;
+}
+
+/** All that have not ended, whoever runs them. */
+export function unfinishedOperations(database: Database): Operation[] {
+  return database
+    .query<OperationRow, []>("SELECT * FROM operations WHERE finished_at IS NULL")
+    .all()
+    .map(toOperation);
+}
+
+export interface OperationFilter {
+  status: OperationStatus | undefined;
+  kind: OperationKind | undefined;
+  since: number | undefined;
+  until: number | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** The newest first. */
+export function listOperations(database: Database, filter: OperationFilter): Operation[] {
+  const conditions = ["1"];
+  const parameters: (string | number)[] = [];
+  const where = (condition: string, value: string | number | undefined) => {
+    if (value === undefined) return;
+    conditions.push(condition);
+    parameters.push(value);
+  };
+  where("status = ?", filter.status);
+  where("kind = ?", filter.kind);
+  where("created_at >= ?", filter.since);
+  where("created_at <= ?", filter.until);
+  return database
+    .query<OperationRow, (string | number)[]>(
+      `SELECT * FROM operations WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
+    )
+    .all(...parameters, filter.limit, filter.offset)
+    .map(toOperation);
+}
+
+/** The answer of `GET /v1/operations/{uuid}`. */
+export function describeOperation(operation: Operation, now: number): OperationRecord {
+  const { uuid, kind, status, error, metadata, result, resultImage, resultTag, createdAt, finishedAt } =
+    operation;
+  return {
+    uuid,
+    kind,
+    status,
+    error,
+    created_at: new Date(createdAt).toISOString(),
+    duration: ((finishedAt ?? now) - createdAt) / 1000,
+    metadata: { ...metadata, result },
+    result_image_uuid: resultImage,
+    result: isTerminal(status) ? { image: resultImage, tag: resultTag } : null,
+  };
+}
+
+/** The data of an operation's last event. */
+export function describeCompletion(outcome: Outcome, milliseconds: number): Record<string, unknown> {
+  const { status, error, image } = outcome;
+  return { status, error, duration_ms: milliseconds, result_image_uuid: image ?? null };
+}
+
+/** One entry of `GET /v1/operations`: the operation without its output. */
+export function summarizeOperation(operation: Operation, now: number): OperationRecord {
+  const { metadata, ...record } = describeOperation(operation, now);
+  const { result: _, ...rest } = metadata ?? {};
+  return { ...record, metadata: rest };
+}
+
+function toOperation(row: OperationRow): Operation {
+  return {
+    uuid: row.uuid,
+    kind: row.kind,
+    status: row.status,
+    error: row.error,
+    owner: row.owner,
+    cancelRequested: row.cancel_requested !== 0,
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    result: row.result === null ? null : (JSON.parse(row.result) as InstanceResult),
+    resultImage: row.result_image,
+    resultTag: row.result_tag,
+    createdAt: row.created_at,
+    finishedAt: row.finished_at,
+  };
+}

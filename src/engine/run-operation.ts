@@ -1,0 +1,102 @@
+import { mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { OperationKind } from "../service/types.ts";
+import { describeFault } from "./faults.ts";
+import { inTransaction } from "./records/database.ts";
+import { sandbox } from "./records/event-log.ts";
+import { requireImage } from "./records/images.ts";
+import {
+  addOperation,
+  describeCompletion,
+  findOperation,
+  finishOperation,
+  type Outcome,
+} from "./records/operations.ts";
+import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import type { EngineState } from "./state.ts";
+import { currentProcess } from "./system/processes.ts";
+
+export interface OperationWork {
+  kind: OperationKind;
+  metadata: Record<string, unknown>;
+  /** From now until the operation's end this image is kept. */
+  startImage?: string;
+  /**
+   * Does the work in `directory`, its own. What it answers is called in the transaction that ends the operation, so that
+   * what the operation made and its success become true together.
+   */
+  perform: (run: OperationRun) => Promise<() => Outcome>;
+}
+
+export interface OperationRun {
+  uuid: string;
+  directory: string;
+  /** Aborted when the operation is to end before its time. */
+  signal: AbortSignal;
+}
+
+/** Records an operation and starts it; answers its UUID at once. */
+export function startOperation(state: EngineState, work: OperationWork): string {
+  const { database, clock } = state;
+  const { perform: _, ...record } = work;
+  const uuid = crypto.randomUUID();
+  inTransaction(database, () => {
+    if (work.startImage !== undefined) requireImage(database, work.startImage);
+    addOperation(database, { ...record, uuid, owner: currentProcess(), createdAt: clock.now() });
+  });
+  const cancellation = new AbortController();
+  const ended = run(state, work, uuid, cancellation.signal).finally(() => state.running.delete(uuid));
+  state.running.set(uuid, { cancel: () => cancellation.abort(), ended });
+  return uuid;
+}
+
+/** Never rejects: what goes wrong is the operation's outcome. */
+async function run(
+  state: EngineState,
+  work: OperationWork,
+  uuid: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, layout, clock } = state;
+  const directory = join(layout.operations, uuid);
+  const removeDirectory = () => rm(directory, { recursive: true, force: true }).catch(() => {});
+  const startedAt = clock.now();
+  let outcome: Outcome;
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+    state.events.append(uuid, sandbox, "init", {});
+    const finish = await work.perform({ uuid, directory, signal });
+    outcome = inTransaction(database, () => {
+      const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
+      finishOperation(database, uuid, result, clock.now());
+      return result;
+    });
+  } catch (error) {
+    // First of all, since the disk may be full of what is in there.
+    await removeDirectory();
+    await removeOrphanedLayers(database, layout).catch(() => {});
+    outcome = wasCancelled(state, uuid, signal)
+      ? cancelled
+      : { status: "FAILED", error: describeFault(error, layout.directory) };
+    recordFailure(state, uuid, outcome);
+  }
+  state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
+  await removeDirectory();
+}
+
+const cancelled: Outcome = { status: "CANCELLED", error: null };
+
+/** Another process cancels by a mark in the database and a kill. */
+function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): boolean {
+  return signal.aborted || findOperation(state.database, uuid)?.cancelRequested === true;
+}
+
+/** Where not even this can be written, this process at least knows the outcome. */
+function recordFailure(state: EngineState, uuid: string, outcome: Outcome): void {
+  try {
+    finishOperation(state.database, uuid, outcome, state.clock.now());
+  } catch {
+    state.unrecorded.set(uuid, outcome);
+  }
+}

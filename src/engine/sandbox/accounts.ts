@@ -1,0 +1,32 @@
+import { readFileSync } from "node:fs";
+import { resolveInRoot } from "./root-path.ts";
+
+export interface Account {
+  uid: number;
+  gid: number;
+  additionalGids: number[];
+}
+
+/**
+ * As whom a process runs, as Docker decides: a user given alone belongs to the groups that the image's own files name, one
+ * given with a group to that group only.
+ */
+export function resolveAccount(root: string, uid: number, gid: number | undefined): Account {
+  if (gid !== undefined) return { uid, gid, additionalGids: [] };
+  const entry = readTable(root, "/etc/passwd").find((fields) => fields[2] === String(uid));
+  const name = entry?.[0];
+  const additionalGids = readTable(root, "/etc/group")
+    .filter((fields) => name !== undefined && (fields[3] ?? "").split(",").includes(name))
+    .map((fields) => Number(fields[2]))
+    .filter(Number.isSafeInteger);
+  const primary = Number(entry?.[3] ?? 0);
+  return { uid, gid: Number.isSafeInteger(primary) ? primary : 0, additionalGids };
+}
+
+function readTable(root: string, path: string): string[][] {
+  const found = resolveInRoot(root, path, { followLast: true });
+  if (!found.stats?.isFile()) return [];
+  return readFileSync(found.path, "utf8")
+    .split("\n")
+    .map((line) => line.split(":"));
+}

@@ -1,0 +1,52 @@
+import { existsSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Layout } from "../layout.ts";
+import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+import { removeControlGroups } from "./control-groups.ts";
+
+/** The first process of a container, as this process sees it; `undefined` before it exists and after its end. */
+export function containerPid(layout: Layout, id: string): number | undefined {
+  try {
+    const state = JSON.parse(readFileSync(join(layout.containers, id, "state.json"), "utf8")) as {
+      init_process_pid?: unknown;
+    };
+    return typeof state.init_process_pid === "number" && state.init_process_pid > 0
+      ? state.init_process_pid
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Kills a container's first process; the kernel kills all others of its process namespace with it. */
+export function killContainer(layout: Layout, id: string): boolean {
+  const pid = containerPid(layout, id);
+  if (pid === undefined) return false;
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended meanwhile.
+  }
+  return true;
+}
+
+/** Removes what is left of a container whose runc did not get to clean up: processes, control groups, state. */
+export async function removeContainer(layout: Layout, environment: Environment, id: string): Promise<void> {
+  const state = join(layout.containers, id);
+  if (!existsSync(state)) return;
+  const removal = Bun.spawn(
+    [locate("runc", environment), "--root", layout.containers, "delete", "--force", id],
+    {
+      env: helperEnvironment(environment),
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "ignore",
+      detached: true,
+    },
+  );
+  await removal.exited;
+  // Where runc can't read the state that it was killed while writing.
+  await rm(state, { recursive: true, force: true });
+  removeControlGroups(id);
+}

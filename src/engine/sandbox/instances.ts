@@ -1,0 +1,127 @@
+import { join } from "node:path";
+import type { InstanceResult } from "../../service/types.ts";
+import { mainProcess, sandbox } from "../records/event-log.ts";
+import { addImage, type Image, type ImageConfig } from "../records/images.ts";
+import { addLayer, findLayer, layerChain, layerDirectory } from "../records/layers.ts";
+import type { Outcome } from "../records/operations.ts";
+import type { OperationRun } from "../run-operation.ts";
+import type { EngineState } from "../state.ts";
+import { syncToDisk } from "../system/disk.ts";
+import { resolveAccount } from "./accounts.ts";
+import type { InstanceSpec } from "./instance-spec.ts";
+import { isUnchanged } from "./mount-points.ts";
+import { CapturedStream, encodeBytes } from "./output.ts";
+import { runInSandbox, type SandboxOutcome } from "./sandbox.ts";
+import type { SandboxProcess } from "./sandbox-config.ts";
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Runs an instance's command and keeps what it changed; see `OperationWork.perform`. */
+export async function performInstance(
+  state: EngineState,
+  image: Image,
+  spec: InstanceSpec,
+  run: OperationRun,
+): Promise<() => Outcome> {
+  const append = (spid: number, type: string, data: Record<string, unknown>) =>
+    state.events.append(run.uuid, spid, type, data);
+  const capture = (stream: "stdout" | "stderr") =>
+    new CapturedStream(spec.truncateOutputAt, (chunk) => append(mainProcess, stream, encodeBytes(chunk)));
+  const streams = { stdout: capture("stdout"), stderr: capture("stderr") };
+  const env = { PATH: defaultPath, ...image.config.env, ...spec.env };
+  const [top, ...below] = layerChain(state.database, image.layer);
+  if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
+
+  const outcome = await runInSandbox(state, {
+    id: run.uuid,
+    directory: run.directory,
+    chain: [top, ...below],
+    files: spec.files,
+    process: (root) => ({
+      args: spec.args,
+      env,
+      cwd: spec.cwd ?? image.config.workingDirectory ?? "/root",
+      ...resolveAccount(root, spec.uid, spec.gid),
+    }),
+    hostname: spec.hostname,
+    stdin: spec.stdin,
+    timeoutSeconds: spec.timeoutSeconds,
+    onStart: (pid, process) => append(sandbox, "spawn", spawnData(pid, process)),
+    onOutput: (stream, chunk) => streams[stream].write(chunk),
+    signal: run.signal,
+  });
+
+  const result = resultOf(outcome, streams);
+  for (const [stream, captured] of Object.entries(streams)) {
+    if (captured.droppedBytes === 0) continue;
+    const { emittedBytes, droppedBytes } = captured;
+    append(sandbox, "truncated", { stream, bytes_emitted: emittedBytes, bytes_dropped: droppedBytes });
+  }
+  append(sandbox, "exit", exitData(outcome, result));
+  const keep = await keepChanges(state, image, { ...spec, env }, run);
+  return () => ({ status: "SUCCESS", error: null, result, image: keep() });
+}
+
+/** Answers how to make the result an image, for the transaction that ends the operation. */
+async function keepChanges(
+  state: EngineState,
+  image: Image,
+  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env">,
+  run: OperationRun,
+): Promise<() => string | undefined> {
+  if (spec.disposable) return () => undefined;
+  const upper = join(run.directory, "upper");
+  const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
+  if (unchanged && !spec.preserveEnv) return () => image.uuid;
+  const config: ImageConfig = spec.preserveEnv ? { ...image.config, env: spec.env } : image.config;
+  if (!unchanged) await syncToDisk(state.environment, upper);
+  return () => {
+    const { database, layout } = state;
+    const createdAt = state.clock.now();
+    const parent = findLayer(database, image.layer);
+    const layer = unchanged
+      ? image.layer
+      : addLayer(database, layout, { directory: upper, parent, createdAt }).id;
+    return addImage(database, { layer, config, operation: run.uuid, createdAt });
+  };
+}
+
+function spawnData(pid: number, process: SandboxProcess): Record<string, unknown> {
+  const [command, ...args] = process.args;
+  const { cwd, uid, gid, env } = process;
+  return { pid, command, args, cwd, uid, gid, env };
+}
+
+function resultOf(
+  outcome: SandboxOutcome,
+  streams: Record<"stdout" | "stderr", CapturedStream>,
+): InstanceResult {
+  for (const stream of Object.values(streams)) stream.end();
+  return {
+    state: {
+      exit_code: outcome.exitCode,
+      pid: outcome.pid,
+      signal: signalOf(outcome.exitCode),
+      timed_out: outcome.timedOut,
+    },
+    stdout: streams.stdout.toWire(),
+    stderr: streams.stderr.toWire(),
+    resources: { elapsed_time: outcome.elapsedSeconds },
+  };
+}
+
+function exitData(outcome: SandboxOutcome, result: InstanceResult): Record<string, unknown> {
+  return {
+    pid: outcome.pid,
+    code: outcome.exitCode,
+    signal: signalOf(outcome.exitCode),
+    timed_out: outcome.timedOut,
+    duration_ms: Math.round(outcome.elapsedSeconds * 1000),
+    resources: result.resources,
+  };
+}
+
+/** runc tells of a signal as shells do, by 128 and its number; -1: none. */
+function signalOf(exitCode: number): number {
+  return exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : -1;
+}

@@ -1,0 +1,89 @@
+import type { Subprocess } from "bun";
+import { BoughError } from "../../errors.ts";
+import type { Layout } from "../layout.ts";
+import { overlayOptions } from "../records/layers.ts";
+import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+
+/**
+ * A process that alone sees an image's root file system: it mounted the overlay in a mount namespace of its own. The
+ * kernel takes the mount away with the last process in there, however that one ends, so that none is ever left behind.
+ */
+export interface MountNamespace {
+  process: Subprocess<"pipe", "pipe", "pipe">;
+  /** The mounted root, reachable from outside of the namespace for as long as the process runs. */
+  root: string;
+  /** What the process writes after it said that the mount is there. */
+  stdout: AsyncIterable<Uint8Array>;
+  /** Lets the process go on to its command. */
+  proceed(): void;
+}
+
+/** Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. */
+const script = `mount -t overlay -o "$1" overlay ../root && echo && read -r go || exit 125
+shift
+exec "$@"`;
+
+/** `command` runs with the overlay of `chain` (the uppermost layer first) at the layout's `root`, once it may proceed. */
+export async function enterMountNamespace(
+  layout: Layout,
+  environment: Environment,
+  options: {
+    chain: readonly number[];
+    /** The directory with `upper` and `work`; without one the mount is read-only. */
+    operation?: string;
+    inUserNamespace: boolean;
+    command: readonly string[];
+    started?: (process: Subprocess) => void;
+  },
+): Promise<MountNamespace> {
+  locate("mount", environment);
+  const overlay = overlayOptions(layout, options.chain, {
+    operation: options.operation,
+    inUserNamespace: options.inUserNamespace,
+  });
+  const helper = Bun.spawn(
+    [
+      locate("unshare", environment),
+      "--mount",
+      locate("sh", environment),
+      "-c",
+      script,
+      "sh",
+      overlay,
+      ...options.command,
+    ],
+    {
+      cwd: layout.layers,
+      env: helperEnvironment(environment),
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "pipe",
+      // A session of its own: Ctrl-C in the terminal is the client's to act on, and a kill reaches all of them.
+      detached: true,
+    },
+  );
+  options.started?.(helper);
+  const stdout = helper.stdout[Symbol.asyncIterator]();
+  const first = await stdout.next();
+  if (first.done === true) {
+    const said = (await new Response(helper.stderr).text()).trim();
+    throw new BoughError(
+      `the image's layers could not be mounted: ${firstLine(said) || "the helper was stopped"}`,
+      {
+        hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
+      },
+    );
+  }
+  return {
+    process: helper,
+    root: `/proc/${helper.pid}/root${layout.root}`,
+    stdout: { [Symbol.asyncIterator]: () => stdout },
+    proceed() {
+      helper.stdin.write("\n");
+    },
+  };
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0]?.trim() ?? "";
+}

@@ -1,0 +1,86 @@
+import type { WireBytes } from "../../service/types.ts";
+
+/** `ascii` where every byte is; anything else is `base64`, which every client decodes. */
+export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const isAscii = bytes.every((byte) => byte < 0x80);
+  return isAscii
+    ? { value: buffer.toString("latin1"), encoding: "ascii" }
+    : { value: buffer.toString("base64"), encoding: "base64" };
+}
+
+export function decodeBytes(value: { value: string; encoding: string }): Uint8Array {
+  return Buffer.from(value.value, value.encoding === "base64" ? "base64" : "utf8");
+}
+
+/**
+ * One output stream of a command: passes chunks on as they arrive, never split inside a UTF-8 character, keeps them for the
+ * final record, and drops what is over the limit.
+ */
+export class CapturedStream {
+  readonly #limit: number;
+  readonly #deliver: (chunk: Uint8Array) => void;
+  readonly #kept: Uint8Array[] = [];
+  /** The first bytes of a character whose rest has not arrived. */
+  #pending: Uint8Array = new Uint8Array();
+  #keptBytes = 0;
+  #droppedBytes = 0;
+
+  constructor(limit: number, deliver: (chunk: Uint8Array) => void) {
+    this.#limit = limit;
+    this.#deliver = deliver;
+  }
+
+  write(chunk: Uint8Array): void {
+    const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    const whole = bytes.length - unfinishedBytes(bytes);
+    this.#pending = bytes.slice(whole);
+    this.#keep(bytes.subarray(0, whole));
+  }
+
+  /** What is still held back was no character after all. */
+  end(): void {
+    this.#keep(this.#pending);
+    this.#pending = new Uint8Array();
+  }
+
+  get emittedBytes(): number {
+    return this.#keptBytes;
+  }
+
+  get droppedBytes(): number {
+    return this.#droppedBytes;
+  }
+
+  toWire(): WireBytes {
+    return { ...encodeBytes(Buffer.concat(this.#kept)), truncated: this.#droppedBytes > 0 };
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const room = this.#droppedBytes > 0 ? 0 : this.#limit - this.#keptBytes;
+    const fits = bytes.length <= room;
+    const kept = fits ? bytes : bytes.subarray(0, room - unfinishedBytes(bytes.subarray(0, room)));
+    this.#droppedBytes += bytes.length - kept.length;
+    if (kept.length === 0) return;
+    this.#keptBytes += kept.length;
+    // A copy: the reader may fill the same memory again.
+    const copy = kept.slice();
+    this.#kept.push(copy);
+    this.#deliver(copy);
+  }
+}
+
+/** How many bytes at the end begin a UTF-8 character that is not complete: 0 to 3. */
+function unfinishedBytes(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) return 0;
+    if (byte >= 0xc0) return back < sequenceLength(byte) ? back : 0;
+  }
+  return 0;
+}
+
+function sequenceLength(lead: number): number {
+  if (lead >= 0xf8) return 1;
+  return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+}

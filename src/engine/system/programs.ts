@@ -1,0 +1,55 @@
+import { BoughError } from "../../errors.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The programs that the engine stands on, and the Debian package that each comes in. */
+const packages = {
+  runc: "runc",
+  skopeo: "skopeo",
+  umoci: "umoci",
+  unshare: "util-linux",
+  mount: "mount",
+  sync: "coreutils",
+  tar: "tar",
+  sh: "dash",
+} as const;
+
+export type ProgramName = keyof typeof packages;
+
+/** The machine lacks something that the engine needs: answered as 501. */
+export class MissingProgramError extends BoughError {}
+
+/**
+ * The absolute path of a program. Rejects with the package to install where it is missing: looked for when first
+ * needed, so that a fully cached build works without it.
+ */
+export function locate(program: ProgramName, environment: Environment): string {
+  const found = Bun.which(program, { PATH: searchPath(environment) });
+  if (found !== null) return found;
+  throw new MissingProgramError(`${program} is not installed, and the embedded engine needs it`, {
+    hint: `Install the package ${packages[program]}: apt-get install ${packages[program]}`,
+  });
+}
+
+/** An ordinary user's PATH often lacks the directories that runc and mount are in. */
+function searchPath(environment: Environment): string {
+  return [environment.PATH, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+    .filter((path) => path !== undefined && path !== "")
+    .join(":");
+}
+
+const passedOn =
+  /^(HOME|USER|LANG|LC_ALL|XDG_RUNTIME_DIR|XDG_CONFIG_HOME|REGISTRY_AUTH_FILE|DOCKER_CONFIG|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
+
+/** What the engine's helpers get to see: nothing of bough's own settings, so no token of a remote service. */
+export function helperEnvironment(environment: Environment): Record<string, string> {
+  const passed = Object.entries(environment).filter(
+    ([name, value]) => value !== undefined && passedOn.test(name),
+  );
+  return {
+    ...(Object.fromEntries(passed) as Record<string, string>),
+    PATH: searchPath(environment),
+    // A newer mount(8) would take the new mount calls, where one option is limited to 256 bytes.
+    LIBMOUNT_FORCE_MOUNT2: "always",
+  };
+}
