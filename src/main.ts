@@ -24,7 +24,12 @@ function outputOf(stream: NodeJS.WriteStream): Output {
     flush: () => new Promise((resolve) => stream.write("", () => resolve())),
     isTerminal: stream.isTTY === true,
     hasColor: wantsColor(process.env, stream.isTTY === true),
-    columns: stream.columns ?? 80,
+    get columns() {
+      return stream.columns ?? 80;
+    },
+    get rows() {
+      return stream.rows ?? 24;
+    },
   };
 }
 

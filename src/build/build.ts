@@ -5,8 +5,9 @@ import { performAdd } from "./add.ts";
 import { performCopy } from "./copy.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
-import type { BuildJob, BuildResult } from "./job.ts";
-import { locate } from "./location.ts";
+import type { BuildJob } from "./job.ts";
+import { locate, titleOf } from "./location.ts";
+import type { BuildResult, StepRecord } from "./result.ts";
 import { commitPending, performRun } from "./run.ts";
 import {
   type BuildState,
@@ -18,15 +19,22 @@ import {
   setEnvironment,
   startBuild,
 } from "./state.ts";
+import { countUploads, recordStep } from "./step-record.ts";
 
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
 export async function runBuild(build: BuildJob): Promise<BuildResult> {
-  const { dockerfile, emit } = build;
+  const { dockerfile, emit, clock, tag, session } = build;
+  const startedAt = clock.now();
+  const { job, uploaded } = countUploads(build);
   for (const { message, range } of dockerfile.warnings) emit({ type: "warning", message, line: range.start });
   warnOfUndeclared(build);
   for (;;) {
     try {
-      return await runInstructions(build);
+      const { image, steps } = await runInstructions(job);
+      const seconds = (clock.now() - startedAt) / 1000;
+      const result: BuildResult = { image, tag, session, steps, uploaded, seconds };
+      emit({ type: "finished", result });
+      return result;
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
       if (!(error instanceof ForgottenLayerError)) throw error;
@@ -35,20 +43,25 @@ export async function runBuild(build: BuildJob): Promise<BuildResult> {
   }
 }
 
-async function runInstructions(build: BuildJob): Promise<BuildResult> {
+async function runInstructions(build: BuildJob): Promise<{ image: string; steps: StepRecord[] }> {
   const { dockerfile, emit, tag } = build;
+  const steps: StepRecord[] = [];
   let state = startBuild();
   for (const [index, instruction] of dockerfile.instructions.entries()) {
     build.signal.throwIfAborted();
-    emit({ type: "step", instruction, step: index + 1, steps: dockerfile.instructions.length });
-    state = await locate(dockerfile, instruction, () => perform(instruction, state, build));
+    const step = index + 1;
+    emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
+    const since = build.clock.now();
+    const next = await locate(dockerfile, instruction, () => perform(instruction, state, build));
+    const record = recordStep(placeOf(instruction, since, build), state.stage, next.stage);
+    steps.push(record);
+    emit({ type: "step-end", step, record });
+    state = next;
   }
   if (state.stage === undefined)
     throw new BoughError(`${dockerfile.path}: there is no FROM`, { kind: "usage" });
 
-  const last = dockerfile.instructions.at(-1);
-  const commit = commitPending.bind(undefined, state.stage, build);
-  const stage = await (last === undefined ? commit() : locate(dockerfile, last, commit));
+  const stage = await commitLast(state.stage, steps, build);
   build.signal.throwIfAborted();
   const { image } = stage.layer;
   if (tag === undefined) {
@@ -58,7 +71,22 @@ async function runInstructions(build: BuildJob): Promise<BuildResult> {
     await withReminders({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
     emit({ type: "tagged", image, tag });
   }
-  return { image, tag, session: build.session };
+  return { image, steps };
+}
+
+/** What the last instructions have left to do is a step of its own, on the last one's line. */
+async function commitLast(stage: StageState, steps: StepRecord[], build: BuildJob): Promise<StageState> {
+  const last = build.dockerfile.instructions.at(-1);
+  if (last === undefined) return stage;
+  const since = build.clock.now();
+  const committed = await locate(build.dockerfile, last, () => commitPending(stage, build));
+  if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
+  return committed;
+}
+
+function placeOf(instruction: Instruction, since: number, { clock }: BuildJob) {
+  const seconds = (clock.now() - since) / 1000;
+  return { line: instruction.range.start, instruction: titleOf(instruction), seconds };
 }
 
 /** Spec 1: `build:<sha16(abspath(context))>`. */

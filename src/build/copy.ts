@@ -71,10 +71,7 @@ export async function stageSources(
   const chmod = instruction.chmod === undefined ? "" : expandWord(instruction.chmod, lookup, escape);
   const change: ModeChange = chmod === "" ? (mode) => mode : parseMode(chmod);
 
-  const hashes = await hashFiles(
-    matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file")),
-    { signal: build.signal },
-  );
+  const hashes = await hashMatches(matches, build);
   const additions: [string, StagedEntry][] = [];
   for (const match of matches) {
     for (const entry of match.entries) {
@@ -122,6 +119,15 @@ async function findMatches(
   });
   for (const { message } of warnings) build.emit({ type: "warning", message, line: instruction.range.start });
   return matches;
+}
+
+async function hashMatches(
+  matches: readonly SourceMatch[],
+  { emit, signal }: BuildJob,
+): Promise<ReadonlyMap<string, string>> {
+  const files = matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
+  emit({ type: "hashing", files: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) });
+  return hashFiles(files, { signal, onProgress: (done) => emit({ type: "hashed", ...done }) });
 }
 
 function requireWords(

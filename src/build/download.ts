@@ -47,7 +47,10 @@ export async function download(
     );
   }
   const body = expected === undefined ? response.body : verified(response.body, expected, shown);
-  const file = await build.service.uploadStream(body);
+  const total = Number(response.headers.get("content-length") ?? Number.NaN);
+  const file = await build.service.uploadStream(body, (bytes) => {
+    build.emit({ type: "download-progress", bytes, total: Number.isNaN(total) ? undefined : total });
+  });
   build.store.uploads.set(file.sha256, file.uuid);
   build.store.urls.set(shown, { ...validatorsOf(response.headers), sha256: file.sha256, size: file.size });
   build.emit({ type: "downloaded", url: shown, bytes: file.size, sha256: file.sha256 });

@@ -1,18 +1,28 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import type { CapturedOutput, OutputChunk } from "../service/service.ts";
+import type { BuildResult, StepRecord } from "./result.ts";
 
 /** What a build reports while it goes on. `output/` decides what a person or a program sees of it. */
 export type BuildEvent =
   | { type: "step"; instruction: Instruction; step: number; steps: number }
+  | { type: "step-end"; step: number; record: StepRecord }
   | { type: "warning"; message: string; line: number | undefined }
   | { type: "resolved"; reference: string; image: string }
   | { type: "importing"; reference: string; url: string }
+  /** What the service says of an import that goes on. */
+  | { type: "import-progress"; message: string }
   | { type: "cached"; title: string; layer: string; image: string }
+  /** Of all files of an instruction; `hashed` follows, again and again, with how far it has come. */
+  | { type: "hashing"; files: number; bytes: number }
+  | { type: "hashed"; files: number; bytes: number }
   | { type: "staged"; title: string; files: number; bytes: number }
   | { type: "downloading"; url: string }
+  /** `total`: where the server says it. */
+  | { type: "download-progress"; bytes: number; total: number | undefined }
   | { type: "downloaded"; url: string; bytes: number; sha256: string }
   | { type: "url-cache-hit"; url: string }
   | { type: "uploading"; files: number; bytes: number }
+  | { type: "upload-progress"; files: number; sentBytes: number; reused: number }
   | { type: "uploaded"; files: number; sentBytes: number; reused: number }
   | { type: "forgotten-files"; files: number }
   | { type: "forgotten-layer"; layer: string; image: string }
@@ -21,6 +31,7 @@ export type BuildEvent =
   | { type: "ran"; operation: string; stdout: CapturedOutput; stderr: CapturedOutput }
   | { type: "cancelling"; operation: string }
   | { type: "cancelled"; operation: string; confirmed: boolean }
-  | { type: "tagged"; image: string; tag: string };
+  | { type: "tagged"; image: string; tag: string }
+  | { type: "finished"; result: BuildResult };
 
 export type Emit = (event: BuildEvent) => void;

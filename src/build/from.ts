@@ -77,6 +77,7 @@ async function resolveImage(
     url: parsed.url,
     tag: parsed.tag,
     timeoutSeconds: importTimeoutSeconds,
+    onProgress: (message) => emit({ type: "import-progress", message }),
   });
   store.imports.set(reference, image);
   return image;

@@ -31,9 +31,3 @@ export interface BuildJob {
   signal: AbortSignal;
   emit: Emit;
 }
-
-export interface BuildResult {
-  image: string;
-  tag: string | undefined;
-  session: string;
-}

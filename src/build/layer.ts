@@ -27,7 +27,8 @@ export function layerBranch(hash: string): string {
 
 export function findLayer(sessions: SessionStore, session: string, hash: string): Layer | undefined {
   const entry = sessions.findBranch(session, layerBranch(hash));
-  return entry === undefined ? undefined : { hash, image: entry.image, entry: entry.id, cached: true };
+  if (entry === undefined) return undefined;
+  return { hash, image: entry.image, entry: entry.id, cached: true, operation: entry.operation };
 }
 
 export interface NewLayer {
@@ -47,7 +48,8 @@ export function commitLayer(sessions: SessionStore, session: string, layer: NewL
     title: layer.title,
     operation: layer.operation ?? null,
   });
-  return { hash: layer.hash, image: layer.image, entry: entry.id, cached: false };
+  const { id, image, operation } = entry;
+  return { hash: layer.hash, image, entry: id, cached: false, operation };
 }
 
 function pendingFiles(staged: Staged): unknown[] {

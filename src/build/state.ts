@@ -34,6 +34,8 @@ export interface Layer {
   entry: number;
   /** True where nothing had to be run for it. */
   cached: boolean;
+  /** That made it, now or then; null for a FROM. */
+  operation: string | null;
 }
 
 /** Declared build arguments. */

@@ -23,6 +23,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   let last = { files: 0, sentBytes: 0, reused: 0 };
   const uploaded = await build.service.uploadFiles(local, (progress) => {
     last = progress;
+    build.emit({ type: "upload-progress", ...progress });
   });
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of uploaded) ids.set(sha256, id);

@@ -5,15 +5,19 @@ import { buildSession, runBuild } from "../build/build.ts";
 import { createImageFacts } from "../build/image-facts.ts";
 import type { BuildJob } from "../build/job.ts";
 import { refuseUnsupported } from "../build/refusals.ts";
+import type { BuildResult } from "../build/result.ts";
 import { openBuildContext } from "../context/build-context.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
 import { BoughError, messageOf } from "../errors.ts";
-import { renderBuildEvent } from "../output/build-log.ts";
+import { failureOf } from "../output/failure.ts";
+import type { Progress } from "../output/progress.ts";
 import { renderTable } from "../output/table.ts";
 import { parseTag } from "../service/tag.ts";
 import { type ArgumentDefinitions, positiveInteger } from "./arguments.ts";
+import { prepareResultFiles } from "./build-files.ts";
+import { createProgress } from "./build-progress.ts";
 import type { Command, Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { printResult } from "./result.ts";
@@ -40,6 +44,17 @@ const definitions: ArgumentDefinitions = {
     valueHint: "SEC",
     description: "Seconds that each RUN may take (default: 600)",
   },
+  progress: {
+    type: "string",
+    valueHint: "auto|tty|plain|json",
+    description: "How to show the build: live on a terminal, log lines, or events as JSON (default: auto)",
+  },
+  "metadata-file": {
+    type: "string",
+    valueHint: "PATH",
+    description: "Write the image, tag, session and every step as JSON, once the build has succeeded",
+  },
+  iidfile: { type: "string", valueHint: "PATH", description: "Write the image's UUID, likewise" },
 };
 
 export const build: Command = {
@@ -69,8 +84,26 @@ export const build: Command = {
   ].join("\n"),
 };
 
-async function runBuildCommand(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+async function runBuildCommand(invocation: Invocation): Promise<number> {
+  const progress = await createProgress(invocation);
+  try {
+    const result = await buildWith(progress, invocation);
+    progress.close();
+    printResult(invocation, {
+      id: result.image,
+      json: { image: result.image, tag: result.tag ?? null, session: result.session },
+      table: (style) =>
+        renderTable(["IMAGE", "TAG", "SESSION"], [[result.image, result.tag ?? "-", result.session]], style),
+    });
+    return 0;
+  } catch (error) {
+    progress.close();
+    if (progress.fail(error)) return failureOf(error).exitCode;
+    throw error;
+  }
+}
+
+async function buildWith(progress: Progress, { values, runtime, globals }: Invocation): Promise<BuildResult> {
   // Docker's -t is a tag.
   const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
   const timeoutSeconds =
@@ -86,7 +119,9 @@ async function runBuildCommand(invocation: Invocation): Promise<void> {
     defaultExcludes: true,
   });
 
-  const { service, store, close } = await connect(runtime, globals, log);
+  const files = prepareResultFiles(values, runtime.workingDirectory);
+
+  const { service, store, close } = await connect(runtime, globals, progress.log);
   try {
     const job: BuildJob = {
       dockerfile,
@@ -103,17 +138,11 @@ async function runBuildCommand(invocation: Invocation): Promise<void> {
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal: runtime.signal,
-      emit: (event) => {
-        for (const { level, text } of renderBuildEvent(event)) log[level](text);
-      },
+      emit: progress.emit,
     };
     const result = await runBuild(job);
-    printResult(invocation, {
-      id: result.image,
-      json: { image: result.image, tag: result.tag ?? null, session: result.session },
-      table: () =>
-        renderTable(["IMAGE", "TAG", "SESSION"], [[result.image, result.tag ?? "-", result.session]]),
-    });
+    files.write(result);
+    return result;
   } finally {
     await close();
   }

@@ -37,6 +37,8 @@ export interface Output {
   isTerminal: boolean;
   /** Colours are wanted: `NO_COLOR`, `FORCE_COLOR` and `CI` have been asked. */
   hasColor: boolean;
-  /** Of a terminal; 80 elsewhere. */
-  columns: number;
+  /** Of a terminal, as it is now; 80 elsewhere. */
+  readonly columns: number;
+  /** Of a terminal, as it is now; 24 elsewhere. */
+  readonly rows: number;
 }

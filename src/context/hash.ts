@@ -13,6 +13,8 @@ export interface HashOptions {
   cache?: HashCache;
   /** Tells which files are too young to be remembered. */
   clock?: Pick<Clock, "now">;
+  /** How far it has come; called now and then. */
+  onProgress?: (done: { files: number; bytes: number }) => void;
 }
 
 /** The SHA-256 of a file's content in lower-case hex; fails as `hashFiles` does. */
@@ -32,7 +34,8 @@ export async function hashFiles(
   options: HashOptions = {},
 ): Promise<ReadonlyMap<string, string>> {
   const { signal, cache, clock = systemClock } = options;
-  const pace = createPace(signal);
+  const done = { files: 0, bytes: 0 };
+  const pace = createPace(signal, () => options.onProgress?.({ ...done }));
   const buffer = Buffer.allocUnsafe(chunkBytes);
   const hashes = new Map<string, string>();
   for (const entry of entries) {
@@ -40,13 +43,16 @@ export async function hashFiles(
     if (pause !== undefined) await pause;
     const { absolutePath, stat } = entry;
     if (hashes.has(absolutePath)) continue;
+    const bytesBefore = done.bytes;
     let hash = cache?.get(absolutePath, stat);
     if (hash === undefined) {
       const readAt = clock.now();
-      hash = entry.size < chunkBytes ? hashSmall(entry, buffer) : await hashLarge(entry, buffer, pace);
+      hash = entry.size < chunkBytes ? hashSmall(entry, buffer) : await hashLarge(entry, buffer, pace, done);
       if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
     }
     hashes.set(absolutePath, hash);
+    done.files++;
+    done.bytes = bytesBefore + entry.size;
   }
   return hashes;
 }
@@ -66,7 +72,12 @@ function hashSmall(entry: FileEntry, buffer: Buffer): string {
   }
 }
 
-async function hashLarge(entry: FileEntry, buffer: Buffer, pace: Pace): Promise<string> {
+async function hashLarge(
+  entry: FileEntry,
+  buffer: Buffer,
+  pace: Pace,
+  done: { bytes: number },
+): Promise<string> {
   const descriptor = openUnchanged(entry);
   try {
     const hasher = new Bun.CryptoHasher("sha256");
@@ -76,6 +87,7 @@ async function hashLarge(entry: FileEntry, buffer: Buffer, pace: Pace): Promise<
       if (length === 0) break;
       hasher.update(buffer.subarray(0, length));
       total += length;
+      done.bytes += length;
       // A file that grows as fast as it is read would never end.
       if (total > entry.size) break;
       const pause = pace.step();

@@ -8,12 +8,14 @@ export interface Pace {
 
 const sliceMilliseconds = 10;
 
-export function createPace(signal: AbortSignal | undefined): Pace {
+/** `onPause`: called whenever it gives way. */
+export function createPace(signal: AbortSignal | undefined, onPause?: () => void): Pace {
   signal?.throwIfAborted();
   let sliceEnd = performance.now() + sliceMilliseconds;
   return {
     step() {
       if (performance.now() < sliceEnd) return undefined;
+      onPause?.();
       return setImmediate().then(() => {
         signal?.throwIfAborted();
         sliceEnd = performance.now() + sliceMilliseconds;

@@ -1,7 +1,8 @@
 import type { BuildEvent } from "../build/events.ts";
+import type { BuildResult } from "../build/result.ts";
 import type { CapturedOutput } from "../service/service.ts";
 import type { Log } from "./log.ts";
-import { formatBytes, formatCount } from "./quantity.ts";
+import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
 
 export interface LogLine {
   level: keyof Log;
@@ -68,6 +69,12 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
     case "spawned":
       return info(`RUN spawned op=${event.operation} ${event.title}`);
     case "output":
+    case "step-end":
+    case "import-progress":
+    case "hashing":
+    case "hashed":
+    case "download-progress":
+    case "upload-progress":
       return [];
     case "ran":
       return [...renderCaptured("stdout", event.stdout), ...renderCaptured("stderr", event.stderr)];
@@ -84,7 +91,22 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
           ];
     case "tagged":
       return info(`tagged ${event.image} as ${event.tag}`);
+    case "finished":
+      return info(summarize(event.result));
   }
+}
+
+/** `9 steps, 4 cached, 12 files uploaded (1.2 MB), in 12.3 s` */
+export function summarize({ steps, uploaded, seconds }: BuildResult): string {
+  // That a FROM is known already spares no work worth counting.
+  const cached = steps.filter((step) => step.cached === true && step.operation !== null).length;
+  const files = `${formatCount(uploaded.files, "file")} uploaded`;
+  return [
+    formatCount(steps.length, "step"),
+    `${cached} cached`,
+    uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
+    `in ${formatDuration(seconds)}`,
+  ].join(", ");
 }
 
 function info(text: string): LogLine[] {

@@ -35,6 +35,10 @@ export function paintHeading(text: string): string {
   return paint(bold, text);
 }
 
+export function paintDim(text: string): string {
+  return paint(dim, text);
+}
+
 /** What is active or in good order. */
 export function paintGood(text: string): string {
   return paint(green, text);

@@ -5,13 +5,18 @@ export function describeFailure(
   error: unknown,
   format: "table" | "json",
 ): { text: string; exitCode: number } {
-  const known = error instanceof BoughError ? error : defect(error);
+  const known = failureOf(error);
   if (format === "json") {
     const body = { error: { code: known.kind, message: known.message, hint: known.hint ?? null } };
     return { text: `${JSON.stringify(body)}\n`, exitCode: known.exitCode };
   }
   const hint = known.hint === undefined ? "" : `\n${known.hint}`;
   return { text: `[ERROR] ${known.message}${hint}\n`, exitCode: exitCodes[known.kind] };
+}
+
+/** What was thrown, as an error for people. */
+export function failureOf(error: unknown): BoughError {
+  return error instanceof BoughError ? error : defect(error);
 }
 
 function defect(error: unknown): BoughError {

@@ -8,20 +8,20 @@ export interface Log {
   error(message: string): void;
 }
 
+export type LogLevel = keyof Log;
+
 const levels = { error: 0, warn: 1, info: 3, debug: 4 } as const;
 
-const prefixes: Partial<Record<LogType, string>> = {
-  error: "[ERROR]",
-  warn: "[WARN]",
-  info: "[INFO]",
-  debug: "[DEBUG]",
-};
+export function createLog(level: LogLevel, write: (text: string) => void): Log {
+  return createReportedLog(level, (type, message) => write(`[${type.toUpperCase()}] ${message}\n`));
+}
 
-export function createLog(level: keyof typeof levels, write: (text: string) => void): Log {
+/** `report` hears of what is at least as grave as `level`. */
+export function createReportedLog(level: LogLevel, report: (level: LogLevel, message: string) => void): Log {
   const consola = createConsola({
     level: levels[level],
     // Consola's own reporters decide by environment variables what they print, and where.
-    reporters: [{ log: ({ type, args }) => write(`${prefixes[type] ?? "[INFO]"} ${args.join(" ")}\n`) }],
+    reporters: [{ log: ({ type, args }) => report(isLogLevel(type) ? type : "info", args.join(" ")) }],
     throttle: 0,
   });
   return {
@@ -30,4 +30,8 @@ export function createLog(level: keyof typeof levels, write: (text: string) => v
     warn: (message) => consola.warn(message),
     error: (message) => consola.error(message),
   };
+}
+
+function isLogLevel(type: LogType): type is LogLevel {
+  return Object.hasOwn(levels, type);
 }

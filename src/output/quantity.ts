@@ -15,3 +15,12 @@ export function formatBytes(bytes: number): string {
   }
   return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
+
+/** `0.04 s`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. */
+export function formatDuration(seconds: number): string {
+  if (seconds < 0.995) return `${seconds.toFixed(2)} s`;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}

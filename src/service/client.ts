@@ -63,7 +63,7 @@ export function createService(options: ServiceOptions): Service {
     tagImage: images.tagImage,
     untagImage: images.untagImage,
     uploadFiles: files.uploadFiles,
-    uploadStream: (body) => uploadStream({ transport, clock, signal }, body),
+    uploadStream: (body, progress) => uploadStream({ transport, clock, signal }, body, progress),
     spawn: operations.spawn,
     follow: operations.follow,
     cancel: operations.cancel,

@@ -34,7 +34,7 @@ export interface ImageService {
   ): Promise<Map<string, string>>;
 
   /** Sends bytes of unknown length as they come, without ever holding them all. They can't be sent twice. */
-  uploadStream(body: ReadableStream<Uint8Array>): Promise<UploadedFile>;
+  uploadStream(body: ReadableStream<Uint8Array>, progress?: (bytes: number) => void): Promise<UploadedFile>;
 
   /** Starts an instance and answers the operation's id. Never sent twice once it may have been received. */
   spawn(request: InstanceRequest): Promise<string>;

@@ -18,6 +18,7 @@ const idleMilliseconds = 120_000;
 export async function uploadStream(
   options: UploadStreamOptions,
   body: ReadableStream<Uint8Array>,
+  progress?: (bytes: number) => void,
 ): Promise<UploadedFile> {
   const { transport, clock, signal } = options;
   const hasher = new Bun.CryptoHasher("sha256");
@@ -40,6 +41,7 @@ export async function uploadStream(
         if (done) return;
         hasher.update(value);
         size += value.byteLength;
+        progress?.(size);
         yield value;
       }
     } catch (error) {

@@ -4,7 +4,13 @@ import { chainHash } from "../../src/build/layer.ts";
 import type { StagedEntry } from "../../src/build/staged.ts";
 import { declareArgument, type StageState, startStage } from "../../src/build/state.ts";
 
-const base: StageState = startStage(undefined, { hash: "parent", image: "image-1", entry: 1, cached: false });
+const base: StageState = startStage(undefined, {
+  hash: "parent",
+  image: "image-1",
+  entry: 1,
+  cached: false,
+  operation: null,
+});
 const run = ["RUN", "shell", "make"];
 const file: StagedEntry = {
   type: "file",

@@ -10,7 +10,13 @@ import {
   startStage,
 } from "../../src/build/state.ts";
 
-const start = startStage(undefined, { hash: "base", image: "base", entry: 1, cached: false });
+const start = startStage(undefined, {
+  hash: "base",
+  image: "base",
+  entry: 1,
+  cached: false,
+  operation: null,
+});
 const none: Arguments = new Map();
 
 describe("a name's value comes from the first source that has it", () => {

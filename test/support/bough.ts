@@ -52,6 +52,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       isTerminal: options.terminalColumns !== undefined,
       hasColor: false,
       columns: options.terminalColumns ?? 80,
+      rows: 24,
     },
     stderr: {
       write: (data) => {
@@ -63,6 +64,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       isTerminal: false,
       hasColor: false,
       columns: 80,
+      rows: 24,
     },
     clock: systemClock,
     signal: options.signal ?? new AbortController().signal,

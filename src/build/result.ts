@@ -1,0 +1,25 @@
+/** What a build comes to. */
+export interface BuildResult {
+  image: string;
+  tag: string | undefined;
+  session: string;
+  steps: readonly StepRecord[];
+  /** What went to the service, from the context and from URLs. */
+  uploaded: { files: number; bytes: number };
+  seconds: number;
+}
+
+/** What became of one instruction; what it says of a layer is null where the instruction makes none. */
+export interface StepRecord {
+  /** Of the Dockerfile. */
+  line: number;
+  /** As the Dockerfile has it, on one line. */
+  instruction: string;
+  /** Name of its branch: `layer:` and the chain hash. */
+  layer: string | null;
+  image: string | null;
+  /** That made the layer, in this build or an earlier one. */
+  operation: string | null;
+  cached: boolean | null;
+  seconds: number;
+}

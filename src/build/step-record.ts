@@ -1,0 +1,35 @@
+import type { Emit } from "./events.ts";
+import type { BuildJob } from "./job.ts";
+import { layerBranch } from "./layer.ts";
+import type { StepRecord } from "./result.ts";
+import type { StageState } from "./state.ts";
+
+export function recordStep(
+  { line, instruction, seconds }: Pick<StepRecord, "line" | "instruction" | "seconds">,
+  before: StageState | undefined,
+  after: StageState | undefined,
+): StepRecord {
+  if (after === undefined || after.layer === before?.layer)
+    return { line, instruction, layer: null, image: null, operation: null, cached: null, seconds };
+  const { hash, image, operation, cached } = after.layer;
+  return { line, instruction, layer: layerBranch(hash), image, operation, cached, seconds };
+}
+
+/** The same job, with a count of what its events say was sent to the service. */
+export function countUploads(build: BuildJob): {
+  job: BuildJob;
+  uploaded: { files: number; bytes: number };
+} {
+  const uploaded = { files: 0, bytes: 0 };
+  const emit: Emit = (event) => {
+    if (event.type === "uploaded") {
+      uploaded.files += event.files - event.reused;
+      uploaded.bytes += event.sentBytes;
+    } else if (event.type === "downloaded") {
+      uploaded.files += 1;
+      uploaded.bytes += event.bytes;
+    }
+    build.emit(event);
+  };
+  return { job: { ...build, emit }, uploaded };
+}

@@ -1,0 +1,47 @@
+import { BoughError } from "../errors.ts";
+import { isCi } from "../output/color.ts";
+import type { Progress } from "../output/progress.ts";
+import { createPlainProgress } from "../output/progress.ts";
+import type { Invocation } from "./command.ts";
+
+const modes = ["auto", "tty", "plain", "json"] as const;
+type Mode = (typeof modes)[number];
+
+/** How `--progress` wants the build to be shown. What is not needed is not loaded. */
+export async function createProgress(invocation: Invocation): Promise<Progress> {
+  const { runtime, globals, log } = invocation;
+  const { stderr, clock } = runtime;
+  switch (chooseMode(invocation)) {
+    case "plain":
+      return createPlainProgress(log);
+    case "json": {
+      const { createJsonProgress } = await import("../output/json-progress.ts");
+      return createJsonProgress({ write: stderr.write, clock, logLevel: globals.logLevel });
+    }
+    case "tty": {
+      const { createLiveView } = await import("../output/live-view.ts");
+      return createLiveView({ terminal: stderr, clock, logLevel: globals.logLevel });
+    }
+  }
+}
+
+function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
+  const { stderr, environment } = runtime;
+  const given = values.text("progress") ?? "auto";
+  const mode = modes.find((known) => known === given);
+  if (mode === undefined) {
+    throw new BoughError(`--progress takes ${modes.join(" or ")}, not ${JSON.stringify(given)}`, {
+      kind: "usage",
+    });
+  }
+  if (mode === "tty" && !stderr.isTerminal) {
+    throw new BoughError("--progress tty needs a terminal on standard error", {
+      kind: "usage",
+      hint: "Without --progress a terminal is used where there is one; --progress plain prints log lines.",
+    });
+  }
+  if (mode !== "auto") return mode;
+  const isWatched =
+    stderr.isTerminal && !globals.quiet && !isCi(environment.CI) && environment.TERM !== "dumb";
+  return isWatched ? "tty" : "plain";
+}

@@ -1,0 +1,68 @@
+/**
+ * Rows at the bottom of what a terminal shows, drawn over and over, with log lines passing above them. Everything is
+ * one write a frame, which leaves the cursor shown, at the beginning of the line below: whenever the process ends,
+ * however it ends, the terminal is in order.
+ */
+export interface LiveArea {
+  /** Replaces the rows. Each must be narrower than the terminal and hold no control characters but colours. */
+  draw(rows: readonly string[]): void;
+  /** Lines (complete, with their line ends) that stay, above the rows. */
+  print(text: string, rows: readonly string[]): void;
+}
+
+export interface Screen {
+  write(text: string): void;
+  /** Of the terminal as it is now: it may be resized at any time. */
+  readonly columns: number;
+}
+
+export function createLiveArea(screen: Screen): LiveArea {
+  /** As drawn last. */
+  let shown: readonly string[] = [];
+  let shownAt = 0;
+
+  function write(text: string, rows: readonly string[]): void {
+    const { columns } = screen;
+    if (text === "" && columns === shownAt && isSame(rows, shown)) return;
+    const frame = renderFrame({ rowsAbove: heightOf(shown, columns), text, rows });
+    shown = rows;
+    shownAt = columns;
+    screen.write(frame);
+  }
+
+  return {
+    draw: (rows) => write("", rows),
+    print: (text, rows) => write(text, rows),
+  };
+}
+
+interface Frame {
+  /** From the cursor up to the area's first row. */
+  rowsAbove: number;
+  text: string;
+  rows: readonly string[];
+}
+
+// A terminal that knows no synchronized updates (mode 2026) passes over these.
+const beginUpdate = "\u001b[?2026h\u001b[?25l";
+const endUpdate = "\u001b[?25h\u001b[?2026l";
+const eraseBelow = "\u001b[J";
+const eraseRestOfLine = "\u001b[K";
+
+/** One frame: the old rows are overwritten in place; they are erased beforehand only where lines go in between. */
+export function renderFrame({ rowsAbove, text, rows }: Frame): string {
+  const up = rowsAbove === 0 ? "\r" : `\r\u001b[${rowsAbove}A`;
+  // Not `eraseRestOfLine` after every line: at the right edge it would take the last character.
+  const printed = text === "" ? "" : `${eraseBelow}${text}`;
+  const drawn = rows.map((row) => `${row}${eraseRestOfLine}\n`).join("");
+  return `${beginUpdate}${up}${printed}${drawn}${eraseBelow}${endUpdate}`;
+}
+
+/** Lines of the terminal that rows take: one that has become narrower has broken them. */
+export function heightOf(rows: readonly string[], columns: number): number {
+  return rows.reduce((sum, row) => sum + Math.max(1, Math.ceil(Bun.stringWidth(row) / columns)), 0);
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((row, index) => row === other[index]);
+}

@@ -1,0 +1,68 @@
+import type { Clock } from "../clock.ts";
+import { renderBuildEvent } from "./build-log.ts";
+import { paintLevel } from "./color.ts";
+import { createLiveArea, type Screen } from "./live-area.ts";
+import { renderLiveRows } from "./live-rows.ts";
+import { applyEvent, startLiveState } from "./live-state.ts";
+import { createLog, type LogLevel } from "./log.ts";
+import type { Progress } from "./progress.ts";
+import { tameLines } from "./terminal-text.ts";
+
+export interface LiveViewOptions {
+  terminal: Terminal;
+  clock: Clock;
+  logLevel: LogLevel;
+}
+
+export interface Terminal extends Screen {
+  /** As it is now. */
+  readonly rows: number;
+  hasColor: boolean;
+}
+
+const frameMilliseconds = 100;
+
+/**
+ * Log lines, and below them what is going on just now, drawn ten times a second. What is over within a tenth of a second
+ * is never drawn.
+ */
+export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): Progress {
+  const area = createLiveArea(terminal);
+  const closing = new AbortController();
+  let state = startLiveState;
+  let isDrawn = false;
+
+  const rows = () => {
+    if (!isDrawn) return [];
+    const { columns, rows: lines, hasColor } = terminal;
+    return renderLiveRows(state, clock.now(), { columns, lines, hasColor });
+  };
+  const log = createLog(logLevel, (text) => {
+    const tamed = tameLines(text, terminal.hasColor);
+    area.print(terminal.hasColor ? paintLevel(tamed) : tamed, rows());
+  });
+
+  async function drawOn(): Promise<void> {
+    for (;;) {
+      await clock.sleep(frameMilliseconds, closing.signal);
+      isDrawn = true;
+      area.draw(rows());
+    }
+  }
+  // It ends with the closing, and with nothing else.
+  drawOn().catch(() => undefined);
+
+  return {
+    log,
+    emit(event) {
+      state = applyEvent(state, event, clock.now());
+      for (const { level, text } of renderBuildEvent(event)) log[level](text);
+    },
+    fail: () => false,
+    close() {
+      closing.abort();
+      isDrawn = false;
+      area.draw([]);
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import type { OutputChunk } from "../service/service.ts";
+import { plainRow } from "./terminal-text.ts";
+
+/** The end of what a command has written so far. */
+export interface OutputTail {
+  /** Finished lines, the newest last. */
+  lines: readonly string[];
+  /** What each stream has written since its last line end. */
+  open: Readonly<Record<OutputChunk["stream"], string>>;
+}
+
+export const emptyTail: OutputTail = { lines: [], open: { stdout: "", stderr: "" } };
+
+const mostLines = 50;
+/** A progress bar that is redrawn by carriage returns is one line for ever. */
+const longestLine = 4096;
+
+export function appendOutput(tail: OutputTail, { stream, text }: OutputChunk): OutputTail {
+  const parts = (tail.open[stream] + text.slice(-mostLines * longestLine)).split("\n");
+  const open = (parts.pop() ?? "").slice(-longestLine);
+  return {
+    lines: [...tail.lines, ...parts.slice(-mostLines)].slice(-mostLines),
+    open: { ...tail.open, [stream]: open },
+  };
+}
+
+/** The last rows, at most `count`, blank ones left out; fit to be drawn. */
+export function tailRows({ lines, open }: OutputTail, count: number): string[] {
+  if (count <= 0) return [];
+  return [...lines, open.stdout, open.stderr]
+    .map((line) => plainRow(line.slice(-longestLine)))
+    .filter((row) => row.trim() !== "")
+    .slice(-count);
+}

@@ -1,0 +1,26 @@
+import type { Emit } from "../build/events.ts";
+import { renderBuildEvent } from "./build-log.ts";
+import type { Log } from "./log.ts";
+
+/** How a build is shown while it goes on. */
+export interface Progress {
+  /** For everything that is no event of the build. */
+  log: Log;
+  emit: Emit;
+  /** What the build has ended with. True: that is told, and must not be said again. */
+  fail(error: unknown): boolean;
+  /** Nothing is drawn any more, and nothing is left to be erased. */
+  close(): void;
+}
+
+/** Log lines and nothing else. */
+export function createPlainProgress(log: Log): Progress {
+  return {
+    log,
+    emit(event) {
+      for (const { level, text } of renderBuildEvent(event)) log[level](text);
+    },
+    fail: () => false,
+    close() {},
+  };
+}

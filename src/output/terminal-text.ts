@@ -1,0 +1,39 @@
+/** What a command wrote, made fit for a terminal on which something else is drawn too. */
+
+/** Control sequences (CSI, OSC, DCS and their kind), by their grammar in ECMA-48; unfinished ones end with the line. */
+const sequences =
+  /\u001b\[[0-?]*[ -/]*(?:[@-~]|$)|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|\u001b[PX^_][^\u001b\n]*(?:\u001b\\)?|\u001b[ -/]*[0-~]?/gm;
+const colors = /^\u001b\[[\d;:]*m$/;
+const controls = /[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
+/** These turn the order of what follows. */
+const directions = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const resetColor = "\u001b[0m";
+
+/**
+ * Lines as a terminal would show them in the end: of what a carriage return overwrites, the last text. Nothing of them
+ * moves the cursor; colours stay if they are wanted, and none reaches beyond its line.
+ */
+export function tameLines(text: string, keepsColors: boolean): string {
+  if (!/[\r\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text)) return text;
+  return text
+    .split("\n")
+    .map((line) => tameLine(overwritten(line), keepsColors))
+    .join("\n");
+}
+
+/** One row without any control character: of what a carriage return overwrites, the last text; tabs are spaces. */
+export function plainRow(line: string): string {
+  return tameLine(overwritten(line), false).replaceAll("\t", "    ").replace(directions, "");
+}
+
+function overwritten(line: string): string {
+  if (!line.includes("\r")) return line;
+  return line.split("\r").findLast((part) => part !== "") ?? "";
+}
+
+function tameLine(line: string, keepsColors: boolean): string {
+  const tamed = line
+    .replace(sequences, (sequence) => (keepsColors && colors.test(sequence) ? sequence : ""))
+    .replace(controls, "");
+  return tamed.includes("\u001b") ? `${tamed}${resetColor}` : tamed;
+}
