@@ -41,10 +41,26 @@ export const commands: Readonly<Record<string, Entry>> = {
   session: {
     summary: "What builds and sessions have made",
     commands: {
-      list: { summary: "List the sessions", load: async () => (await import("./session.ts")).list },
+      list: { summary: "List the sessions", load: async () => (await import("./session-list.ts")).list },
       show: {
         summary: "Show a session's history and branches",
-        load: async () => (await import("./session.ts")).show,
+        load: async () => (await import("./session-show.ts")).show,
+      },
+      branch: {
+        summary: "List, make or delete branches",
+        load: async () => (await import("./session-branch.ts")).branch,
+      },
+      checkout: {
+        summary: "Go on from another branch",
+        load: async () => (await import("./session-checkout.ts")).checkout,
+      },
+      rollback: {
+        summary: "Go back to an earlier image",
+        load: async () => (await import("./session-rollback.ts")).rollback,
+      },
+      delete: {
+        summary: "Delete sessions with their history",
+        load: async () => (await import("./session-delete.ts")).deleteCommand,
       },
     },
   },

@@ -1,0 +1,59 @@
+/** Something that came of something else, `parent`; of one that is not in the list, it is a root. */
+export interface TreeNode {
+  id: number;
+  parent: number | null;
+  isHead: boolean;
+}
+
+export interface TreeRow<Node extends TreeNode> {
+  /** The drawing to the left of the node, its own mark included. */
+  graph: string;
+  node: Node;
+}
+
+/**
+ * Draws a tree as lines of text, parents above their children. A chain goes straight down; where it forks, the side that
+ * leads to the head, else to the newest node, goes on straight, and the others come before it, indented.
+ */
+export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow<Node>[] {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const children = new Map<number | null, Node[]>();
+  for (const node of nodes) {
+    const parent = node.parent !== null && byId.has(node.parent) ? node.parent : null;
+    children.set(parent, [...(children.get(parent) ?? []), node]);
+  }
+  const rank = rankAll(nodes, byId);
+  const rows: TreeRow<Node>[] = [];
+
+  /** Depth first with a stack of its own: a chain may be longer than the call stack is deep. */
+  const stack: { node: Node; indent: string; lead: string }[] = [];
+  const push = (siblings: readonly Node[], indent: string, isRoot: boolean) => {
+    const ordered = siblings.toSorted((a, b) => (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0));
+    for (const [index, node] of ordered.toReversed().entries()) {
+      const goesOn = isRoot || index === 0;
+      stack.push(goesOn ? { node, indent, lead: "" } : { node, indent: `${indent}│ `, lead: "├─" });
+    }
+  };
+  push(children.get(null) ?? [], "", true);
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const { node, indent, lead } = next;
+    const place = lead === "" ? indent : indent.slice(0, -lead.length) + lead;
+    rows.push({ graph: `${place}${node.isHead ? "●" : "○"}`, node });
+    push(children.get(node.id) ?? [], indent, false);
+  }
+  return rows;
+}
+
+/** The newest node at or below each; the head counts as newer than all. */
+function rankAll(nodes: readonly TreeNode[], byId: ReadonlyMap<number, TreeNode>): Map<number, number> {
+  const newest = Math.max(0, ...nodes.map(({ id }) => id));
+  const rank = new Map<number, number>();
+  for (const node of nodes) {
+    const own = node.isHead ? newest + 1 : node.id;
+    for (let at: TreeNode | undefined = node; at !== undefined; at = byId.get(at.parent ?? Number.NaN)) {
+      if ((rank.get(at.id) ?? -1) >= own) break;
+      rank.set(at.id, own);
+    }
+  }
+  return rank;
+}
