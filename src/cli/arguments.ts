@@ -44,6 +44,7 @@ export function parseArguments(
     if (token.kind !== "option") continue;
     const definition = definitions[token.name];
     if (definition === undefined || definition.type === "positional") {
+      if (takesRest && positionals.length > 0) break;
       throw usage(
         `${command}: unknown option ${token.rawName}`,
         suggestion(token.rawName, definitions, command),

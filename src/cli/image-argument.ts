@@ -31,7 +31,7 @@ async function hintFor(service: Service, reference: string): Promise<string> {
   const images = await service.listImages({ tagged: true });
   const tags = images === "unknowable" ? [] : images.flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
-  const guess = nearest(name, tags) ?? nearest(withLatest(name), tags);
+  const guess = tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
   return guess === undefined
     ? "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry."
     : `Did you mean ${guess}?`;

@@ -50,7 +50,9 @@ export async function runCommandLine(
     throw given === undefined
       ? new BoughError(`${name}: no command given`, {
           kind: "usage",
-          hint: `It takes ${Object.keys(entry.commands).join(" or ")}.`,
+          hint: `It takes ${Object.keys(entry.commands)
+            .join(", ")
+            .replace(/, ([^,]*)$/, " or $1")}.`,
         })
       : unknownCommand(`${name} ${given}`, given, entry.commands);
   }

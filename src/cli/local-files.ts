@@ -4,6 +4,7 @@ import { type Staged, type StagedEntry, stage } from "../build/staged.ts";
 import { openBuildContext } from "../context/build-context.ts";
 import type { ContextEntry, FileEntry } from "../context/entry.ts";
 import { entryOf } from "../context/entry-of.ts";
+import { isMissing } from "../context/file-error.ts";
 import { localFileSystem } from "../context/file-system.ts";
 import { hashFiles } from "../context/hash.ts";
 import { ignoreRules } from "../context/ignore.ts";
@@ -74,7 +75,8 @@ function realPath(host: string, workingDirectory: string): string {
   try {
     return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
   } catch (error) {
-    throw new BoughError(`cannot read --file ${host}: ${messageOf(error)}`, { kind: "usage", cause: error });
+    const reason = isMissing(error) ? "there is no such file or directory" : messageOf(error);
+    throw new BoughError(`cannot read --file ${host}: ${reason}`, { kind: "usage", cause: error });
   }
 }
 

@@ -35,7 +35,7 @@ export const rollback: Command = {
 
 function rollBack(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
-  const steps = positiveInteger(values.positionals[0], "N") ?? 1;
+  const steps = positiveInteger(values.positionals[0], "STEPS") ?? 1;
   const key = sessionKey(invocation);
   const store = openLocalStore(runtime, globals);
   try {

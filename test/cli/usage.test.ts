@@ -1,7 +1,8 @@
 /** What a person sees who asks for help or gets the command line wrong; `test/cases/usage/` has the screens. */
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { commands, type Entry } from "../../src/cli/commands.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -10,18 +11,7 @@ const golden = join(import.meta.dir, "../cases/usage");
 describe("help", () => {
   test.each([
     ["overview", ["-h"]],
-    ["build", ["build", "-h"]],
-    ["images", ["images", "-h"]],
-    ["images-list", ["images", "list", "-h"]],
-    ["images-import", ["images", "import", "--help"]],
-    ["session", ["session", "-h"]],
-    ["session-list", ["session", "list", "-h"]],
-    ["session-show", ["session", "show", "-h"]],
-    ["engine", ["engine", "-h"]],
-    ["engine-df", ["engine", "df", "-h"]],
-    ["engine-prune", ["engine", "prune", "-h"]],
-    ["serve", ["serve", "-h"]],
-    ["agent", ["agent"]],
+    ...screens(commands).map((path): [string, string[]] => [path.join("-"), [...path, "-h"]]),
   ])("%s", async (name, words) => {
     const { exitCode, stdout, stderr } = await runBough(words, { workingDirectory: "/" });
     const path = join(golden, `${name}.txt`);
@@ -32,6 +22,19 @@ describe("help", () => {
       stdout: existsSync(path) ? readFileSync(path, "utf8") : "",
     });
   });
+});
+
+/** The names of all commands and groups. */
+function screens(table: Readonly<Record<string, Entry>>, above: readonly string[] = []): string[][] {
+  return Object.entries(table).flatMap(([name, entry]) => {
+    const path = [...above, name];
+    return "commands" in entry ? [path, ...screens(entry.commands, path)] : [path];
+  });
+}
+
+test("no screen is of a command that is gone", () => {
+  const names = ["overview", ...screens(commands).map((path) => path.join("-"))];
+  expect(readdirSync(golden).sort()).toEqual(names.map((name) => `${name}.txt`).sort());
 });
 
 test("every way of asking says the same", async () => {
@@ -81,10 +84,9 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "images import",
       "[ERROR] bough images import: REFERENCE is missing\n`bough images import -h` shows how it is used.\n",
     ],
-    ["session", "[ERROR] bough session: no command given\nIt takes list or show.\n"],
     [
-      "session show",
-      "[ERROR] bough session show: which session?\n`bough session list` lists them; give one's key.\n",
+      "session",
+      "[ERROR] bough session: no command given\nIt takes list, show, branch, checkout, rollback or delete.\n",
     ],
     [
       "build nowhere",

@@ -1,0 +1,107 @@
+/**
+ * Sessions at the command line, against the scripted service over HTTP. `test/cases/client/<case>.txt` is what a person
+ * would see who types the lines after `$`: standard output, then standard error, then the exit code where it is not 0.
+ * `echo TEXT | bough ...` pipes text in. `UPDATE_GOLDEN=1 ./scripts/test` writes what comes after the lines.
+ */
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { InstanceRequest } from "../../src/service/types.ts";
+import { startFakeService } from "../fake-service/fake-service.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { splitWords } from "../support/words.ts";
+
+const cases = join(import.meta.dir, "../cases/client");
+
+describe("a person at the command line:", () => {
+  test.each(readdirSync(cases).sort())("%s", async (name) => {
+    const path = join(cases, name);
+    const golden = readFileSync(path, "utf8");
+    const actual = await play(golden);
+    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, actual);
+    expect(actual).toBe(golden);
+  });
+});
+
+/** Comments and command lines as they are; the rest is made anew. */
+async function play(transcript: string): Promise<string> {
+  const service = await startFakeService({ run: perform });
+  for (const tag of ["base:1", "app:dev", "app:latest"]) service.state.addImage(tag);
+  service.state.tree.set("/etc", { type: "directory" });
+  service.state.tree.set("/etc/motd", { type: "file", content: "welcome\n" });
+  service.state.tree.set("/etc/link", { type: "symlink" });
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, {
+    "src/a.txt": "a",
+    "src/b.sh": { text: "a", mode: 0o755 },
+    "src/.git/config": "",
+    "src/app.log": "",
+    "linked/a.txt": "a",
+    "linked/latest": { link: "a.txt" },
+    "linked/empty": "directory/",
+  });
+  const environment = {
+    BOUGH_HOME: temporaryDirectory(),
+    CONTREE_URL: service.url,
+    CONTREE_TOKEN: "t0ken-t0ken",
+    SET_HERE: "yes",
+  };
+  const shown: string[] = [];
+  try {
+    for (const line of transcript.split("\n")) {
+      if (line.startsWith("#")) shown.push(line);
+      if (!line.startsWith("$ ")) continue;
+      const [, input, command = ""] = /^\$ (?:echo (.*?) \| )?bough ?(.*)$/.exec(line) ?? [];
+      service.clearRequests();
+      const { exitCode, stdout, stderr } = await runBough(splitWords(command), {
+        workingDirectory,
+        environment,
+        ...(input === undefined ? {} : { stdin: `${input}\n` }),
+      });
+      const instances = service
+        .requestsTo("POST /v1/instances")
+        .map(({ json }) => `> ${JSON.stringify(json)}\n`)
+        .join("");
+      const output = `${stdout}${stderr}`.replaceAll(service.url, "https://service");
+      const ending = exitCode === 0 ? "" : `exit code ${exitCode}\n`;
+      shown.push(
+        `${line}\n${line.includes(" # shows requests") ? instances : ""}${normalize(output)}${ending}`,
+      );
+    }
+  } finally {
+    await service.close();
+  }
+  return `${shown.join("\n")}`;
+}
+
+function normalize(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME");
+}
+
+/** A few commands, as far as a client can tell. */
+function perform({ command, args = [], env = {}, stdin, shell }: InstanceRequest): RunOutcome {
+  if (shell) return { stdout: `sh -c ${command}\n` };
+  switch (command) {
+    case "echo":
+      return { stdout: `${args.join(" ")}\n`, image: "unchanged" };
+    case "complain":
+      return { stdout: "out\n", stderr: "err\n", exitCode: Number(args[0] ?? 1) };
+    case "cat":
+      return { stdout: stdin === undefined ? "" : Buffer.from(stdin.value, "base64"), image: "unchanged" };
+    case "env":
+      return {
+        stdout: Object.entries(env)
+          .map(([name, value]) => `${name}=${value}\n`)
+          .join(""),
+        image: "unchanged",
+      };
+    case "sleep":
+      return { timedOut: true, exitCode: 137 };
+    case "missing":
+      return { error: 'exec: "missing": not found' };
+    default:
+      return {};
+  }
+}
