@@ -11,7 +11,6 @@ import type { BuildResult, StepRecord } from "./result.ts";
 import { commitPending, performRun } from "./run.ts";
 import {
   type BuildState,
-  changeWorkdir,
   declareArgument,
   lookUp,
   predefinedArguments,
@@ -20,6 +19,7 @@ import {
   startBuild,
 } from "./state.ts";
 import { countUploads, recordStep } from "./step-record.ts";
+import { performWorkdir } from "./workdir.ts";
 
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
 export async function runBuild(build: BuildJob): Promise<BuildResult> {
@@ -121,7 +121,11 @@ async function performInStage(
     case "ADD":
       return performAdd(instruction, stage, build);
     case "WORKDIR":
-      return changeWorkdir(stage, required(expandWord(instruction.path, lookup, escape), instruction));
+      return performWorkdir(
+        required(expandWord(instruction.path, lookup, escape), instruction),
+        stage,
+        build,
+      );
     case "ENV":
       return setEnvironment(
         stage,

@@ -37,10 +37,15 @@ export function processFields(command: ExpandedCommand, user: string | undefined
   return { command: `su -s /bin/sh -c ${quote(line)} ${quote(user)}`, shell: true };
 }
 
-/** `uid` or `uid:gid` of a USER: no passwd entry is needed for these, and `su` would demand one. */
-export function numericUser(user: string): { uid: number; gid: number } | undefined {
+/**
+ * `uid` or `uid:gid` of a USER: no passwd entry is needed for these, and `su` would demand one. Without a group it is for the
+ * service to say which ones the image gives that user.
+ */
+export function numericUser(user: string): { uid: number; gid?: number } | undefined {
   const match = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(user);
-  return match === null ? undefined : { uid: Number(match[1]), gid: Number(match[2] ?? 0) };
+  if (match === null) return undefined;
+  const [, uid, gid] = match;
+  return { uid: Number(uid), ...(gid === undefined ? {} : { gid: Number(gid) }) };
 }
 
 /** One word for a POSIX shell, whatever is in it. */

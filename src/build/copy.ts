@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { ContextEntry, SourceMatch } from "../context/entry.ts";
 import { hashFiles } from "../context/hash.ts";
 import { resolveSources } from "../context/sources.ts";
@@ -7,6 +8,13 @@ import { BoughError } from "../errors.ts";
 import { type Destination, placeEntry, resolveDestination, saysDirectory } from "./destination.ts";
 import type { BuildJob } from "./job.ts";
 import { titleOf } from "./location.ts";
+import {
+  defaultDirectoryMode,
+  directoriesAbove,
+  isRoot,
+  leadsTo,
+  stageDirectories,
+} from "./made-directories.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
 import { type Owner, resolveOwner } from "./ownership.ts";
 import { stage as addToStaged, type StagedEntry } from "./staged.ts";
@@ -72,12 +80,22 @@ export async function stageSources(
   const change: ModeChange = chmod === "" ? (mode) => mode : parseMode(chmod);
 
   const hashes = await hashMatches(matches, build);
+  const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
+  const isIntoExisting =
+    (!isRoot(owner) || matches.some(hasDirectories)) &&
+    (await build.facts.isDirectory(stage.layer.image, place));
+  /** Of a directory source; Docker copies its contents, not itself. */
+  const tops: string[] = [];
   const additions: [string, StagedEntry][] = [];
   for (const match of matches) {
     for (const entry of match.entries) {
       const path = placeEntry(destination, match, entry.relativePath);
-      const staged = stageEntry(entry, hashes, owner, change, entry.relativePath === "");
-      if (path !== "/") additions.push([path, staged]);
+      if (path === "/") continue;
+      if (entry.relativePath === "") tops.push(path);
+      else {
+        const mayBeThere = isIntoExisting || stage.staged.has(path);
+        additions.push([path, stageEntry(entry, hashes, owner, change, mayBeThere)]);
+      }
     }
   }
   for (const document of documents)
@@ -95,7 +113,28 @@ export async function stageSources(
     files: files.length,
     bytes: files.reduce((sum, { size }) => sum + size, 0),
   });
-  return { ...stage, staged: addToStaged(stage.staged, additions) };
+  const made = directoriesToMake(tops, additions, owner).filter(
+    (path) => !(isIntoExisting && leadsTo(path, place)),
+  );
+  const directories = stageDirectories(made, owner, stage);
+  return { ...stage, staged: addToStaged(stage.staged, [...directories, ...additions]) };
+}
+
+/** Root's parents of a file need no mention: the service makes them. */
+function directoriesToMake(
+  tops: readonly string[],
+  additions: readonly [string, StagedEntry][],
+  owner: Owner,
+): string[] {
+  if (isRoot(owner)) return [...tops];
+  return [
+    ...tops.flatMap((path) => [...directoriesAbove(path), path]),
+    ...additions.flatMap(([path]) => directoriesAbove(path)),
+  ];
+}
+
+function hasDirectories({ entries }: SourceMatch): boolean {
+  return entries.some(({ type, relativePath }) => type === "directory" && relativePath !== "");
 }
 
 export function isUrl(source: string): boolean {
@@ -155,22 +194,20 @@ function requireWords(
   }
 }
 
-const defaultDirectoryMode = 0o755;
-
-/** The top of a directory source only has to exist (Docker copies its contents, not itself). */
+/** `mayBeThere`: a directory in the image may have another mode and owner. */
 function stageEntry(
   entry: ContextEntry,
   hashes: ReadonlyMap<string, string>,
   owner: Owner,
   change: ModeChange,
-  isTop: boolean,
+  mayBeThere: boolean,
 ): StagedEntry {
   switch (entry.type) {
     case "symlink":
       return { type: "symlink", target: entry.target, ...owner };
     case "directory": {
-      const mode = isTop ? defaultDirectoryMode : change(entry.mode, true);
-      const isExplicit = !isTop && (mode !== defaultDirectoryMode || owner.uid !== 0 || owner.gid !== 0);
+      const mode = change(entry.mode, true);
+      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot(owner);
       return { type: "directory", mode, isExplicit, ...owner };
     }
     case "file": {

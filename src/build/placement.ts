@@ -2,8 +2,9 @@ import { posix } from "node:path";
 import type { InstanceFile } from "../service/types.ts";
 import { quote } from "./command.ts";
 import type { BuildJob } from "./job.ts";
+import { isRoot } from "./made-directories.ts";
 import { requireSuccess, runOperation } from "./operation.ts";
-import type { Staged, StagedEntry } from "./staged.ts";
+import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 import type { StageState } from "./state.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -30,7 +31,7 @@ export async function placeStaged(stage: StageState, build: BuildJob): Promise<P
       shell: false,
       stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
       cwd: "/",
-      files,
+      files: {},
       timeout: build.timeoutSeconds,
       disposable: false,
     },
@@ -43,36 +44,90 @@ export async function placeStaged(stage: StageState, build: BuildJob): Promise<P
     build.emit({ type: "warning", message, line: undefined });
     return { image: stage.layer.image, files };
   }
-  return { image: requireSuccess(outcome, build.timeoutSeconds), files: {} };
+  return { image: requireSuccess(outcome, build.timeoutSeconds), files };
 }
 
 /** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */
 export function placementScript(staged: Staged): string {
-  const parents = new Set<string>();
-  for (const path of staged.keys()) parents.add(posix.dirname(path));
-  const lines = [...staged]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([path, entry]) => scriptLines(path, entry, parents));
-  return lines.length === 0 ? "" : ["set -e", "umask 022", ...lines, ""].join("\n");
+  const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
+  const directories = entries.flatMap(([path, entry]) =>
+    entry.type === "directory" ? [{ ...entry, path }] : [],
+  );
+  const links = entries.flatMap(([path, entry]) => (entry.type === "symlink" ? [{ ...entry, path }] : []));
+  const parents = new Set(entries.map(([path]) => posix.dirname(path)));
+  if (links.length === 0 && directories.every((directory) => isMadeOnTheWay(directory, parents))) return "";
+  return ["set -e", "umask 022", ...directoryLines(directories), ...linkLines(links, directories), ""].join(
+    "\n",
+  );
 }
 
-function scriptLines(path: string, entry: StagedEntry, parents: ReadonlySet<string>): string[] {
-  const quoted = quote(path);
-  const owner = `${entry.uid}:${entry.gid}`;
-  switch (entry.type) {
-    case "file":
-      return [];
-    case "directory":
-      if (!entry.isExplicit) return parents.has(path) ? [] : [`mkdir -p ${quoted}`];
-      return [`mkdir -p ${quoted}`, `chown ${owner} ${quoted}`, `chmod ${entry.mode.toString(8)} ${quoted}`];
-    case "symlink":
-      return [
-        `mkdir -p ${quote(posix.dirname(path))}`,
-        `rm -f ${quoted}`,
-        `ln -s -- ${quote(entry.target)} ${quoted}`,
-        ...(owner === "0:0" ? [] : [`chown -h ${owner} ${quoted}`]),
-      ];
+type PlacedDirectory = StagedDirectory & { path: string };
+type PlacedLink = StagedSymlink & { path: string };
+
+const pathsPerCommand = 100;
+
+/** With what is in it, and as the service makes parents. */
+function isMadeOnTheWay(directory: PlacedDirectory, parents: ReadonlySet<string>): boolean {
+  return !directory.isExplicit && isRoot(directory) && parents.has(directory.path);
+}
+
+/** From the top down, neighbours of one kind together. */
+function directoryLines(directories: readonly PlacedDirectory[]): string[] {
+  const groups: [PlacedDirectory, ...PlacedDirectory[]][] = [];
+  for (const directory of directories) {
+    const group = groups.at(-1);
+    if (group !== undefined && isAlike(group[0], directory)) group.push(directory);
+    else groups.push([directory]);
   }
+  return groups.flatMap((group) => {
+    const [{ isExplicit, uid, gid, mode }] = group;
+    const paths = group.map(({ path }) => path);
+    if (!isExplicit && !isRoot(group[0])) {
+      return paths
+        .map(quote)
+        .map((path) => `[ -d ${path} ] || { mkdir ${path} && chown ${uid}:${gid} ${path}; }`);
+    }
+    const attributes = isExplicit ? [`chown ${uid}:${gid}`, `chmod ${mode.toString(8)}`] : [];
+    return ["mkdir -p", ...attributes].flatMap((command) => commands(command, paths));
+  });
+}
+
+function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
+  return (
+    one.isExplicit === other.isExplicit &&
+    one.uid === other.uid &&
+    one.gid === other.gid &&
+    one.mode === other.mode
+  );
+}
+
+function linkLines(links: readonly PlacedLink[], directories: readonly PlacedDirectory[]): string[] {
+  const made = new Set(["/", ...directories.map(({ path }) => path)]);
+  const parents = new Set(links.map(({ path }) => posix.dirname(path)).filter((path) => !made.has(path)));
+  return [
+    ...commands("mkdir -p", [...parents]),
+    ...commands(
+      "rm -f",
+      links.map(({ path }) => path),
+    ),
+    ...links.map(({ path, target }) => `ln -s -- ${quote(target)} ${quote(path)}`),
+    ...links
+      .filter((link) => !isRoot(link))
+      .map(({ path, uid, gid }) => `chown -h ${uid}:${gid} ${quote(path)}`),
+  ];
+}
+
+/** Each command is a process: as few as its arguments allow. */
+function commands(command: string, paths: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (let index = 0; index < paths.length; index += pathsPerCommand)
+    lines.push(
+      `${command} ${paths
+        .slice(index, index + pathsPerCommand)
+        .map(quote)
+        .join(" ")}`,
+    );
+  return lines;
 }
 
 function instanceFiles(staged: Staged, ids: ReadonlyMap<string, string>): Record<string, InstanceFile> {

@@ -18,7 +18,7 @@ export interface StagedFile extends Owned {
 export interface StagedDirectory extends Owned {
   type: "directory";
   mode: number;
-  /** False where the directory only has to exist: one that is there already keeps its owner and mode. */
+  /** False where the directory only has to exist: one that is there already keeps its own owner and mode. */
   isExplicit: boolean;
 }
 
@@ -40,13 +40,7 @@ export function stage(staged: Staged, additions: Iterable<readonly [string, Stag
   const result = new Map(staged);
   for (const [path, entry] of additions) {
     const previous = result.get(path);
-    if (
-      previous?.type === "directory" &&
-      entry.type === "directory" &&
-      previous.isExplicit &&
-      !entry.isExplicit
-    )
-      continue;
+    if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) continue;
     if (entry.type !== "directory" && previous?.type === "directory") {
       for (const below of result.keys()) if (below.startsWith(`${path}/`)) result.delete(below);
     }

@@ -37,9 +37,9 @@ describe("what a RUN asks the service to run", () => {
     ["RUN id", "app", { command: "su -s /bin/sh -c id app", shell: true }],
     ["RUN echo 'a b'", "app", { command: "su -s /bin/sh -c 'echo '\\''a b'\\''' app", shell: true }],
     ['RUN ["echo", "a b"]', "app", { command: "su -s /bin/sh -c 'echo '\\''a b'\\''' app", shell: true }],
-    ["RUN id", "1000", { command: "id", shell: true, uid: 1000, gid: 0 }],
+    ["RUN id", "1000", { command: "id", shell: true, uid: 1000 }],
     ["RUN id", "1000:50", { command: "id", shell: true, uid: 1000, gid: 50 }],
-    ['RUN ["id"]', "0", { command: "id", args: [], shell: false, uid: 0, gid: 0 }],
+    ['RUN ["id"]', "0", { command: "id", args: [], shell: false, uid: 0 }],
   ])("%s as %s", (run, user, fields) => expect(fieldsOf(run, user)).toEqual(fields));
 });
 

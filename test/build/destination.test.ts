@@ -98,13 +98,12 @@ test("the placement script makes what the API can't stage, and only that", () =>
   expect(placementScript(staged)).toMatchInlineSnapshot(`
     "set -e
     umask 022
-    mkdir -p /app/empty
-    mkdir -p /app
-    rm -f '/app/it'\\''s a link'
-    ln -s -- 'x y' '/app/it'\\''s a link'
+    mkdir -p /app /app/empty
     mkdir -p /app/private
     chown 1000:1000 /app/private
     chmod 700 /app/private
+    rm -f '/app/it'\\''s a link'
+    ln -s -- 'x y' '/app/it'\\''s a link'
     "
   `);
   expect(

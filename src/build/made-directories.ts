@@ -1,0 +1,49 @@
+import type { Owner } from "./ownership.ts";
+import type { StagedDirectory } from "./staged.ts";
+import type { StageState } from "./state.ts";
+
+export const defaultDirectoryMode = 0o755;
+
+/**
+ * Directories that have to be there: WORKDIR and the way to a destination. Those that the image lacks belong to `owner`
+ * (BuildKit gives them the `--chown` of the COPY, or the USER of the WORKDIR), unless an instruction before this one has
+ * made them: then they are root's.
+ */
+export function stageDirectories(
+  paths: Iterable<string>,
+  owner: Owner,
+  stage: StageState,
+): [string, StagedDirectory][] {
+  return [...new Set(paths)].map((path) => [
+    path,
+    {
+      type: "directory",
+      mode: defaultDirectoryMode,
+      isExplicit: false,
+      ...(isMadeBefore(path, stage) ? root : owner),
+    },
+  ]);
+}
+
+/** The directories on the way to `path`, from the top down, without the root and without `path` itself. */
+export function directoriesAbove(path: string): string[] {
+  const names = path.split("/").slice(1, -1);
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+}
+
+/** Whether `directory` is `path` itself or on the way to it. */
+export function leadsTo(directory: string, path: string): boolean {
+  return path === directory || directory === "/" || path.startsWith(`${directory}/`);
+}
+
+export function isRoot({ uid, gid }: Owner): boolean {
+  return uid === 0 && gid === 0;
+}
+
+const root: Owner = { uid: 0, gid: 0 };
+
+function isMadeBefore(path: string, { staged, workdir, workdirIsPending }: StageState): boolean {
+  if (workdirIsPending && leadsTo(path, workdir)) return true;
+  for (const other of staged.keys()) if (other.startsWith(`${path}/`)) return true;
+  return false;
+}

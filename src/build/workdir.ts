@@ -1,0 +1,33 @@
+import type { BuildJob } from "./job.ts";
+import { directoriesAbove, isRoot, leadsTo, stageDirectories } from "./made-directories.ts";
+import { type Owner, resolveOwner } from "./ownership.ts";
+import { stage as addToStaged } from "./staged.ts";
+import { changeWorkdir, type StageState } from "./state.ts";
+
+/**
+ * WORKDIR makes its directory where it is missing. Usually the next RUN does that on the side, by starting in it; what would
+ * be missed that way is staged: a directory that is left again before a RUN, and one that belongs to USER.
+ */
+export async function performWorkdir(path: string, stage: StageState, build: BuildJob): Promise<StageState> {
+  const next = changeWorkdir(stage, path);
+  const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
+  const left = stage.workdir;
+  const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
+  const staged = isLost
+    ? addToStaged(stage.staged, stageDirectories([left], { uid: 0, gid: 0 }, stage))
+    : stage.staged;
+
+  const owner = await resolveWorkdirOwner(stage, build);
+  if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
+  const paths = [...directoriesAbove(next.workdir), next.workdir];
+  const made = stageDirectories(paths, owner, { ...stage, staged });
+  return { ...next, staged: addToStaged(staged, made), workdirIsPending: false };
+}
+
+/** Root where the service can't be asked who USER is. */
+async function resolveWorkdirOwner({ user, layer }: StageState, build: BuildJob): Promise<Owner> {
+  const root = { uid: 0, gid: 0 };
+  if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
+  const isKnowable = (await build.facts.readTextFile(layer.image, "/etc/passwd")) !== "unknowable";
+  return isKnowable || /^\d+(:\d+)?$/.test(user) ? resolveOwner(user, layer.image, build) : root;
+}
