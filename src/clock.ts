@@ -6,6 +6,9 @@ export interface Clock {
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** What a timer can hold: 24 days. A longer one would fire at once. */
+const longestMilliseconds = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: Date.now,
   sleep(milliseconds, signal) {
@@ -15,10 +18,13 @@ export const systemClock: Clock = {
         clearTimeout(timer);
         reject(signal?.reason);
       };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", abort);
-        resolve();
-      }, milliseconds);
+      const timer = setTimeout(
+        () => {
+          signal?.removeEventListener("abort", abort);
+          resolve();
+        },
+        Math.min(milliseconds, longestMilliseconds),
+      );
       signal?.addEventListener("abort", abort, { once: true });
     });
   },
