@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { EventLogs } from "./records/event-log.ts";
 import type { Outcome } from "./records/operations.ts";
-import type { SandboxHost } from "./sandbox/sandbox.ts";
+import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 
 /** What the parts of an open engine share. */
 export interface EngineState extends SandboxHost {

@@ -72,6 +72,8 @@ describe("what a command sees", () => {
     const before = process.umask(0o077);
     try {
       expect(await run("umask; touch /f && stat -c %a /f")).toBe("0022\n644\n");
+      const readable = await engine.run(base, "cat /etc/hosts /etc/resolv.conf > /dev/null", { uid: 1000 });
+      expect(readable.stderr).toBe("");
     } finally {
       process.umask(before);
     }

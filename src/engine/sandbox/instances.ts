@@ -11,8 +11,9 @@ import { resolveAccount } from "./accounts.ts";
 import type { InstanceSpec } from "./instance-spec.ts";
 import { isUnchanged } from "./mount-points.ts";
 import { CapturedStream, encodeBytes } from "./output.ts";
-import { runInSandbox, type SandboxOutcome } from "./sandbox.ts";
+import { runInSandbox } from "./sandbox.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
+import type { SandboxOutcome } from "./sandbox-request.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -51,6 +52,7 @@ export async function performInstance(
     signal: run.signal,
   });
 
+  run.signal.throwIfAborted();
   const result = resultOf(outcome, streams);
   for (const [stream, captured] of Object.entries(streams)) {
     if (captured.droppedBytes === 0) continue;

@@ -1,0 +1,67 @@
+import { BoughError } from "../../errors.ts";
+import { sandbox } from "../records/event-log.ts";
+import type { OperationRun } from "../run-operation.ts";
+import type { EngineState } from "../state.ts";
+import { noteHelper } from "../system/helper-process.ts";
+import { helperEnvironment, locate, type ProgramName } from "../system/programs.ts";
+
+/** Runs skopeo or umoci in the operation's directory. Rejects with the last words of one that fails. */
+export async function runTool(
+  state: EngineState,
+  run: OperationRun,
+  program: ProgramName,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  signal.throwIfAborted();
+  const tool = Bun.spawn([locate(program, state.environment), ...args], {
+    cwd: run.directory,
+    env: {
+      // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
+      HOME: run.directory,
+      XDG_RUNTIME_DIR: run.directory,
+      ...helperEnvironment(state.environment),
+      // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
+      TMPDIR: run.directory,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true,
+  });
+  noteHelper(run.directory, tool.pid);
+  const kill = () => tool.kill("SIGKILL");
+  signal.addEventListener("abort", kill, { once: true });
+  try {
+    const [, said, status] = await Promise.all([
+      reportProgress(state, run, tool.stdout),
+      new Response(tool.stderr).text(),
+      tool.exited,
+    ]);
+    signal.throwIfAborted();
+    if (status !== 0) throw new BoughError(`${program}: ${lastWords(said) || `ended with ${status}`}`);
+  } finally {
+    signal.removeEventListener("abort", kill);
+  }
+}
+
+async function reportProgress(
+  state: EngineState,
+  run: OperationRun,
+  output: ReadableStream<Uint8Array>,
+): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of output) {
+    const message = decoder.decode(chunk, { stream: true }).trim();
+    if (message !== "") state.events.append(run.uuid, sandbox, "progress", { message });
+  }
+}
+
+/** skopeo logs `time="..." level=fatal msg="..."`. */
+function lastWords(said: string): string {
+  const last = said.trim().split("\n").at(-1) ?? "";
+  const message = /msg="((?:[^"\\]|\\.)*)"/.exec(last)?.[1];
+  return message === undefined
+    ? last
+    : message.replaceAll('\\"', '"').replaceAll("\\n", " ").replaceAll("\\\\", "\\");
+}

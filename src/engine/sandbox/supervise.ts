@@ -1,0 +1,104 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import { containerPid } from "./containers.ts";
+import { StartupStderr } from "./failed-start.ts";
+import type { KillSwitch } from "./kill-switch.ts";
+import type { MountNamespace } from "./mount-namespace.ts";
+import type { SandboxProcess } from "./sandbox-config.ts";
+import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
+
+/** Lets the command go, and sees it to its end. */
+export async function supervise(
+  host: SandboxHost,
+  request: SandboxRequest,
+  namespace: MountNamespace,
+  process: SandboxProcess,
+  kill: KillSwitch,
+): Promise<SandboxOutcome> {
+  const { clock, layout } = host;
+  const helper = namespace.process;
+  const stderr = new StartupStderr((chunk) => output("stderr", chunk));
+  let pid: number | undefined;
+  const started = () => {
+    if (pid !== undefined) return;
+    pid = containerPid(layout, request.id) ?? readPid(join(request.directory, "pid"));
+    if (pid !== undefined) request.onStart(pid, process);
+  };
+  const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
+    started();
+    request.onOutput(stream, chunk);
+  };
+
+  request.signal.throwIfAborted();
+  const startedAt = clock.now();
+  const ended = new AbortController();
+  const timeout = clock.sleep(request.timeoutSeconds * 1000, ended.signal).then(
+    () => kill.timeOut(),
+    () => {},
+  );
+  const notice = noticeStart(clock, ended.signal, () => {
+    started();
+    return pid !== undefined;
+  });
+  try {
+    namespace.proceed();
+    await Promise.all([
+      sendInput(helper, request.stdin),
+      forEachChunk(namespace.stdout, (chunk) => output("stdout", chunk)),
+      forEachChunk(helper.stderr, (chunk) => stderr.write(chunk)),
+      helper.exited,
+    ]);
+  } finally {
+    ended.abort();
+    await Promise.all([timeout, notice]);
+  }
+  const failure = stderr.end(join(request.directory, "log"));
+  if (failure?.kind === "sandbox" && !kill.used) {
+    throw new BoughError(`the sandbox could not be started: ${failure.message}`);
+  }
+  if (failure?.kind === "command") request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
+  else started();
+  return {
+    pid: pid ?? 0,
+    exitCode: kill.used ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
+    timedOut: kill.timedOut,
+    elapsedSeconds: (clock.now() - startedAt) / 1000,
+  };
+}
+
+/** A command that is silent for long is to be seen as started all the same. */
+async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => boolean): Promise<void> {
+  for (let wait = 8; !ended.aborted && !hasStarted(); wait = Math.min(wait * 2, 250)) {
+    await clock.sleep(wait, ended).catch(() => {});
+  }
+}
+
+async function sendInput(
+  helper: Subprocess<"pipe", "pipe", "pipe">,
+  input: Uint8Array | undefined,
+): Promise<void> {
+  try {
+    if (input !== undefined) helper.stdin.write(input);
+    await helper.stdin.end();
+  } catch {
+    // The command ended without reading all of it: its own affair.
+  }
+}
+
+async function forEachChunk(
+  chunks: AsyncIterable<Uint8Array>,
+  use: (chunk: Uint8Array) => void,
+): Promise<void> {
+  for await (const chunk of chunks) use(chunk);
+}
+
+function readPid(path: string): number | undefined {
+  try {
+    return Number.parseInt(readFileSync(path, "utf8"), 10) || undefined;
+  } catch {
+    return undefined;
+  }
+}
