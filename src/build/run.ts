@@ -1,5 +1,8 @@
 import type { RunInstruction } from "../dockerfile/instruction.ts";
+import { BoughError } from "../errors.ts";
+import type { OperationOutcome } from "../service/service.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
+import { FailedStepError } from "./failed-step.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
 import { chainHash, commitLayer, findLayer } from "./layer.ts";
@@ -81,7 +84,7 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
     };
     return runOperation(request, step.title, build);
   });
-  const result = requireSuccess(outcome, build.timeoutSeconds);
+  const result = resultOf(outcome, stage, build);
   const layer = commitLayer(store.sessions, session, {
     hash,
     image: result,
@@ -91,6 +94,14 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
     operation: outcome.operation,
   });
   return advance(stage, layer);
+}
+
+function resultOf(outcome: OperationOutcome, stage: StageState, build: BuildJob): string {
+  try {
+    return requireSuccess(outcome, build.timeoutSeconds);
+  } catch (error) {
+    throw error instanceof BoughError ? new FailedStepError(error, stage) : error;
+  }
 }
 
 function warnOfMounts({ mounts, range }: RunInstruction, { emit }: BuildJob): void {

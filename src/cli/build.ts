@@ -16,6 +16,7 @@ import type { Progress } from "../output/progress.ts";
 import { renderTable } from "../output/table.ts";
 import { parseTag } from "../service/tag.ts";
 import { type ArgumentDefinitions, positiveInteger } from "./arguments.ts";
+import { withWayIn } from "./build-debugging.ts";
 import { prepareResultFiles } from "./build-files.ts";
 import { createProgress } from "./build-progress.ts";
 import type { Command, Invocation } from "./command.ts";
@@ -143,6 +144,8 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
     const result = await runBuild(job);
     files.write(result);
     return result;
+  } catch (error) {
+    throw withWayIn(error, buildSession(context.absolutePath), globals);
   } finally {
     await close();
   }

@@ -45,12 +45,10 @@ export interface SessionStore {
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
   deleteBranch(key: string, branch: string): void;
-  /** The images at the tips of all branches of all sessions. */
+  /** All images that a branch of any session leads to, those before its tip included: a roll-back needs them. */
   branchImages(): string[];
   /** With its whole history. False where there is none. */
   delete(key: string): boolean;
-  /** UUIDs of all images that a branch of any session leads to, its ancestors included: a roll-back needs them. */
-  imagesInUse(): string[];
 }
 
 export function createSessionStore(database: Database, clock: Clock): SessionStore {
@@ -128,14 +126,6 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       return committed;
     },
 
-    branchImages: () =>
-      database
-        .query<{ image: string }, []>(
-          "SELECT DISTINCT image FROM history JOIN branch ON branch.history_id = history.id",
-        )
-        .all()
-        .map(({ image }) => image),
-
     deleteBranch(key, branch) {
       database
         .query("DELETE FROM branch WHERE name = ? AND session_id = (SELECT id FROM session WHERE key = ?)")
@@ -144,7 +134,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 
     delete: (key) => database.query("DELETE FROM session WHERE key = ?").run(key).changes > 0,
 
-    imagesInUse: () =>
+    branchImages: () =>
       database
         .query<{ image: string }, []>(
           `WITH RECURSIVE used (id) AS (

@@ -62,9 +62,9 @@ describe("images in use", () => {
     const second = commit("main", "b", first);
     commit("main", "abandoned", second);
     store.branches.set("k", "main", second);
-    expect(store.sessions.imagesInUse().sort()).toEqual(["a", "b"]);
+    expect(store.sessions.branchImages().sort()).toEqual(["a", "b"]);
     store.sessions.delete("k");
-    expect(store.sessions.imagesInUse()).toEqual([]);
+    expect(store.sessions.branchImages()).toEqual([]);
   });
 });
 
