@@ -6,8 +6,8 @@ import { parseListenAddress } from "../../src/cli/serve.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
+import { type ServerProcess, startServer } from "../support/server.ts";
 
-const main = join(import.meta.dir, "../../src/main.ts");
 const environment = { BOUGH_HOME: "" };
 let layout: string;
 
@@ -20,28 +20,10 @@ beforeAll(async () => {
   });
 });
 
-async function startServer(...words: string[]) {
-  const child = Bun.spawn([process.execPath, main, "serve", "-f", "json", ...words], {
-    env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...environment },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const { value } = await child.stdout.getReader().read();
-  const { url, token } = JSON.parse(new TextDecoder().decode(value));
-  return {
-    url: url as string,
-    token: token as string | null,
-    async stop() {
-      child.kill("SIGINT");
-      return { exitCode: await child.exited, stderr: await new Response(child.stderr).text() };
-    },
-  };
-}
-
 describe("on a free port of the loopback interface", () => {
-  let server: Awaited<ReturnType<typeof startServer>>;
+  let server: ServerProcess;
   beforeAll(async () => {
-    server = await startServer();
+    server = await startServer(environment);
   });
   afterAll(() => server.stop());
   const call = (path: string, token: string | null) =>
@@ -93,7 +75,7 @@ describe("on a free port of the loopback interface", () => {
 
 test("on a Unix socket that only its owner can open, with a token of one's own, which is not printed", async () => {
   const path = join(temporaryDirectory(), "bough.sock");
-  const server = await startServer("--listen", `unix:${path}`, "--token", "token-of-my-own");
+  const server = await startServer(environment, "--listen", `unix:${path}`, "--token", "token-of-my-own");
   expect(server).toMatchObject({ url: `unix:${path}`, token: null });
   expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
   const headers = { Authorization: "Bearer token-of-my-own" };

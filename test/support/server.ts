@@ -1,0 +1,33 @@
+/** `bough serve` in a process of its own. */
+import { join } from "node:path";
+
+const main = join(import.meta.dir, "../../src/main.ts");
+
+export interface ServerProcess {
+  url: string;
+  /** The token that it made; `null` where it was given one. */
+  token: string | null;
+  /** Ctrl-C, and how it ended. */
+  stop(): Promise<{ exitCode: number; stderr: string }>;
+}
+
+export async function startServer(
+  environment: Readonly<Record<string, string>>,
+  ...words: readonly string[]
+): Promise<ServerProcess> {
+  const child = Bun.spawn([process.execPath, main, "serve", "-f", "json", ...words], {
+    env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...environment },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const { value } = await child.stdout.getReader().read();
+  const { url, token } = JSON.parse(new TextDecoder().decode(value));
+  return {
+    url,
+    token,
+    async stop() {
+      child.kill("SIGINT");
+      return { exitCode: await child.exited, stderr: await new Response(child.stderr).text() };
+    },
+  };
+}
