@@ -174,9 +174,9 @@ test("tag, move the tag, untag, and page through the images", async () => {
     uuid: made[0],
     tag: "paged:1",
   });
-  expect(await tagged("paged:1")).toEqual([made[0]]);
+  expect(await tagged("paged:1")).toEqual(made.slice(0, 1));
   await call("PATCH", `images/${made[1]}/tag`, { tag: "paged:1" });
-  expect(await tagged("paged:1")).toEqual([made[1]]);
+  expect(await tagged("paged:1")).toEqual(made.slice(1, 2));
   expect((await call("DELETE", `images/${made[1]}/tag`)).status).toBe(204);
   expect(await tagged("paged:1")).toEqual([]);
 
