@@ -50,5 +50,6 @@ bring_programs() {
   command -v apt-get >/dev/null || { say "error: missing:$missing, and this is no Debian: install them with your system's package manager"; exit 1; }
   say "installing$missing from Debian's packages"
   export DEBIAN_FRONTEND=noninteractive
-  { apt-get update -qq && $install -qq; } >&2
+  # dpkg's progress is of no interest, its complaints are.
+  { apt-get update -qq && $install -qq; } >/dev/null
 }
