@@ -15,7 +15,7 @@ export async function performAdd(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  const lookup = lookUp(stage.env, stage.args);
+  const lookup = lookUp(stage.env, stage.args, stage.inherited);
   const expand = (word: string) => expandWord(word, lookup, build.dockerfile.escape);
   const checksum =
     instruction.checksum === undefined ? undefined : parseChecksum(expand(instruction.checksum));

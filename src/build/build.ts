@@ -5,6 +5,7 @@ import { performAdd } from "./add.ts";
 import { performCopy } from "./copy.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
+import { inheritEnvironment } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
 import { locate, titleOf } from "./location.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
@@ -102,7 +103,11 @@ async function perform(instruction: Instruction, state: BuildState, build: Build
       ? { ...state, globals: declareAll(instruction, state.globals, state, build) }
       : state;
   }
-  return { ...state, stage: await performInStage(instruction, stage, state, build) };
+  const informed = await inheritEnvironment(instruction, stage, build);
+  return {
+    ...state,
+    stage: await performInStage(instruction, informed, { ...state, stage: informed }, build),
+  };
 }
 
 async function performInStage(
@@ -112,7 +117,7 @@ async function performInStage(
   build: BuildJob,
 ): Promise<StageState> {
   const { escape } = build.dockerfile;
-  const lookup = lookUp(stage.env, stage.args);
+  const lookup = lookUp(stage.env, stage.args, stage.inherited);
   switch (instruction.name) {
     case "RUN":
       return performRun(instruction, stage, build);
@@ -171,7 +176,7 @@ function declareAll(
 ): BuildState["globals"] {
   let args = declared;
   for (const { key, value } of instruction.declarations) {
-    const lookup = lookUp(stage?.env ?? new Map(), args);
+    const lookup = lookUp(stage?.env ?? new Map(), args, stage?.inherited);
     const expanded = value === undefined ? undefined : expandWord(value, lookup, build.dockerfile.escape);
     args = declareArgument(args, key, expanded, build.buildArgs, stage === undefined ? undefined : globals);
   }

@@ -50,7 +50,7 @@ export async function stageSources(
   fetchSource: (url: string) => Promise<FetchedSource>,
 ): Promise<StageState> {
   const { escape } = build.dockerfile;
-  const lookup = lookUp(stage.env, stage.args);
+  const lookup = lookUp(stage.env, stage.args, stage.inherited);
   const words = instruction.sources.flatMap((source) =>
     source.kind === "path" ? [expandWord(source.path, lookup, escape)] : [],
   );

@@ -8,11 +8,13 @@ export async function runOperation(
   request: InstanceRequest,
   title: string,
   build: BuildJob,
+  { showsOutput = true } = {},
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
   const operation = await service.spawn(request);
   emit({ type: "spawned", operation, title });
   try {
+    if (!showsOutput) return await service.follow(operation);
     const outcome = await service.follow(operation, (chunk) => emit({ type: "output", chunk }));
     emit({ type: "ran", operation, stdout: outcome.stdout, stderr: outcome.stderr });
     return outcome;

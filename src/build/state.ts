@@ -20,6 +20,8 @@ export interface StageState {
   workdirIsPending: boolean;
   env: ReadonlyMap<string, string>;
   args: Arguments;
+  /** The image's own variables, once they have been asked for. They count where nothing else knows a name. */
+  inherited: ReadonlyMap<string, string> | undefined;
   user: string | undefined;
   staged: Staged;
 }
@@ -60,6 +62,7 @@ export function startStage(name: string | undefined, layer: Layer): StageState {
     workdirIsPending: false,
     env: new Map(),
     args: new Map(),
+    inherited: undefined,
     user: undefined,
     staged: new Map(),
   };
@@ -95,12 +98,19 @@ export function advance(stage: StageState, layer: Layer): StageState {
   return { ...stage, layer, staged: new Map(), workdirIsPending: false };
 }
 
-/** Spec 1, "Variable substitution": `--build-arg`, then ENV so far, then the ARG's default; `undefined` for unknown names. */
-export function lookUp(env: ReadonlyMap<string, string>, args: Arguments): Lookup {
+/**
+ * Spec 1, "Variable substitution": `--build-arg`, then ENV so far, then the ARG's default, then what the image itself sets;
+ * `undefined` for unknown names.
+ */
+export function lookUp(
+  env: ReadonlyMap<string, string>,
+  args: Arguments,
+  inherited: ReadonlyMap<string, string> = new Map(),
+): Lookup {
   return (name) => {
     const argument = args.get(name);
     if (argument?.isSupplied) return argument.value;
-    return env.get(name) ?? argument?.value;
+    return env.get(name) ?? argument?.value ?? inherited.get(name);
   };
 }
 

@@ -1,0 +1,80 @@
+import type { Instruction } from "../dockerfile/instruction.ts";
+import { withReminders } from "./forgotten.ts";
+import type { BuildJob } from "./job.ts";
+import { runOperation } from "./operation.ts";
+import { lookUp, type StageState } from "./state.ts";
+
+/**
+ * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
+ * `ENV PATH=/opt/bin:$PATH`. The API tells nothing of an image's configuration, so one small operation is asked, once for
+ * an image. A RUN needs none of this: its shell has them.
+ */
+export async function inheritEnvironment(
+  instruction: Instruction,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (stage.inherited !== undefined || !namesUnknown(instruction, stage)) return stage;
+  return { ...stage, inherited: await readEnvironment(stage, build) };
+}
+
+const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
+
+function namesUnknown({ name, original, heredocs }: Instruction, stage: StageState): boolean {
+  if (!expanding.includes(name)) return false;
+  const lookup = lookUp(stage.env, stage.args);
+  const text = [original, ...heredocs.map(({ content }) => content)].join("\n");
+  return [...text.matchAll(/\$\{?([A-Za-z_]\w*)/g)].some(
+    ([, variable = ""]) => lookup(variable) === undefined,
+  );
+}
+
+/** What Docker takes for an image that sets none. */
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+async function readEnvironment(stage: StageState, build: BuildJob): Promise<ReadonlyMap<string, string>> {
+  const { image } = stage.layer;
+  const { facts } = build.store;
+  const question = "environment";
+  const known = facts.get(image, question) ?? (await askEnvironment(stage, build));
+  facts.set(image, question, known);
+  return new Map([["PATH", defaultPath], ...parseEnvironment(known)]);
+}
+
+/** The output of env(1); empty where the image has no such program. */
+async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
+  const ask = () =>
+    runOperation(
+      {
+        image: stage.layer.image,
+        command: "env",
+        args: [],
+        shell: false,
+        env: {},
+        cwd: "/",
+        files: {},
+        timeout: build.timeoutSeconds,
+        disposable: true,
+      },
+      "env (asks for the image's variables)",
+      build,
+      { showsOutput: false },
+    );
+  const outcome = await withReminders({ ...stage, staged: new Map() }, build, ask);
+  return outcome.exitCode === 0 ? outcome.stdout.text : "";
+}
+
+/** Set by whatever runs a command, not by the image. */
+const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
+
+/** A value may go on in further lines. */
+function parseEnvironment(text: string): [string, string][] {
+  const variables: [string, string][] = [];
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    const [, name, value = ""] = /^([A-Za-z_]\w*)=(.*)$/s.exec(line) ?? [];
+    const last = variables.at(-1);
+    if (name !== undefined) variables.push([name, value]);
+    else if (last !== undefined) last[1] += `\n${line}`;
+  }
+  return variables.filter(([name]) => !ofTheProcess.includes(name));
+}
