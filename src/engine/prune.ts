@@ -7,6 +7,7 @@ import { inTransaction, openDatabase } from "./records/database.ts";
 import { filePath } from "./records/files.ts";
 import { layerDirectory } from "./records/layers.ts";
 import { diskUsage } from "./system/disk-usage.ts";
+import { isAlive } from "./system/processes.ts";
 
 /** What an engine's directory holds. Sizes are bytes on disk. */
 export interface EngineUsage {
@@ -39,7 +40,10 @@ export function measureUsage(directory: string): Promise<EngineUsage> {
       database.query<{ count: number }, []>(`SELECT count(*) AS count FROM ${table}`).get()?.count ?? 0;
     const layers = column<number>(database, "SELECT id AS value FROM layers");
     const files = column<string>(database, "SELECT sha256 AS value FROM files");
-    const operations = column<string>(database, finishedOperations);
+    const operations = column<string>(
+      database,
+      "SELECT uuid AS value FROM operations WHERE finished_at IS NOT NULL",
+    );
     return {
       images: { count: count("images"), tagged: count("images WHERE uuid IN (SELECT image FROM tags)") },
       layers: { count: layers.length, bytes: sum(layers.map((id) => diskUsage(layerDirectory(layout, id)))) },
@@ -59,7 +63,7 @@ export function planPrune(directory: string, selection: PruneSelection): Promise
 
 /**
  * Removes images without a tag that nothing keeps, layers that no image is left of, all uploaded files, and what is recorded
- * of finished operations. What a running operation started from stays. Answers what went.
+ * of operations of processes that have ended. What a running operation started from stays. Answers what went.
  */
 export function prune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
   return withDirectory(directory, async (database, layout) => {
@@ -97,36 +101,39 @@ interface Selected {
   operations: string[];
 }
 
-const finishedOperations = "SELECT uuid AS value FROM operations WHERE finished_at IS NOT NULL";
-
 function select(database: Database, selection: PruneSelection): Selected {
-  const running = "SELECT start_image FROM operations WHERE finished_at IS NULL AND start_image IS NOT NULL";
-  const untagged = "AND uuid NOT IN (SELECT image FROM tags)";
-  const candidates = column<string>(
-    database,
-    `SELECT uuid AS value FROM images WHERE uuid NOT IN (${running}) ${selection.all ? "" : untagged}`,
+  const operations = database
+    .query<{ uuid: string; owner: string; start_image: string | null; finished_at: number | null }, []>(
+      "SELECT uuid, owner, start_image, finished_at FROM operations",
+    )
+    .all();
+  // What a process that is gone ran is over, finished or not, and no client of it will ask any more.
+  const living = new Set([...new Set(operations.map(({ owner }) => owner))].filter(isAlive));
+  const running = operations.filter(({ owner, finished_at }) => finished_at === null && living.has(owner));
+  const inUse = new Set(running.map((operation) => operation.start_image));
+  const tags = tagsByImage(database);
+  const images = column<string>(database, "SELECT uuid AS value FROM images").filter(
+    (uuid) => !inUse.has(uuid) && !selection.keep.has(uuid) && (selection.all || !tags.has(uuid)),
   );
-  const images = candidates.filter((uuid) => !selection.keep.has(uuid));
-  const tags = new Map<string, string[]>();
-  for (const uuid of images) {
-    const names = database
-      .query<{ tag: string }, [string]>("SELECT tag FROM tags WHERE image = ? ORDER BY tag")
-      .all(uuid);
-    tags.set(
-      uuid,
-      names.map(({ tag }) => tag),
-    );
-  }
-  const isBusy =
-    column(database, "SELECT uuid AS value FROM operations WHERE finished_at IS NULL").length > 0;
   return {
     images,
     tags,
     layers: unusedLayers(database, new Set(images)),
     // Nobody knows which of them an operation that has just begun is about to stage.
-    files: isBusy ? [] : column<string>(database, "SELECT sha256 AS value FROM files"),
-    operations: column<string>(database, finishedOperations),
+    files: running.length > 0 ? [] : column<string>(database, "SELECT sha256 AS value FROM files"),
+    operations: operations
+      .filter(({ owner, finished_at }) => finished_at !== null && !living.has(owner))
+      .map(({ uuid }) => uuid),
   };
+}
+
+function tagsByImage(database: Database): Map<string, string[]> {
+  const tags = new Map<string, string[]>();
+  const rows = database
+    .query<{ tag: string; image: string }, []>("SELECT tag, image FROM tags ORDER BY tag")
+    .all();
+  for (const { tag, image } of rows) tags.set(image, [...(tags.get(image) ?? []), tag]);
+  return tags;
 }
 
 /** Those that no image outside of `removed` stands on, the uppermost first. */

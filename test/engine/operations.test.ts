@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import type { OperationEvent, OperationRecord } from "../../src/service/types.ts";
 import { TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
@@ -190,6 +192,14 @@ describe("events", () => {
     expect(await response.text()).toContain("event: init\n");
     await cancel(uuid);
     await engine.finish({ uuid });
+  });
+
+  test("that are not kept any more are gone for good", async () => {
+    const { uuid } = await running("true");
+    await engine.finish({ uuid });
+    rmSync(join(engine.directory, "events", `${uuid}.ndjson`));
+    const response = await engine.fetch("GET", `/v1/operations/${uuid}/events`);
+    expect(response.status).toBe(410);
   });
 
   test("another process can follow", async () => {

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -24,6 +25,13 @@ beforeEach(async () => {
 
 afterEach(() => engine.close());
 
+/** As if the process that ran all operations so far had ended. */
+function forgetOwners(): void {
+  const database = new Database(join(engine.directory, "engine.db"));
+  database.run("UPDATE operations SET owner = 'boot.1.1'");
+  database.close();
+}
+
 const selection = (...keep: string[]) => ({ keep: new Set(keep), all: false });
 const uuids = async () =>
   (await engine.json<{ images: ImageRecord[] }>("GET", "/v1/images")).images.map(({ uuid }) => uuid);
@@ -42,6 +50,7 @@ test("usage counts images, layers, files and finished operations, and what they 
 
 describe("prune", () => {
   test("says what it will free, and frees it: untagged images, their layers, files, records of operations", async () => {
+    forgetOwners();
     const plan = await planPrune(engine.directory, selection());
     expect(plan.images).toEqual(
       expect.arrayContaining([
@@ -90,10 +99,13 @@ describe("prune", () => {
     expect(finished.metadata?.result?.stdout?.value).toBe("/middle\n/top\n");
   });
 
-  test("of an operation whose record is gone there is nothing to ask; of one whose log is gone, no events", async () => {
+  test("leaves the records of operations that a client may still ask about", async () => {
     const { uuid } = await engine.start({ image: base, command: "true" });
     await engine.finish({ uuid });
-    await prune(engine.directory, selection());
+    expect((await prune(engine.directory, selection())).operations.count).toBe(0);
+    expect((await engine.fetch("GET", `/v1/operations/${uuid}`)).status).toBe(200);
+    forgetOwners();
+    expect((await prune(engine.directory, selection())).operations.count).toBe(5);
     expect((await engine.fetch("GET", `/v1/operations/${uuid}`)).status).toBe(404);
   });
 });

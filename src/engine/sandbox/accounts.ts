@@ -23,9 +23,12 @@ export function resolveAccount(root: string, uid: number, gid: number | undefine
   return { uid, gid: Number.isSafeInteger(primary) ? primary : 0, additionalGids };
 }
 
+/** Bytes. An image's file is not to be trusted with this process's memory. */
+const largestTable = 16 * 1024 * 1024;
+
 function readTable(root: string, path: string): string[][] {
   const found = resolveInRoot(root, path, { followLast: true });
-  if (!found.stats?.isFile()) return [];
+  if (!found.stats?.isFile() || found.stats.size > largestTable) return [];
   return readFileSync(found.path, "utf8")
     .split("\n")
     .map((line) => line.split(":"));
