@@ -93,7 +93,9 @@ export async function stageSources(
       if (path === "/") continue;
       if (entry.relativePath === "") tops.push(path);
       else {
-        const mayBeThere = isIntoExisting || stage.staged.has(path);
+        const mayBeThere =
+          entry.type === "directory" &&
+          (stage.staged.has(path) || (isIntoExisting && (await isTopInImage(path, place, stage, build))));
         additions.push([path, stageEntry(entry, hashes, owner, change, mayBeThere)]);
       }
     }
@@ -131,6 +133,17 @@ function directoriesToMake(
     ...tops.flatMap((path) => [...directoriesAbove(path), path]),
     ...additions.flatMap(([path]) => directoriesAbove(path)),
   ];
+}
+
+/** Whether the image has the directory that is next below `place` on the way to `path`: else it lacks `path`, too. */
+async function isTopInImage(
+  path: string,
+  place: string,
+  { layer }: StageState,
+  { facts }: BuildJob,
+): Promise<boolean> {
+  const [top = ""] = posix.relative(place, path).split("/");
+  return facts.isDirectory(layer.image, posix.join(place, top));
 }
 
 function hasDirectories({ entries }: SourceMatch): boolean {
