@@ -53,6 +53,7 @@ async function playSlowly(
 ): Promise<void> {
   for (const chunk of chunks) {
     if (chunk.delayMs !== undefined) await Bun.sleep(chunk.delayMs);
+    await chunk.after;
     emitOutput(operation, chunk);
   }
   await outcome.until;
@@ -60,7 +61,7 @@ async function playSlowly(
 }
 
 function takesTime(outcome: RunOutcome, chunks: readonly RunChunk[]): boolean {
-  const waits = chunks.some(({ delayMs }) => delayMs !== undefined);
+  const waits = chunks.some(({ delayMs, after }) => delayMs !== undefined || after !== undefined);
   return waits || outcome.delayMs !== undefined || outcome.until !== undefined;
 }
 

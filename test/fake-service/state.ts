@@ -33,6 +33,8 @@ export interface RunChunk {
   data: string | Uint8Array;
   /** Before it. */
   delayMs?: number;
+  /** Not before this; for tests that hold output back. */
+  after?: Promise<unknown>;
 }
 
 /** `count` is 0 for the first instance. */

@@ -1,0 +1,144 @@
+/** `--progress`, `--metadata-file` and `--iidfile`: what other programs get to read of a build. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let service: FakeService;
+let context: string;
+let outcome: RunOutcome;
+let home: string;
+beforeEach(async () => {
+  outcome = { stdout: "fine\n" };
+  service = await startFakeService({ run: () => outcome });
+  service.state.addImage("base:1");
+  context = temporaryDirectory();
+  home = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nENV A=1\nCOPY a /\nRUN make\nCOPY a /b\n", a: "abc" });
+});
+afterEach(() => service.close());
+
+function build(...words: string[]) {
+  const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
+  return runBough(["build", ...words], { workingDirectory: context, environment });
+}
+
+const image = expect.stringMatching(/^a0000000-/);
+const operation = expect.stringMatching(/^00000000-/);
+const layer = expect.stringMatching(/^layer:[0-9a-f-]{36,64}$/);
+
+describe("--progress json", () => {
+  const eventsOf = (text: string) =>
+    text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+  test("is one event a line, each with its time and type; standard output stays the result's", async () => {
+    const { stdout, stderr, exitCode } = await build("--progress", "json", "-f", "json");
+    const events = eventsOf(stderr);
+    for (const { time } of events) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    const types = events.map(({ type }) => type).filter((type) => type !== "upload-progress");
+    const repeated = ["uploading", "uploaded", "spawned", "output", "ran", "step-end"];
+    expect(types).toEqual([
+      ...["log", "step", "resolved", "step-end", "step", "step-end", "step", "hashing", "staged", "step-end"],
+      ...["step", ...repeated, "step", "hashing", "staged", "step-end"],
+      ...["spawned", "output", "ran", "finished"],
+    ]);
+    expect(events.find(({ type }) => type === "log")).toMatchObject({
+      level: "info",
+      message: `service: ${service.url} (CONTREE_URL)`,
+    });
+    expect(events.filter(({ type }) => type === "step")[3]).toMatchObject({
+      ...{ step: 4, steps: 5, line: 4, name: "RUN", instruction: "RUN make" },
+    });
+    expect(events.find(({ type }) => type === "output")).toMatchObject({ stream: "stdout", text: "fine\n" });
+    expect(events.at(-1)).toMatchObject({
+      ...{ type: "finished", image: JSON.parse(stdout).image, tag: null, steps: 6 },
+      uploaded: { files: 1, bytes: 3 },
+    });
+    expect(exitCode).toBe(0);
+  });
+
+  test("a failure is the last event, and the exit code is the same", async () => {
+    outcome = { exitCode: 3, stderr: "broken\n" };
+    const { stderr, exitCode } = await build("--progress", "json");
+    expect(eventsOf(stderr).at(-1)).toMatchObject({
+      ...{ type: "error", code: "failed" },
+      message: expect.stringContaining("exit code 3"),
+    });
+    expect(exitCode).toBe(1);
+  });
+
+  test("so is a command line that can't be meant", async () => {
+    const { stderr, exitCode } = await build("--progress", "json", "--dockerfile", "missing");
+    expect(eventsOf(stderr)).toMatchObject([{ type: "error", code: "usage" }]);
+    expect(exitCode).toBe(2);
+  });
+});
+
+describe("--metadata-file and --iidfile", () => {
+  test("tell of every step, once the build has succeeded", async () => {
+    await build();
+    outcome = { stdout: "again\n" };
+    writeFiles(context, { a: "changed" });
+    const { exitCode } = await build("--tag", "app", "--metadata-file", "m.json", "--iidfile", "id");
+    expect(exitCode).toBe(0);
+    const metadata = JSON.parse(readFileSync(join(context, "m.json"), "utf8"));
+    expect(metadata.image).toBe(readFileSync(join(context, "id"), "utf8"));
+    const none = { layer: null, image: null, operation: null, cached: null };
+    expect(metadata).toEqual({
+      image,
+      tag: "app:latest",
+      session: expect.stringMatching(/^build:[0-9a-f]{16}$/),
+      seconds: expect.any(Number),
+      uploaded: { files: 1, bytes: 7 },
+      steps: [
+        { line: 1, instruction: "FROM base:1", layer, image, operation: null, cached: true },
+        { line: 2, instruction: "ENV A=1", ...none },
+        { line: 3, instruction: "COPY a /", ...none },
+        { line: 4, instruction: "RUN make", layer, image, operation, cached: false },
+        { line: 5, instruction: "COPY a /b", ...none },
+        { line: 5, instruction: "COPY a /b", layer, image, operation, cached: false },
+      ].map((step) => ({ ...step, seconds: expect.any(Number) })),
+    });
+    expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "id", "m.json"]);
+  });
+
+  test("what an earlier build has left is gone after a failure", async () => {
+    writeFiles(context, { "m.json": "{}", id: "old" });
+    outcome = { exitCode: 1 };
+    await build("--metadata-file", "m.json", "--iidfile", "id");
+    expect(existsSync(join(context, "m.json"))).toBe(false);
+    expect(existsSync(join(context, "id"))).toBe(false);
+  });
+
+  test.each([
+    ["--metadata-file", "nowhere/m.json", "--metadata-file nowhere/m.json: there is no directory nowhere"],
+    ["--iidfile", ".", "--iidfile .: this is no file"],
+  ])("%s %s is refused before anything is built", async (option, path, message) => {
+    const { exitCode, stderr } = await build(option, path);
+    expect(stderr).toStartWith(`[ERROR] ${message}\n`);
+    expect(exitCode).toBe(2);
+    expect(service.requests).toEqual([]);
+  });
+});
+
+test.each([
+  ["fancy", '[ERROR] --progress takes auto or tty or plain or json, not "fancy"\n'],
+  ["tty", "[ERROR] --progress tty needs a terminal on standard error\n"],
+])("--progress %s, where standard error is no terminal, is refused", async (mode, message) => {
+  const { exitCode, stderr } = await build("--progress", mode);
+  expect(stderr).toStartWith(message);
+  expect(exitCode).toBe(2);
+});
+
+test("the summary counts steps, cached layers and uploads", async () => {
+  expect((await build()).stderr).toMatch(
+    /\[INFO\] 6 steps, 0 cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
+  );
+  expect((await build()).stderr).toMatch(/\[INFO\] 6 steps, 2 cached, 0 files uploaded, in 0\.\d\d s\n$/);
+});

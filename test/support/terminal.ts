@@ -1,0 +1,84 @@
+/** A terminal of a given size, with a shell at its prompt: tmux holds the screen, so that it can be looked at. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Terminal {
+  /** Types a line and presses Enter. */
+  type(line: string): void;
+  /** A key by tmux's name for it: `C-c`. */
+  press(key: string): void;
+  /** What is on the screen, without trailing blanks. */
+  screen(): string;
+  /** The screen as soon as it holds the text or satisfies the condition. */
+  waitFor(condition: string | RegExp): Promise<string>;
+  resize(columns: number, rows: number): void;
+  isCursorShown(): boolean;
+  /** Ids of the processes that the shell has started and that still run. */
+  jobs(): number[];
+  close(): void;
+}
+
+export interface TerminalOptions {
+  columns: number;
+  rows: number;
+  workingDirectory: string;
+  environment: Record<string, string>;
+}
+
+const patienceMilliseconds = 20_000;
+
+export async function openTerminal(options: TerminalOptions): Promise<Terminal> {
+  const { columns, rows, workingDirectory, environment } = options;
+  const directory = mkdtempSync(join(tmpdir(), "bough-tmux-"));
+  const call = (...words: string[]): string => {
+    const ended = Bun.spawnSync(["tmux", "-S", join(directory, "socket"), "-f", "/dev/null", ...words], {
+      env: { PATH: process.env.PATH, LANG: "C.UTF-8", LC_ALL: "C.UTF-8" },
+    });
+    if (ended.exitCode !== 0) throw new Error(`tmux ${words.join(" ")}: ${ended.stderr.toString()}`);
+    return ended.stdout.toString();
+  };
+  const variables = { ...environment, PS1: "$ ", LC_ALL: "C.UTF-8" };
+  const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+  const size = ["-x", String(columns), "-y", String(rows)];
+  const shell = ["bash", "--norc", "--noprofile", "-i"];
+  call("new-session", "-d", ...size, "-c", workingDirectory, "env", ...settings, ...shell);
+
+  const terminal: Terminal = {
+    type: (line) => {
+      call("send-keys", "-l", line);
+      call("send-keys", "Enter");
+    },
+    press: (key) => void call("send-keys", key),
+    screen: () =>
+      call("capture-pane", "-p")
+        .split("\n")
+        .map((line) => line.trimEnd())
+        .join("\n")
+        .trimEnd(),
+    async waitFor(condition) {
+      const deadline = Date.now() + patienceMilliseconds;
+      for (;;) {
+        const screen = terminal.screen();
+        const isThere = typeof condition === "string" ? screen.includes(condition) : condition.test(screen);
+        if (isThere) return screen;
+        if (Date.now() > deadline) throw new Error(`never on the screen: ${condition}\n${screen}`);
+        await Bun.sleep(20);
+      }
+    },
+    resize: (newColumns, newRows) =>
+      void call("resize-window", "-x", String(newColumns), "-y", String(newRows)),
+    isCursorShown: () => call("display-message", "-p", "#{cursor_flag}").trim() === "1",
+    jobs() {
+      const shellId = call("display-message", "-p", "#{pane_pid}").trim();
+      const children = readFileSync(`/proc/${shellId}/task/${shellId}/children`, "utf8");
+      return children.split(" ").filter(Boolean).map(Number);
+    },
+    close() {
+      call("kill-server");
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  await terminal.waitFor(/^\$$/m);
+  return terminal;
+}

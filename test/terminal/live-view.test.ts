@@ -1,0 +1,186 @@
+/**
+ * What a person sees of a build on a terminal, at two sizes. `test/cases/terminal/<scene>-<columns>x<rows>.txt` are the
+ * screens; `UPDATE_GOLDEN=1 ./scripts/test` writes them.
+ */
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { openTerminal, type Terminal } from "../support/terminal.ts";
+
+// A condition that never comes is told with the screen, before the test's own time is over.
+setDefaultTimeout(30_000);
+
+const cases = join(import.meta.dir, "../cases/terminal");
+const main = join(import.meta.dir, "../../src/main.ts");
+const opened: { close(): void | Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of opened.splice(0)) await each.close();
+});
+
+interface Scene {
+  service: FakeService;
+  terminal: Terminal;
+  /** Compares what is on the screen with the golden file. */
+  expectScreen(name: string, screen: string): void;
+}
+
+describe.each([
+  [80, 24],
+  [200, 50],
+])("at %dx%d", (columns, rows) => {
+  async function open(files: Record<string, string>, options: FakeServiceOptions): Promise<Scene> {
+    const service = await startFakeService(options);
+    opened.push(service);
+    service.state.addImage("base:1");
+    const context = temporaryDirectory();
+    writeFiles(context, files);
+    const programs = temporaryDirectory();
+    const program = join(programs, "bough");
+    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
+    chmodSync(program, 0o755);
+    const terminal = await openTerminal({
+      columns,
+      rows,
+      workingDirectory: context,
+      environment: {
+        PATH: `${programs}:${process.env.PATH}`,
+        BOUGH_HOME: temporaryDirectory(),
+        CONTREE_URL: service.url,
+        CONTREE_TOKEN: "t0ken-t0ken",
+      },
+    });
+    opened.push(terminal);
+    return {
+      service,
+      terminal,
+      expectScreen(name, screen) {
+        const shown = `${normalise(screen)}\n`;
+        const golden = join(cases, `${name}-${columns}x${rows}.txt`);
+        if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, shown);
+        expect(shown).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+      },
+    };
+  }
+
+  test("an upload counts files and bytes, and becomes one log line", async () => {
+    const files = Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, name.repeat(100_000)]));
+    const { terminal, service, expectScreen } = await open(
+      { Dockerfile: "FROM base:1\nCOPY . /app/\nRUN make\n", ".dockerignore": "Dockerfile\n.*", ...files },
+      {},
+    );
+    const gate = Promise.withResolvers<undefined>();
+    let sent = 0;
+    service.intercept = async ({ method, url }) => {
+      if (method === "POST" && url.endsWith("/v1/files") && ++sent > 3) await gate.promise;
+      return undefined;
+    };
+    terminal.type("bough build --tag app:dev");
+    expectScreen("upload", await terminal.waitFor("uploading 3 of 4 files"));
+    gate.resolve(undefined);
+    expectScreen("upload-done", await terminal.waitFor(/\n\$$/));
+    expect(terminal.isCursorShown()).toBe(true);
+  });
+
+  test("a long RUN shows its last lines; nothing that it writes steers the terminal", async () => {
+    const more = Promise.withResolvers<undefined>();
+    const end = Promise.withResolvers<undefined>();
+    const numbered = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join("");
+    const hostile = "\u001b[2J\u001b[H\u001b]0;title\u0007\u001b[31mred\u001b[0m and \u0008\u0007bell\n";
+    const { terminal, expectScreen } = await open(
+      { Dockerfile: "FROM base:1\nENV A=1\nRUN make all\nRUN make check\n" },
+      {
+        run: (_, count) =>
+          count > 0
+            ? {}
+            : {
+                chunks: [
+                  { stream: "stdout", data: `${numbered(1, 30)}${hostile}` },
+                  { stream: "stderr", data: `wide ${"0123456789".repeat(30)}\n` },
+                  { stream: "stdout", data: "10 %\r20 %\r" },
+                  { stream: "stdout", data: "30 %\n日本語\n", after: more.promise },
+                ],
+                until: end.promise,
+              },
+      },
+    );
+    terminal.type("bough build");
+    expectScreen("run", await terminal.waitFor("20 %"));
+    more.resolve(undefined);
+    expectScreen("run-later", await terminal.waitFor("日本語"));
+    end.resolve(undefined);
+    expectScreen("run-done", await terminal.waitFor(/\n\$$/));
+    expect(terminal.isCursorShown()).toBe(true);
+  });
+
+  test("a terminal that is resized gets the view in its new size, and no remains of the old one", async () => {
+    const more = Promise.withResolvers<undefined>();
+    const title = `make ${"target ".repeat(40)}`;
+    const { terminal, expectScreen } = await open(
+      { Dockerfile: `FROM base:1\nRUN ${title}\n` },
+      {
+        run: () => ({
+          chunks: [
+            { stream: "stdout", data: `${"wide ".repeat(60)}\nsecond\n` },
+            { stream: "stdout", data: "narrow\n", after: more.promise },
+          ],
+          until: new Promise(() => {}),
+        }),
+      },
+    );
+    terminal.type("bough build");
+    await terminal.waitFor("second");
+    terminal.resize(50, 20);
+    more.resolve(undefined);
+    expectScreen("resized", await terminal.waitFor("narrow"));
+  });
+
+  test("a failure leaves the whole output and the place in the Dockerfile", async () => {
+    const { terminal, expectScreen } = await open(
+      { Dockerfile: "FROM base:1\nRUN make\n" },
+      { run: () => ({ exitCode: 2, stdout: "compiling\n", stderr: "main.c:1: error\n", delayMs: 300 }) },
+    );
+    terminal.type("bough build; echo exit code $?");
+    expectScreen("failure", await terminal.waitFor(/^exit code \d+\n\$$/m));
+    expect(terminal.isCursorShown()).toBe(true);
+  });
+
+  test("Ctrl-C cancels, and leaves the terminal clean", async () => {
+    const { terminal, service, expectScreen } = await open(
+      { Dockerfile: "FROM base:1\nRUN sleep inf\n" },
+      { run: () => ({ chunks: [{ stream: "stdout", data: "sleeping\n" }], until: new Promise(() => {}) }) },
+    );
+    terminal.type("bough build; echo exit code $?");
+    await terminal.waitFor(/^ {2}sleeping$/m);
+    terminal.press("C-c");
+    expectScreen("interrupted", await terminal.waitFor(/^exit code \d+\n\$$/m));
+    expect(terminal.isCursorShown()).toBe(true);
+    expect([...service.state.operations.values()][0]?.record.status).toBe("CANCELLED");
+  });
+
+  test("killed at once, it leaves the cursor shown and the prompt on a line of its own", async () => {
+    const { terminal } = await open(
+      { Dockerfile: "FROM base:1\nRUN sleep inf\n" },
+      { run: () => ({ chunks: [{ stream: "stdout", data: "sleeping\n" }], until: new Promise(() => {}) }) },
+    );
+    terminal.type("bough build");
+    await terminal.waitFor(/^ {2}sleeping$/m);
+    for (const job of terminal.jobs()) process.kill(job, "SIGKILL");
+    expect(await terminal.waitFor(/\n\$$/)).toMatch(/\n {2}sleeping\nKilled.*\n\$$/);
+    expect(terminal.isCursorShown()).toBe(true);
+  });
+});
+
+/** Everything that differs from run to run, in its own width where it stands at the right edge. */
+function normalise(screen: string): string {
+  return screen
+    .replace(/127\.0\.0\.1:\d+/g, "127.0.0.1:PORT")
+    .replace(/\d\.\ds$/gm, "0.0s")
+    .replace(/in \d+\.\d+ s$/gm, "in TIME")
+    .replace(/, [\d.]+ [kM]?B\/s$/gm, ", RATE")
+    .replace(/build:[0-9a-f]{16}/g, "build:SESSION");
+}
