@@ -1,8 +1,8 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
-import { performAdd } from "./add.ts";
 import { performCopy } from "./copy.ts";
+import { skippedInstruction } from "./differences.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
 import { inheritEnvironment } from "./inherited.ts";
@@ -122,9 +122,8 @@ async function performInStage(
     case "RUN":
       return performRun(instruction, stage, build);
     case "COPY":
-      return performCopy(instruction, stage, build);
     case "ADD":
-      return performAdd(instruction, stage, build);
+      return performCopy(instruction, stage, build);
     case "WORKDIR":
       return performWorkdir(
         required(expandWord(instruction.path, lookup, escape), instruction),
@@ -155,17 +154,12 @@ async function performInStage(
     case "SHELL":
       build.emit({
         type: "warning",
-        message: `${instruction.name} is skipped: ${skipReasons[instruction.name] ?? "an image of this service carries no such setting"}`,
+        message: skippedInstruction(instruction.name).message,
         line: instruction.range.start,
       });
       return stage;
   }
 }
-
-const skipReasons: Partial<Record<Instruction["name"], string>> = {
-  SHELL: "every shell-form RUN goes through /bin/sh",
-  ONBUILD: "no image inherits its triggers here",
-};
 
 /** One ARG may declare several names; each default may use the ones before it. */
 function declareAll(

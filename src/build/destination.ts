@@ -1,6 +1,5 @@
 import { posix } from "node:path";
 import type { SourceMatch } from "../context/entry.ts";
-import type { Staged } from "./staged.ts";
 
 /** Where the sources of one COPY or ADD go: into a directory, or a single file to exactly this path. */
 export interface Destination {
@@ -9,6 +8,9 @@ export interface Destination {
   isDirectory: boolean;
 }
 
+/** What is staged, by absolute path, as far as it matters here. */
+export type StagedTypes = ReadonlyMap<string, { type: string }>;
+
 /**
  * The Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory where it ends in a slash, is `.`,
  * takes several sources, or is a directory already. `isDirectoryInImage` is asked only where nothing else decides.
@@ -16,7 +18,7 @@ export interface Destination {
 export async function resolveDestination(
   destination: string,
   workdir: string,
-  staged: Staged,
+  staged: StagedTypes,
   sources: { count: number; anyDirectory: boolean },
   isDirectoryInImage: (path: string) => Promise<boolean>,
 ): Promise<Destination> {
@@ -43,7 +45,7 @@ export function placeEntry(destination: Destination, match: SourceMatch, relativ
   return destination.path;
 }
 
-function isDirectoryWhenStaged(path: string, staged: Staged): boolean {
+function isDirectoryWhenStaged(path: string, staged: StagedTypes): boolean {
   if (staged.get(path)?.type === "directory") return true;
   for (const other of staged.keys()) if (other.startsWith(`${path}/`)) return true;
   return false;

@@ -2,6 +2,7 @@ import type { RunInstruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
+import { leftOutMount } from "./differences.ts";
 import { FailedStepError } from "./failed-step.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
@@ -105,9 +106,6 @@ function resultOf(outcome: OperationOutcome, stage: StageState, build: BuildJob)
 }
 
 function warnOfMounts({ mounts, range }: RunInstruction, { emit }: BuildJob): void {
-  for (const { type, target } of mounts) {
-    const place = target === undefined ? "its directory" : target;
-    const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
-    emit({ type: "warning", message, line: range.start });
-  }
+  for (const mount of mounts)
+    emit({ type: "warning", message: leftOutMount(mount).message, line: range.start });
 }

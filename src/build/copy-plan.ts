@@ -1,0 +1,147 @@
+import { posix } from "node:path";
+import type { BuildContext } from "../context/build-context.ts";
+import type { ContextEntry, ContextWarning, SourceMatch } from "../context/entry.ts";
+import type { IgnoreRules } from "../context/ignore.ts";
+import { resolveSources } from "../context/sources.ts";
+import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfile/instruction.ts";
+import { expandHeredoc, type Lookup } from "../dockerfile/words.ts";
+import { BoughError } from "../errors.ts";
+import type { CopyWords } from "./copy-words.ts";
+import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
+import { defaultDirectoryMode } from "./made-directories.ts";
+import { type ModeChange, parseMode } from "./mode.ts";
+
+/** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
+export interface CopyPlan {
+  destination: Destination;
+  /** In the order in which later ones replace earlier ones of the same path. */
+  items: readonly PlannedItem[];
+  warnings: readonly ContextWarning[];
+}
+
+interface Placed {
+  /** Absolute, in the image. */
+  path: string;
+  /** Of what it makes of a file; a symbolic link has none of its own. */
+  mode: number;
+}
+
+export interface PlannedEntry extends Placed {
+  kind: "entry";
+  entry: ContextEntry;
+  /** The directory that stands for its contents: it only has to exist. */
+  isTop: boolean;
+}
+
+export interface PlannedDocument extends Placed {
+  kind: "document";
+  document: HereDocument;
+  /** Variables replaced. */
+  text: string;
+}
+
+export interface PlannedUrl extends Placed {
+  kind: "url";
+  url: string;
+}
+
+export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
+
+/** What a plan depends on beside the words. */
+export interface Surroundings {
+  context: BuildContext;
+  ignore: IgnoreRules;
+  signal: AbortSignal;
+  workdir: string;
+  /** By earlier instructions. */
+  staged: StagedTypes;
+  /** Asked where nothing else says whether the destination is a directory. */
+  isDirectoryInImage(path: string): Promise<boolean>;
+  lookup: Lookup;
+  escape: "\\" | "`";
+}
+
+const documentMode = 0o644;
+/** Docker gives a file from a URL to its owner alone. */
+const urlMode = 0o600;
+
+/** Finds the sources of a COPY or ADD, and says where each goes. */
+export async function planCopy(
+  words: CopyWords,
+  instruction: CopyInstruction | AddInstruction,
+  around: Surroundings,
+): Promise<CopyPlan> {
+  const { matches, warnings } =
+    words.paths.length === 0
+      ? { matches: [], warnings: [] }
+      : await resolveSources({
+          context: around.context,
+          ignore: around.ignore,
+          sources: words.paths,
+          exclude: words.exclude,
+          parents: instruction.parents,
+          signal: around.signal,
+        });
+  const destination = await resolveDestination(
+    words.destination,
+    around.workdir,
+    around.staged,
+    {
+      count: matches.length + words.urls.length + words.documents.length,
+      anyDirectory: matches.some((match) => match.isDirectory),
+    },
+    around.isDirectoryInImage,
+  );
+  const change: ModeChange = words.chmod === "" ? (mode) => mode : parseMode(words.chmod);
+  const items = [
+    ...matches.flatMap((match) => planMatch(match, destination, change)),
+    ...words.documents.map((document) => planDocument(document, destination, change, around)),
+    ...words.urls.map((url) => planUrl(url, destination, change)),
+  ];
+  return { destination, items: items.filter(({ path }) => path !== "/"), warnings };
+}
+
+function planMatch(match: SourceMatch, destination: Destination, change: ModeChange): PlannedEntry[] {
+  return match.entries.map((entry) => {
+    const isTop = entry.relativePath === "";
+    const mode = isTop ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
+    return { kind: "entry", path: placeEntry(destination, match, entry.relativePath), entry, isTop, mode };
+  });
+}
+
+function planDocument(
+  document: HereDocument,
+  destination: Destination,
+  change: ModeChange,
+  { lookup, escape }: Surroundings,
+): PlannedDocument {
+  const text = document.expand ? expandHeredoc(document.content, lookup, escape) : document.content;
+  const path = placeName(destination, document.name);
+  return { kind: "document", path, document, text, mode: change(documentMode, false) };
+}
+
+function planUrl(url: string, destination: Destination, change: ModeChange): PlannedUrl {
+  const name = fileName(url);
+  if (destination.isDirectory && name === "") {
+    throw new BoughError(`ADD ${url}: the address ends in no file name to give it in ${destination.path}`, {
+      kind: "usage",
+      hint: "Name the file in the destination.",
+    });
+  }
+  return { kind: "url", path: placeName(destination, name), url, mode: change(urlMode, false) };
+}
+
+function placeName({ path, isDirectory }: Destination, name: string): string {
+  return isDirectory ? posix.join(path, name) : path;
+}
+
+/** The last part of the address's path, decoded; empty where it ends in a slash. */
+function fileName(url: string): string {
+  const encoded = new URL(url).pathname.split("/").at(-1) ?? "";
+  try {
+    const name = decodeURIComponent(encoded);
+    return name.includes("/") || name === "." || name === ".." ? encoded : name;
+  } catch {
+    return encoded;
+  }
+}

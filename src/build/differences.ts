@@ -1,0 +1,34 @@
+import type { Mount, SkippedName } from "../dockerfile/instruction.ts";
+
+/** What a build here does otherwise than Docker's; a build and `--check` say it in the same words. */
+export interface Difference {
+  /** Its name for `# check=skip=`. */
+  rule: "ArchiveNotUnpacked" | "CopyFromSkipped" | "InstructionSkipped" | "MountLeftOut";
+  message: string;
+}
+
+export function skippedInstruction(name: SkippedName): Difference {
+  const reason = skipReasons[name] ?? "an image of this service carries no such setting";
+  return { rule: "InstructionSkipped", message: `${name} is skipped: ${reason}` };
+}
+
+const skipReasons: Partial<Record<SkippedName, string>> = {
+  SHELL: "every shell-form RUN goes through /bin/sh",
+  ONBUILD: "no image inherits its triggers here",
+};
+
+export function skippedCopyFrom(from: string): Difference {
+  const message = `COPY --from=${from} is skipped: builds of several stages are not supported yet`;
+  return { rule: "CopyFromSkipped", message };
+}
+
+export function leftOutMount({ type, target }: Mount): Difference {
+  const place = target === undefined ? "its directory" : target;
+  const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
+  return { rule: "MountLeftOut", message };
+}
+
+export function copiedArchive(source: string): Difference {
+  const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would; unpack it in a RUN`;
+  return { rule: "ArchiveNotUnpacked", message };
+}
