@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import type { BuildContext } from "../context/build-context.ts";
 import type { ContextEntry, ContextWarning, SourceMatch } from "../context/entry.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
+import { findLargeContext, type LargeContext } from "../context/large-context.ts";
 import { resolveSources } from "../context/sources.ts";
 import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfile/instruction.ts";
 import { expandHeredoc, type Lookup } from "../dockerfile/words.ts";
@@ -17,6 +18,8 @@ export interface CopyPlan {
   /** In the order in which later ones replace earlier ones of the same path. */
   items: readonly PlannedItem[];
   warnings: readonly ContextWarning[];
+  /** More than was likely meant. */
+  largeContext: LargeContext | undefined;
 }
 
 interface Placed {
@@ -98,7 +101,12 @@ export async function planCopy(
     ...words.documents.map((document) => planDocument(document, destination, change, around)),
     ...words.urls.map((url) => planUrl(url, destination, change)),
   ];
-  return { destination, items: items.filter(({ path }) => path !== "/"), warnings };
+  return {
+    destination,
+    items: items.filter(({ path }) => path !== "/"),
+    warnings,
+    largeContext: findLargeContext(matches),
+  };
 }
 
 function planMatch(match: SourceMatch, destination: Destination, change: ModeChange): PlannedEntry[] {

@@ -45,10 +45,12 @@ export async function performCopy(
   const { context, ignore, signal } = build;
   const { workdir, staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
-  const { destination, items, warnings } = await planCopy(words, instruction, {
+  const { destination, items, warnings, largeContext } = await planCopy(words, instruction, {
     ...{ context, ignore, signal, workdir, staged, isDirectoryInImage, lookup, escape },
   });
   warnings.forEach(warn);
+  if (largeContext !== undefined)
+    build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage.layer.image, build);
 
   const hashes = await hashEntries(items, build);

@@ -1,3 +1,4 @@
+import type { LargeContext } from "../context/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import type { CapturedOutput, OutputChunk } from "../service/service.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
@@ -12,6 +13,8 @@ export type BuildEvent =
   /** What the service says of an import that goes on. */
   | { type: "import-progress"; message: string }
   | { type: "cached"; title: string; layer: string; image: string }
+  /** A COPY or ADD takes more from the context than was likely meant. */
+  | ({ type: "large-context"; title: string; line: number } & LargeContext)
   /** Of all files of an instruction; `hashed` follows, again and again, with how far it has come. */
   | { type: "hashing"; files: number; bytes: number }
   | { type: "hashed"; files: number; bytes: number }

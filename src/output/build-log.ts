@@ -27,6 +27,8 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
       return info(`FROM ${event.reference} is image ${event.image}`);
     case "importing":
       return info(`importing ${event.reference} from ${event.url}`);
+    case "large-context":
+      return [{ level: "warn", text: describeLargeContext(event) }];
     case "cached":
       return info(`cached layer:${event.layer.slice(0, 12)} ${event.title}`);
     case "staged":
@@ -107,6 +109,26 @@ export function summarize({ steps, uploaded, seconds }: BuildResult): string {
     uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
     `in ${formatDuration(seconds)}`,
   ].join(", ");
+}
+
+function describeLargeContext({
+  line,
+  title,
+  files,
+  bytes,
+  largest,
+}: Extract<BuildEvent, { type: "large-context" }>): string {
+  const amount = (of: { files: number; bytes: number }) =>
+    `${formatBytes(of.bytes)} in ${formatCount(of.files, "file")}`;
+  const width = Math.max(...largest.map(({ rule }) => Bun.stringWidth(rule)));
+  return [
+    `line ${line}: ${title} takes ${amount({ files, bytes })} from the build context.`,
+    "Its largest paths, as lines for .dockerignore that would leave them out:",
+    ...largest.map((path) => {
+      const padding = " ".repeat(width - Bun.stringWidth(path.rule));
+      return `  ${path.rule}${padding}  (${amount(path)})`;
+    }),
+  ].join("\n");
 }
 
 function info(text: string): LogLine[] {

@@ -70,6 +70,7 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
     case "finished":
       return { ...state, activity: undefined, tail: emptyTail };
     case "warning":
+    case "large-context":
     case "url-cache-hit":
     case "forgotten-files":
     case "forgotten-layer":

@@ -1,6 +1,6 @@
 /** `--progress`, `--metadata-file` and `--iidfile`: what other programs get to read of a build. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
@@ -141,4 +141,23 @@ test("the summary counts steps, cached layers and uploads", async () => {
     /\[INFO\] 6 steps, 0 cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
   );
   expect((await build()).stderr).toMatch(/\[INFO\] 6 steps, 2 cached, 0 files uploaded, in 0\.\d\d s\n$/);
+});
+
+test("a large context gets a warning with its largest paths, as rules that leave them out", async () => {
+  writeFiles(context, {
+    Dockerfile: "FROM base:1\nCOPY . /app/\nRUN make\n",
+    "data/set/one": "1",
+    "data/set/two": "2",
+  });
+  truncateSync(join(context, "data/set/one"), 210_000_000);
+  expect(
+    (await build()).stderr,
+  ).toContain(`[WARN] line 2: COPY . /app/ takes 210 MB in 4 files from the build context.
+Its largest paths, as lines for .dockerignore that would leave them out:
+  data/set/one  (210 MB in 1 file)
+  Dockerfile    (34 B in 1 file)
+  a             (3 B in 1 file)
+`);
+  writeFiles(context, { ".dockerignore": "data/set/one\n" });
+  expect((await build()).stderr).not.toContain("largest paths");
 });

@@ -1,0 +1,100 @@
+import type { FileEntry, SourceMatch } from "./entry.ts";
+import { escapeGlob } from "./glob.ts";
+
+/** What makes a context large, and how to leave it out. */
+export interface LargeContext {
+  files: number;
+  bytes: number;
+  /** The five largest paths, the largest first. */
+  largest: readonly LargePath[];
+}
+
+export interface LargePath {
+  /** Relative to the context root. */
+  path: string;
+  /** The line of an ignore file that leaves it out. */
+  rule: string;
+  files: number;
+  bytes: number;
+}
+
+const manyBytes = 200_000_000;
+const manyFiles = 20_000;
+const mostNamed = 5;
+/** A directory stands for its largest child where that is so much of it. */
+const mainShare = 0.8;
+
+/**
+ * Whether directories and patterns bring more than anybody is likely to want in an image. Files that the Dockerfile
+ * names one by one are wanted, however large.
+ */
+export function findLargeContext(matches: readonly SourceMatch[]): LargeContext | undefined {
+  const files = matches
+    .filter(({ entries, source }) => entries[0]?.contextPath !== source || entries[0]?.type === "directory")
+    .flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  if (bytes <= manyBytes && files.length <= manyFiles) return undefined;
+  const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
+  const tops = matches.flatMap(({ entries, isDirectory }) =>
+    isDirectory && entries[0]?.type === "directory" ? [entries[0].contextPath] : [],
+  );
+  const largest = growTree(files, new Set(tops))
+    .map((node) => descend(node, weigh))
+    .sort((a, b) => weigh(b) - weigh(a))
+    .slice(0, mostNamed)
+    .map((node) => ({ path: node.path, rule: ruleFor(node), files: node.files, bytes: node.bytes }));
+  return { files: files.length, bytes, largest };
+}
+
+interface Node {
+  path: string;
+  files: number;
+  bytes: number;
+  children: Map<string, Node>;
+}
+
+/** What is directly in the source directories, which as a whole are wanted, each with all that is below it. */
+function growTree(files: readonly FileEntry[], tops: ReadonlySet<string>): Node[] {
+  const root: Node = { path: "", files: 0, bytes: 0, children: new Map() };
+  for (const { contextPath, size } of files) {
+    let node = root;
+    for (let end = 0; end < contextPath.length; ) {
+      const slash = contextPath.indexOf("/", end + 1);
+      end = slash < 0 ? contextPath.length : slash;
+      const path = contextPath.slice(0, end);
+      let child = node.children.get(path);
+      if (child === undefined) {
+        child = { path, files: 0, bytes: 0, children: new Map() };
+        node.children.set(path, child);
+      }
+      child.files += 1;
+      child.bytes += size;
+      node = child;
+    }
+  }
+  return below(root, tops);
+}
+
+function below(node: Node, tops: ReadonlySet<string>): Node[] {
+  const isAboveTop = [...tops].some((top) => top === node.path || top.startsWith(`${node.path}/`));
+  const isOpen = node.path === "" || isAboveTop;
+  return isOpen ? [...node.children.values()].flatMap((child) => below(child, tops)) : [node];
+}
+
+function descend(node: Node, weigh: (node: Node) => number): Node {
+  const heaviest = [...node.children.values()].reduce<Node | undefined>(
+    (best, child) => (best === undefined || weigh(child) > weigh(best) ? child : best),
+    undefined,
+  );
+  return heaviest !== undefined && weigh(heaviest) >= mainShare * weigh(node)
+    ? descend(heaviest, weigh)
+    : node;
+}
+
+/** White space at the ends can't be written in an ignore file, nor what steers a terminal here: `?` stands for it. */
+function ruleFor({ path, children }: Node): string {
+  const pattern = escapeGlob(path)
+    .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")
+    .replace(/^[#!]/, "\\$&");
+  return children.size > 0 ? `${pattern}/` : pattern;
+}

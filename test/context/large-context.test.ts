@@ -1,0 +1,97 @@
+import { expect, test } from "bun:test";
+import type { ContextEntry, FileEntry, SourceMatch } from "../../src/context/entry.ts";
+import { parseIgnoreFile } from "../../src/context/ignore.ts";
+import { findLargeContext } from "../../src/context/large-context.ts";
+import { decidePath, isMatch } from "../../src/context/rules.ts";
+
+const mebibyte = 1024 * 1024;
+const noStat = { device: 0n, inode: 0n, size: 0n, mtimeNanoseconds: 0n, ctimeNanoseconds: 0n };
+
+function file(path: string, size: number): FileEntry {
+  return {
+    type: "file",
+    contextPath: path,
+    absolutePath: `/${path}`,
+    relativePath: path,
+    mode: 0,
+    size,
+    stat: noStat,
+  };
+}
+
+function directory(source: string, files: Record<string, number>): SourceMatch {
+  const top: ContextEntry = {
+    type: "directory",
+    contextPath: source,
+    absolutePath: `/${source}`,
+    relativePath: "",
+    mode: 0o755,
+  };
+  return {
+    source,
+    isDirectory: true,
+    entries: [top, ...Object.entries(files).map(([path, size]) => file(path, size))],
+  };
+}
+
+function many(prefix: string, count: number): Record<string, number> {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${index}`, 1]));
+}
+
+function rulesOf(matches: SourceMatch[]) {
+  return findLargeContext(matches)?.largest.map(({ rule }) => rule);
+}
+
+test("what is small needs no warning", () => {
+  expect(
+    findLargeContext([directory("", { "src/a": 100 * mebibyte, ...many("src/", 1000) })]),
+  ).toBeUndefined();
+});
+
+test("the five largest paths, the largest first", () => {
+  const sizes = { "a/x": 50, "b/x": 10, "b/y": 10, c: 30, "d/x": 5, "e/x": 6, "f/x": 1, g: 100 };
+  const files = Object.fromEntries(Object.entries(sizes).map(([path, size]) => [path, size * mebibyte]));
+  const found = findLargeContext([directory("", files)]);
+  expect(found).toMatchObject({ files: 8, bytes: 212 * mebibyte });
+  expect(found?.largest.slice(0, 3)).toEqual([
+    { path: "g", rule: "g", files: 1, bytes: 100 * mebibyte },
+    { path: "a/x", rule: "a/x", files: 1, bytes: 50 * mebibyte },
+    { path: "c", rule: "c", files: 1, bytes: 30 * mebibyte },
+  ]);
+  expect(found?.largest.map(({ rule }) => rule)).toEqual(["g", "a/x", "c", "b/", "e/x"]);
+});
+
+test("many small files are large too, and count by their number", () => {
+  const files = { ...many("cache/v1/objects/", 20_000), ...many("src/", 300), "src/big": mebibyte };
+  expect(rulesOf([directory("", files)])).toEqual(["cache/v1/objects/", "src/"]);
+});
+
+test("a source directory as a whole is wanted: what is in it is named", () => {
+  const files = { "data/models/a": 150 * mebibyte, "data/models/b": 100 * mebibyte, "data/notes": 1 };
+  expect(rulesOf([directory("data", files)])).toEqual(["data/models/", "data/notes"]);
+});
+
+test("a file that the Dockerfile names is wanted, one that a pattern finds may not be", () => {
+  const big = file("a/disk.img", 500 * mebibyte);
+  expect(findLargeContext([{ source: "a/disk.img", isDirectory: false, entries: [big] }])).toBeUndefined();
+  expect(rulesOf([{ source: "a/*", isDirectory: false, entries: [big] }])).toEqual(["a/disk.img"]);
+});
+
+test.each([
+  "plain",
+  "a b",
+  "#notes",
+  "!important",
+  "[x]*?",
+  "back\\slash",
+  " ends ",
+  "日本",
+  "a/#b",
+  "line\nend",
+  "esc\u001b[2J",
+])("the rule leaves %j out", (path) => {
+  const [rule = ""] = rulesOf([directory("", { [path]: 300 * mebibyte, other: 1 })]) ?? [];
+  const rules = parseIgnoreFile(`${rule}\n`, ".dockerignore");
+  expect(isMatch(decidePath(rules, path))).toBe(true);
+  expect(isMatch(decidePath(rules, "other"))).toBe(false);
+});
