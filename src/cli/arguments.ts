@@ -96,6 +96,23 @@ export function positiveInteger(text: string | undefined, option: string, hint?:
   });
 }
 
+/** One of the words that an option takes. `otherwise` is the hint where none is near. */
+export function oneOf<const Choice extends string>(
+  text: string,
+  choices: readonly Choice[],
+  option: string,
+  otherwise?: string,
+): Choice {
+  const found = choices.find((choice) => choice === text);
+  if (found !== undefined) return found;
+  const guess = nearest(text, choices);
+  const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
+  throw new BoughError(`${option} takes ${choices.join(" or ")}, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
 function tokenize(raw: readonly string[], definitions: ArgumentDefinitions) {
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
   for (const [name, definition] of Object.entries(definitions)) {

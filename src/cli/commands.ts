@@ -30,14 +30,16 @@ export const commands: Readonly<Record<string, Entry>> = {
     commands: {
       list: {
         summary: "List the images (what `bough images` alone does)",
-        load: async () => (await import("./images.ts")).list,
+        load: async () => (await import("./images-list.ts")).list,
       },
       import: {
-        summary: "Import an image from a registry",
-        load: async () => (await import("./images.ts")).importCommand,
+        summary: "Import images from a registry",
+        load: async () => (await import("./images-import.ts")).importCommand,
       },
     },
   },
+  tag: { summary: "Tag an image", load: async () => (await import("./tag.ts")).tag },
+  untag: { summary: "Take tags away from an image", load: async () => (await import("./untag.ts")).untag },
   session: {
     summary: "What builds and sessions have made",
     commands: {
@@ -64,6 +66,13 @@ export const commands: Readonly<Record<string, Entry>> = {
       },
     },
   },
+  ls: { summary: "List files of an image", load: async () => (await import("./ls.ts")).ls },
+  cat: { summary: "Print files of an image", load: async () => (await import("./cat.ts")).cat },
+  cp: { summary: "Copy files out of an image", load: async () => (await import("./cp.ts")).cp },
+  ps: { summary: "List operations", load: async () => (await import("./ps.ts")).ps },
+  show: { summary: "Show an operation", load: async () => (await import("./show.ts")).show },
+  logs: { summary: "Print an operation's output", load: async () => (await import("./logs.ts")).logs },
+  kill: { summary: "Cancel operations", load: async () => (await import("./kill.ts")).kill },
   engine: {
     summary: "Upkeep of the embedded engine",
     commands: {

@@ -1,6 +1,4 @@
-import { BoughError } from "../errors.ts";
-import { nearest } from "../suggest.ts";
-import type { ArgumentDefinitions, Values } from "./arguments.ts";
+import { type ArgumentDefinitions, oneOf, type Values } from "./arguments.ts";
 
 /** Options that every command takes, before its name or after it. */
 export const globalDefinitions = {
@@ -73,20 +71,4 @@ export function readGlobals(before: Values, after: Values): GlobalOptions {
     logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
     quiet,
   };
-}
-
-function oneOf<const Choice extends string>(
-  text: string,
-  choices: readonly Choice[],
-  option: string,
-  otherwise?: string,
-): Choice {
-  const found = choices.find((choice) => choice === text);
-  if (found !== undefined) return found;
-  const guess = nearest(text, choices);
-  const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
-  throw new BoughError(`${option} takes ${choices.join(" or ")}, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    ...(hint === undefined ? {} : { hint }),
-  });
 }

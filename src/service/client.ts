@@ -48,7 +48,7 @@ export function createService(options: ServiceOptions): Service {
   const onNotice = options.onNotice ?? (() => undefined);
   const transport = createTransport({ ...options, onNotice, random: options.random ?? Math.random });
   const operations = createOperations({ transport, clock, signal, onNotice });
-  const images = createImages({ transport, operations });
+  const images = createImages({ transport, operations, signal });
   const files = createFiles({
     transport,
     clock,

@@ -8,8 +8,8 @@ import type { Transport } from "./transport.ts";
 export interface ImageFile {
   name: string;
   type: PathType;
-  /** Of the file system, with the bits of the type or without. */
-  mode: number;
+  /** Permission bits, where the service tells them. */
+  mode: number | null;
   uid: number;
   gid: number;
   size: number;
@@ -49,8 +49,13 @@ export function createImageFiles(transport: Transport, signal: AbortSignal): Ima
 
   return {
     async listFiles(image, path) {
-      const { body } = await transport.call({ ...partsOf(image, "list", path), repeatable: true });
-      const files = asRecord(body)?.files;
+      const answer = await transport.call({
+        ...partsOf(image, "list", path),
+        repeatable: true,
+        handles: [404],
+      });
+      if (answer.status === 404) throw new NotFoundError(`${path}: there is no such file in image ${image}`);
+      const files = asRecord(answer.body)?.files;
       if (!Array.isArray(files))
         throw new BoughError(`${path}: the service answered without a list of files`);
       return files.flatMap((item) => readFile(asRecord(item)) ?? []);
@@ -71,12 +76,13 @@ export function createImageFiles(transport: Transport, signal: AbortSignal): Ima
 
 function readFile(record: JsonRecord | undefined): ImageFile | undefined {
   const path = asText(record?.path);
+  const mode = asNumber(record?.mode);
   if (record === undefined || path === undefined) return undefined;
   return {
     // Some services answer names, some whole paths.
     name: path.replace(/\/+$/, "").split("/").at(-1) ?? path,
     type: typeOf(record),
-    mode: asNumber(record.mode) ?? 0,
+    mode: mode === undefined ? null : mode & 0o7777,
     uid: asNumber(record.uid) ?? 0,
     gid: asNumber(record.gid) ?? 0,
     size: asNumber(record.size) ?? 0,

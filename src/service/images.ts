@@ -30,12 +30,13 @@ export interface Images extends Pick<ImageService, "findImage" | "importImage" |
 export interface ImagesOptions {
   transport: Transport;
   operations: Operations;
+  signal: AbortSignal;
 }
 
 const pageSize = 1000;
 const noSuchRoute = [404, 405, 501];
 
-export function createImages({ transport, operations }: ImagesOptions): Images {
+export function createImages({ transport, operations, signal }: ImagesOptions): Images {
   async function listImages(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
     const images = new Map<string, ImageRecord>();
     for (let offset = 0; ; offset += pageSize) {
@@ -124,6 +125,7 @@ export function createImages({ transport, operations }: ImagesOptions): Images {
       try {
         return await followImport(operation, url, onProgress);
       } catch (error) {
+        if (signal.aborted) await operations.cancel(operation);
         // The spec's own server answers with the image: the id is no operation's.
         if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
         throw error;

@@ -27,7 +27,8 @@ describe("a person at the command line:", () => {
 
 /** Comments and command lines as they are; the rest is made anew. */
 async function play(transcript: string): Promise<string> {
-  const service = await startFakeService({ run: perform });
+  const importError = (url: string) => (url.includes("broken") ? "manifest unknown" : undefined);
+  const service = await startFakeService({ run: perform, importError });
   for (const tag of ["base:1", "app:dev", "app:latest"]) service.state.addImage(tag);
   service.state.tree.set("/etc", { type: "directory" });
   service.state.tree.set("/etc/motd", { type: "file", content: "welcome\n" });
@@ -64,7 +65,9 @@ async function play(transcript: string): Promise<string> {
         .requestsTo("POST /v1/instances")
         .map(({ json }) => `> ${JSON.stringify(json)}\n`)
         .join("");
-      const output = `${stdout}${stderr}`.replaceAll(service.url, "https://service");
+      const output = `${stdout}${stderr}`
+        .replaceAll(service.url, "https://service")
+        .replaceAll(workingDirectory, "/work");
       const ending = exitCode === 0 ? "" : `exit code ${exitCode}\n`;
       shown.push(
         `${line}\n${line.includes(" # shows requests") ? instances : ""}${normalize(output)}${ending}`,
@@ -99,6 +102,8 @@ function perform({ command, args = [], env = {}, stdin, shell }: InstanceRequest
       };
     case "sleep":
       return { timedOut: true, exitCode: 137 };
+    case "wait":
+      return { chunks: [{ stream: "stdout", data: "so far\n" }], until: new Promise(() => {}) };
     case "missing":
       return { error: 'exec: "missing": not found' };
     default:

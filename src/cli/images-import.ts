@@ -1,0 +1,167 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError, messageOf } from "../errors.ts";
+import { isCi } from "../output/color.ts";
+import { startImportProgress } from "../output/import-progress.ts";
+import { formatCount } from "../output/quantity.ts";
+import { renderTable } from "../output/table.ts";
+import type { Service } from "../service/client.ts";
+import { parseReference } from "../service/reference.ts";
+import type { ImageImport } from "../service/service.ts";
+import { parseTag } from "../service/tag.ts";
+import { type ArgumentDefinitions, positiveInteger } from "./arguments.ts";
+import type { Command, Invocation } from "./command.ts";
+import { connect } from "./connection.ts";
+import { printResult } from "./result.ts";
+import { askSecret, canAsk, readSecretLine } from "./secret.ts";
+
+const definitions: ArgumentDefinitions = {
+  reference: {
+    type: "positional",
+    required: true,
+    multiple: true,
+    description: "What to import: alpine:3.20, docker://host/app:1, oci:/path:tag, ...",
+  },
+  tag: {
+    type: "string",
+    valueHint: "NAME[:TAG]",
+    description: "Tag of the new image, of a single REFERENCE (default: the reference's own)",
+  },
+  username: {
+    type: "string",
+    valueHint: "NAME",
+    description: "For a registry that asks; the password is asked for",
+  },
+  "password-stdin": { type: "boolean", description: "Take the password from standard input" },
+  timeout: {
+    type: "string",
+    alias: "t",
+    valueHint: "SEC",
+    description: "Seconds that each import may take (default: 1800)",
+  },
+};
+
+export const importCommand: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "import",
+      description: "Import images, so that FROM finds them. Local transports work on the embedded engine.",
+    },
+    args: definitions,
+    run: ({ data }) => importImages(data),
+  }),
+  examples: [
+    ["images import alpine:3.20 debian:12", "from the public registry"],
+    [
+      "images import registry.example/team/app:1 --username me --password-stdin < password",
+      "with credentials",
+    ],
+    [
+      "images import oci:./layout:latest --tag base:1",
+      "from a local OCI image layout, on the embedded engine",
+    ],
+  ],
+  agentNote: "This command is mutating: it stores images and moves their tags. Importing again is harmless.",
+};
+
+type Reference = Pick<ImageImport, "url" | "tag">;
+
+async function importImages(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const references = readReferences(values.positionals, values.text("tag"));
+  checkCredentials(invocation);
+  const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
+  const { service, close } = await connect(runtime, globals, log);
+  try {
+    const credentials = await readCredentials(invocation);
+    const imported: { image: string; tag: string | null }[] = [];
+    const failures: string[] = [];
+    for (const reference of references) {
+      runtime.signal.throwIfAborted();
+      try {
+        const image = await importOne({ ...reference, timeoutSeconds, credentials }, service, invocation);
+        imported.push({ image, tag: reference.tag ?? null });
+      } catch (error) {
+        if (references.length === 1 || runtime.signal.aborted) throw error;
+        log.error(messageOf(error));
+        failures.push(reference.url);
+      }
+    }
+    printResult(invocation, {
+      id: imported.map(({ image }) => image).join("\n"),
+      json: references.length === 1 ? imported[0] : imported,
+      table: (style) =>
+        renderTable(
+          ["IMAGE", "TAG"],
+          imported.map(({ image, tag }) => [image, tag ?? "-"]),
+          style,
+        ),
+    });
+    if (failures.length === 0) return;
+    throw new BoughError(
+      `${formatCount(failures.length, "import")} of ${references.length} failed: ${failures.join(", ")}`,
+    );
+  } finally {
+    await close();
+  }
+}
+
+async function importOne(
+  request: ImageImport,
+  service: Service,
+  { runtime, globals, log }: Invocation,
+): Promise<string> {
+  const { stderr, clock, environment } = runtime;
+  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
+  const progress = startImportProgress({
+    url: request.url,
+    clock,
+    log,
+    terminal: isWatched ? stderr : undefined,
+  });
+  try {
+    return await service.importImage({ ...request, onProgress: progress.message });
+  } finally {
+    progress.end();
+  }
+}
+
+function readReferences(given: readonly string[], tagOption: string | undefined): Reference[] {
+  if (tagOption !== undefined && given.length > 1) {
+    throw new BoughError("--tag names one image, and there are several to import", {
+      kind: "usage",
+      hint: "Import them one by one, or without --tag: each then gets the tag of its reference.",
+    });
+  }
+  return given.map((text) => {
+    const reference = parseReference(text);
+    if (reference.kind === "registry") {
+      return { url: reference.url, tag: tagOption === undefined ? reference.tag : parseTag(tagOption) };
+    }
+    throw new BoughError(`${text} names an image that the service has already: there is nothing to import`, {
+      kind: "usage",
+    });
+  });
+}
+
+/** Never from an argument, which every process of the machine could read. */
+function checkCredentials({ values, runtime }: Invocation): void {
+  const username = values.text("username");
+  const isPiped = values.flag("password-stdin");
+  if (username === undefined && isPiped) {
+    throw new BoughError("--password-stdin needs --username", { kind: "usage" });
+  }
+  if (username === undefined || isPiped || canAsk(runtime)) return;
+  throw new BoughError(`there is nobody to ask for the password of ${username}`, {
+    kind: "usage",
+    hint: "Pipe it in: bough images import ... --username NAME --password-stdin < file",
+  });
+}
+
+async function readCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
+  const username = values.text("username");
+  if (username === undefined) return undefined;
+  const password = values.flag("password-stdin")
+    ? await readSecretLine(runtime, "--password-stdin")
+    : await askSecret(runtime, `Password of ${username}`);
+  return { username, password };
+}

@@ -1,0 +1,16 @@
+/** `-rwxr-xr-x`, as ls(1) shows a file's type and permissions. */
+export function formatMode(mode: number, type: "file" | "directory" | "symlink" | "other"): string {
+  const letter = { file: "-", directory: "d", symlink: "l", other: "?" }[type];
+  return (
+    letter +
+    triple(mode >> 6, mode & 0o4000, "s") +
+    triple(mode >> 3, mode & 0o2000, "s") +
+    triple(mode, mode & 0o1000, "t")
+  );
+}
+
+function triple(bits: number, special: number, letter: string): string {
+  const execute = (bits & 1) !== 0;
+  const last = special === 0 ? (execute ? "x" : "-") : execute ? letter : letter.toUpperCase();
+  return `${bits & 4 ? "r" : "-"}${bits & 2 ? "w" : "-"}${last}`;
+}

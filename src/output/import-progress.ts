@@ -1,0 +1,68 @@
+import type { Clock } from "../clock.ts";
+import { shorten } from "./fit.ts";
+import { createLiveArea, type Screen } from "./live-area.ts";
+import type { Log } from "./log.ts";
+import { plainRow } from "./terminal-text.ts";
+
+/** Shows that an import goes on, however long it takes. */
+export interface ImportProgress {
+  /** What the service says about it. */
+  message(text: string): void;
+  end(): void;
+}
+
+const frameMilliseconds = 250;
+const lineMilliseconds = 15_000;
+
+/** On a terminal one line that is drawn again and again; elsewhere a log line now and then. */
+export function startImportProgress(options: {
+  url: string;
+  clock: Clock;
+  log: Log;
+  /** `undefined` where there is no terminal to draw on. */
+  terminal: Screen | undefined;
+}): ImportProgress {
+  const { url, clock, log, terminal } = options;
+  const started = clock.now();
+  const ended = new AbortController();
+  let last = "";
+  const state = () => {
+    const seconds = Math.round((clock.now() - started) / 1000);
+    return [`importing ${url}`, `${seconds} s`, ...(last === "" ? [] : [last])].join("  ");
+  };
+  if (terminal === undefined) {
+    log.info(`importing ${url}`);
+    repeat(clock, lineMilliseconds, ended.signal, () => log.info(`still ${state()}`));
+    return { message: (text) => remember(text, log.debug), end: () => ended.abort() };
+  }
+  const area = createLiveArea(terminal);
+  const draw = () => area.draw([shorten(state(), terminal.columns - 1)]);
+  draw();
+  repeat(clock, frameMilliseconds, ended.signal, draw);
+  return {
+    message: (text) => remember(text, draw),
+    end() {
+      ended.abort();
+      area.print(`[INFO] imported ${url} (${Math.round((clock.now() - started) / 1000)} s)\n`, []);
+    },
+  };
+
+  function remember(text: string, show: (line: string) => void): void {
+    last = plainRow(text).trim();
+    show(last);
+  }
+}
+
+/** Until the signal is aborted. */
+function repeat(clock: Clock, milliseconds: number, signal: AbortSignal, action: () => void): void {
+  const next = () => {
+    clock.sleep(milliseconds, signal).then(
+      () => {
+        action();
+        next();
+      },
+      () => undefined,
+    );
+  };
+  next();
+}

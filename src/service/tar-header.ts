@@ -1,0 +1,82 @@
+/** Headers of tar archives: POSIX ustar with PAX records, and GNU's long names. Pure. */
+
+export interface TarHeader {
+  name: string;
+  /** The type flag, such as `0`, `5` or `x`. */
+  flag: string;
+  mode: number;
+  size: number;
+  /** Seconds since the epoch. */
+  modified: number;
+  linkName: string;
+}
+
+export const blockBytes = 512;
+
+export function isZeroBlock(block: Uint8Array): boolean {
+  return block.every((byte) => byte === 0);
+}
+
+/** `undefined` where the checksum says that this is no header. */
+export function parseHeader(block: Uint8Array): TarHeader | undefined {
+  const sum = block.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 32 : byte), 0);
+  if (sum !== numberAt(block, 148, 8)) return undefined;
+  const prefix = textAt(block, 257, 6) === "ustar" ? textAt(block, 345, 155) : "";
+  const name = textAt(block, 0, 100);
+  return {
+    name: prefix === "" ? name : `${prefix}/${name}`,
+    flag: String.fromCharCode(block[156] || 0x30),
+    mode: numberAt(block, 100, 8) & 0o7777,
+    size: numberAt(block, 124, 12),
+    modified: numberAt(block, 136, 12),
+    linkName: textAt(block, 157, 100),
+  };
+}
+
+/** PAX: `<length> <key>=<value>\n`, the length being that of the whole record in bytes. */
+export function parsePaxRecords(bytes: Uint8Array): Map<string, string> {
+  const records = new Map<string, string>();
+  for (let at = 0; at < bytes.byteLength; ) {
+    const space = bytes.indexOf(0x20, at);
+    const length = space < 0 ? Number.NaN : Number(decode(bytes.subarray(at, space)));
+    if (!Number.isInteger(length) || length <= space - at || at + length > bytes.byteLength) break;
+    const record = decode(bytes.subarray(space + 1, at + length - 1));
+    const separator = record.indexOf("=");
+    if (separator > 0) records.set(record.slice(0, separator), record.slice(separator + 1));
+    at += length;
+  }
+  return records;
+}
+
+export function withPaxRecords(header: TarHeader, records: ReadonlyMap<string, string>): TarHeader {
+  const number = (key: string, otherwise: number) => {
+    const value = Number(records.get(key) ?? otherwise);
+    return Number.isFinite(value) ? value : otherwise;
+  };
+  return {
+    ...header,
+    name: records.get("GNU.sparse.name") ?? records.get("path") ?? header.name,
+    linkName: records.get("linkpath") ?? header.linkName,
+    size: number("size", header.size),
+    modified: number("mtime", header.modified),
+  };
+}
+
+/** A long name of GNU's own: the text up to its NUL. */
+export function decode(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
+}
+
+function textAt(block: Uint8Array, offset: number, length: number): string {
+  return decode(block.subarray(offset, offset + length)).trimEnd();
+}
+
+/** Octal text, or with its first bit set a big-endian number. */
+function numberAt(block: Uint8Array, offset: number, length: number): number {
+  const field = block.subarray(offset, offset + length);
+  const [first = 0, ...others] = field;
+  if ((first & 0x80) !== 0) return others.reduce((value, byte) => value * 256 + byte, first & 0x7f);
+  const value = Number.parseInt(decode(field).trim() || "0", 8);
+  return Number.isNaN(value) ? 0 : value;
+}

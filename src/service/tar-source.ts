@@ -1,0 +1,51 @@
+/** Bytes of a stream in the portions that a reader asks for. */
+export interface TarSource {
+  /** Exactly so many; `undefined` where the stream ends first. */
+  take(length: number): Promise<Uint8Array | undefined>;
+  /** Exactly so many, in the chunks that they come in. Rejects where the stream ends first. */
+  pass(length: number): AsyncGenerator<Uint8Array>;
+}
+
+export class EndOfStreamError extends Error {
+  override readonly name = "EndOfStreamError";
+}
+
+export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
+  const chunks = stream[Symbol.asyncIterator]();
+  let rest: Uint8Array = new Uint8Array();
+
+  /** At most `length` bytes; none at the end. */
+  async function next(length: number): Promise<Uint8Array> {
+    while (rest.byteLength === 0) {
+      const { done, value } = await chunks.next();
+      if (done === true) return rest;
+      rest = value;
+    }
+    const part = rest.subarray(0, length);
+    rest = rest.subarray(part.byteLength);
+    return part;
+  }
+
+  async function* pass(length: number): AsyncGenerator<Uint8Array> {
+    for (let left = length; left > 0; ) {
+      const part = await next(left);
+      if (part.byteLength === 0) throw new EndOfStreamError("the stream ended early");
+      left -= part.byteLength;
+      yield part;
+    }
+  }
+
+  return {
+    pass,
+    async take(length) {
+      const parts: Uint8Array[] = [];
+      try {
+        for await (const part of pass(length)) parts.push(part);
+      } catch (error) {
+        if (error instanceof EndOfStreamError) return undefined;
+        throw error;
+      }
+      return Buffer.concat(parts);
+    },
+  };
+}
