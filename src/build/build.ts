@@ -1,5 +1,4 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
-import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { performCopy } from "./copy.ts";
 import { skippedInstruction } from "./differences.ts";
@@ -8,18 +7,20 @@ import { performFrom } from "./from.ts";
 import { inheritEnvironment } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
 import { locate, titleOf } from "./location.ts";
+import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./platform.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { commitPending, performRun } from "./run.ts";
+import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
 import {
+  type Arguments,
   type BuildState,
-  declareArgument,
   lookUp,
-  predefinedArguments,
   type StageState,
   setEnvironment,
   startBuild,
 } from "./state.ts";
 import { countUploads, recordStep } from "./step-record.ts";
+import { unusedBuildArgs } from "./unused-arguments.ts";
 import { performWorkdir } from "./workdir.ts";
 
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
@@ -27,8 +28,10 @@ export async function runBuild(build: BuildJob): Promise<BuildResult> {
   const { dockerfile, emit, clock, tag, session } = build;
   const startedAt = clock.now();
   const { job, uploaded } = countUploads(build);
-  for (const { message, range } of dockerfile.warnings) emit({ type: "warning", message, line: range.start });
-  warnOfUndeclared(build);
+  for (const { rule, message, range } of dockerfile.warnings)
+    emit({ type: "warning", rule, message, line: range.start });
+  for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
+    emit({ type: "warning", ...difference, line: undefined });
   for (;;) {
     try {
       const { image, steps } = await runInstructions(job);
@@ -47,7 +50,7 @@ export async function runBuild(build: BuildJob): Promise<BuildResult> {
 async function runInstructions(build: BuildJob): Promise<{ image: string; steps: StepRecord[] }> {
   const { dockerfile, emit, tag } = build;
   const steps: StepRecord[] = [];
-  let state = startBuild();
+  let state = startBuild(await findPlatform(build), build.buildArgs);
   for (const [index, instruction] of dockerfile.instructions.entries()) {
     build.signal.throwIfAborted();
     const step = index + 1;
@@ -99,21 +102,19 @@ async function perform(instruction: Instruction, state: BuildState, build: Build
   if (instruction.name === "FROM") return performFrom(instruction, state, build);
   const { stage } = state;
   if (stage === undefined) {
-    return instruction.name === "ARG"
-      ? { ...state, globals: declareAll(instruction, state.globals, state, build) }
-      : state;
+    if (instruction.name !== "ARG") return state;
+    const declared = { args: state.globals, env: new Map(), inherited: undefined, globals: state.globals };
+    const { escape } = build.dockerfile;
+    return { ...state, globals: declareArguments(instruction, declared, build.buildArgs, escape) };
   }
   const informed = await inheritEnvironment(instruction, stage, build);
-  return {
-    ...state,
-    stage: await performInStage(instruction, informed, { ...state, stage: informed }, build),
-  };
+  return { ...state, stage: await performInStage(instruction, informed, state.globals, build) };
 }
 
 async function performInStage(
   instruction: Exclude<Instruction, { name: "FROM" }>,
   stage: StageState,
-  state: BuildState,
+  globals: Arguments,
   build: BuildJob,
 ): Promise<StageState> {
   const { escape } = build.dockerfile;
@@ -125,23 +126,15 @@ async function performInStage(
     case "ADD":
       return performCopy(instruction, stage, build);
     case "WORKDIR":
-      return performWorkdir(
-        required(expandWord(instruction.path, lookup, escape), instruction),
-        stage,
-        build,
-      );
+      return performWorkdir(expandRequired(instruction, instruction.path, lookup, escape), stage, build);
     case "ENV":
-      return setEnvironment(
-        stage,
-        instruction.pairs.map(({ key, value }) => ({
-          key: expandWord(key, lookup, escape),
-          value: expandWord(value, lookup, escape),
-        })),
-      );
-    case "ARG":
-      return { ...stage, args: declareAll(instruction, stage.args, state, build) };
+      return setEnvironment(stage, expandPairs(instruction, lookup, escape));
+    case "ARG": {
+      const args = declareArguments(instruction, { ...stage, globals }, build.buildArgs, escape);
+      return { ...stage, args };
+    }
     case "USER":
-      return { ...stage, user: required(expandWord(instruction.user, lookup, escape), instruction) };
+      return { ...stage, user: expandRequired(instruction, instruction.user, lookup, escape) };
     case "CMD":
     case "ENTRYPOINT":
     case "LABEL":
@@ -154,47 +147,15 @@ async function performInStage(
     case "SHELL":
       build.emit({
         type: "warning",
-        message: skippedInstruction(instruction.name).message,
+        ...skippedInstruction(instruction.name),
         line: instruction.range.start,
       });
       return stage;
   }
 }
 
-/** One ARG may declare several names; each default may use the ones before it. */
-function declareAll(
-  instruction: Extract<Instruction, { name: "ARG" }>,
-  declared: BuildState["globals"],
-  { stage, globals }: BuildState,
-  build: BuildJob,
-): BuildState["globals"] {
-  let args = declared;
-  for (const { key, value } of instruction.declarations) {
-    const lookup = lookUp(stage?.env ?? new Map(), args, stage?.inherited);
-    const expanded = value === undefined ? undefined : expandWord(value, lookup, build.dockerfile.escape);
-    args = declareArgument(args, key, expanded, build.buildArgs, stage === undefined ? undefined : globals);
-  }
-  return args;
-}
-
-function required(value: string, instruction: Instruction): string {
-  if (value !== "") return value;
-  throw new BoughError(`${instruction.name} comes to nothing once its variables are replaced`, {
-    kind: "usage",
-    hint: "Declare the variable with ARG or ENV before this line, or give it a default: ${NAME:-value}.",
-  });
-}
-
-function warnOfUndeclared({ dockerfile, buildArgs, emit }: BuildJob): void {
-  const declared = new Set(
-    dockerfile.instructions.flatMap((instruction) =>
-      instruction.name === "ARG" ? instruction.declarations.map(({ key }) => key) : [],
-    ),
-  );
-  const predefined = predefinedArguments(buildArgs);
-  const unused = [...buildArgs.keys()].filter((name) => !declared.has(name) && !predefined.has(name));
-  for (const name of unused) {
-    const message = `--build-arg ${name} has no effect: no ARG in ${dockerfile.path} declares it`;
-    emit({ type: "warning", message, line: undefined });
-  }
+/** `undefined` where no instruction has to know it. */
+async function findPlatform({ dockerfile, service }: BuildJob): Promise<Platform | undefined> {
+  if (!dependsOnPlatform(dockerfile)) return undefined;
+  return parsePlatform((await service.platform()) ?? usualPlatform);
 }

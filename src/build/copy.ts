@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import type { ContextWarning } from "../context/entry.ts";
 import { hashFiles } from "../context/hash.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import {
@@ -9,7 +10,7 @@ import {
   planCopy,
 } from "./copy-plan.ts";
 import { expandCopyWords } from "./copy-words.ts";
-import { skippedCopyFrom } from "./differences.ts";
+import { type Difference, skippedCopyFrom } from "./differences.ts";
 import { addFromUrl } from "./download.ts";
 import type { BuildJob } from "./job.ts";
 import { titleOf } from "./location.ts";
@@ -33,7 +34,7 @@ export async function performCopy(
   build: BuildJob,
 ): Promise<StageState> {
   const line = instruction.range.start;
-  const warn = ({ message }: { message: string }) => build.emit({ type: "warning", message, line });
+  const warn = (warning: ContextWarning | Difference) => build.emit({ type: "warning", ...warning, line });
   if (instruction.name === "COPY" && instruction.from !== undefined) {
     warn(skippedCopyFrom(instruction.from));
     return stage;

@@ -3,7 +3,7 @@ import type { Mount, SkippedName } from "../dockerfile/instruction.ts";
 /** What a build here does otherwise than Docker's; a build and `--check` say it in the same words. */
 export interface Difference {
   /** Its name for `# check=skip=`. */
-  rule: "ArchiveNotUnpacked" | "CopyFromSkipped" | "InstructionSkipped" | "MountLeftOut";
+  rule: "ArchiveNotUnpacked" | "CopyFromSkipped" | "InstructionSkipped" | "MountLeftOut" | "UnusedBuildArg";
   message: string;
 }
 

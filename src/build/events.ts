@@ -7,7 +7,8 @@ import type { BuildResult, StepRecord } from "./result.ts";
 export type BuildEvent =
   | { type: "step"; instruction: Instruction; step: number; steps: number }
   | { type: "step-end"; step: number; record: StepRecord }
-  | { type: "warning"; message: string; line: number | undefined }
+  /** `rule`: its name for `# check=skip=`, where it has one. */
+  | { type: "warning"; rule?: string; message: string; line: number | undefined }
   | { type: "resolved"; reference: string; image: string }
   | { type: "importing"; reference: string; url: string }
   /** What the service says of an import that goes on. */

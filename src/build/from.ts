@@ -1,7 +1,7 @@
 import type { FromInstruction } from "../dockerfile/instruction.ts";
-import { expandWord } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { parseReference } from "../service/reference.ts";
+import { expandBase, requireImage, requirePlatform } from "./base.ts";
 import type { BuildJob } from "./job.ts";
 import { commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
@@ -16,13 +16,10 @@ export async function performFrom(
   state: BuildState,
   build: BuildJob,
 ): Promise<BuildState> {
-  const reference = expandWord(instruction.image, lookUp(new Map(), state.globals), build.dockerfile.escape);
-  if (reference === "") {
-    throw new BoughError(`FROM ${instruction.image} comes to nothing once its variables are replaced`, {
-      kind: "usage",
-      hint: "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
-    });
-  }
+  const lookup = lookUp(new Map(), state.globals);
+  const { escape } = build.dockerfile;
+  const reference = expandBase(instruction, lookup, escape);
+  requirePlatform(instruction, state.platform, lookup, escape);
   const stages =
     state.stage?.name === undefined ? state.stages : new Map(state.stages).set(state.stage.name, state.stage);
   const name = instruction.stageName?.toLowerCase();
@@ -36,12 +33,7 @@ export async function performFrom(
 
 async function resolveBase(reference: string, instruction: FromInstruction, build: BuildJob): Promise<Layer> {
   const { store, session, emit } = build;
-  if (reference === "scratch") {
-    throw new BoughError("FROM scratch is not supported: the service starts every image from another one", {
-      kind: "usage",
-      hint: "Start from a small image, such as busybox.",
-    });
-  }
+  requireImage(reference);
   const image = await resolveImage(reference, build);
   emit({ type: "resolved", reference, image });
   const known = findLayer(store.sessions, session, image);

@@ -106,6 +106,5 @@ function resultOf(outcome: OperationOutcome, stage: StageState, build: BuildJob)
 }
 
 function warnOfMounts({ mounts, range }: RunInstruction, { emit }: BuildJob): void {
-  for (const mount of mounts)
-    emit({ type: "warning", message: leftOutMount(mount).message, line: range.start });
+  for (const mount of mounts) emit({ type: "warning", ...leftOutMount(mount), line: range.start });
 }

@@ -1,10 +1,13 @@
 import { posix } from "node:path";
 import type { Lookup } from "../dockerfile/words.ts";
+import { type Platform, platformArguments } from "./platform.ts";
 import type { Staged } from "./staged.ts";
 
 /** A build so far: what was declared before the first FROM, the finished stages by name, and the stage at work. */
 export interface BuildState {
   globals: Arguments;
+  /** Of the service, where some instruction asks for it. */
+  platform: Platform | undefined;
   stages: ReadonlyMap<string, StageState>;
   stage: StageState | undefined;
 }
@@ -50,8 +53,14 @@ export interface Argument {
   isSupplied: boolean;
 }
 
-export function startBuild(): BuildState {
-  return { globals: new Map(), stages: new Map(), stage: undefined };
+export function startBuild(
+  platform: Platform | undefined,
+  supplied: ReadonlyMap<string, string>,
+): BuildState {
+  let globals: Arguments = new Map();
+  const automatic = platform === undefined ? [] : platformArguments(platform);
+  for (const [name, value] of automatic) globals = declareArgument(globals, name, value, supplied);
+  return { globals, platform, stages: new Map(), stage: undefined };
 }
 
 export function startStage(name: string | undefined, layer: Layer): StageState {
@@ -68,7 +77,7 @@ export function startStage(name: string | undefined, layer: Layer): StageState {
   };
 }
 
-/** An ARG's effective value: `--build-arg`, then its own default, then, inside a stage, that of an ARG before FROM. */
+/** An ARG's effective value: `--build-arg`, then its own default, then that of an automatic one or an ARG before FROM. */
 export function declareArgument(
   args: Arguments,
   name: string,

@@ -1,5 +1,6 @@
 /** Whom the token stands for: `GET /v1/whoami`. */
 import { asRecord, asText } from "./json.ts";
+import type { ImageService } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
 export interface Account {
@@ -9,7 +10,7 @@ export interface Account {
   permissions: string[];
 }
 
-export interface Accounts {
+export interface Accounts extends Pick<ImageService, "platform"> {
   /** Rejects where the service does not accept the token, and with NotFoundError where it has no such route. */
   whoami(): Promise<Account>;
 }
@@ -24,6 +25,14 @@ export function createAccounts(transport: Transport): Accounts {
         expires: asText(record.token_expiration),
         permissions: permissions.flatMap(([name, isGranted]) => (isGranted === true ? [name] : [])),
       };
+    },
+
+    async platform() {
+      const handles = [400, 403, 404, 405, 501];
+      const { status, body } = await transport.call({
+        ...{ method: "GET", path: "/v1/whoami", repeatable: true, handles },
+      });
+      return handles.includes(status) ? undefined : asText(asRecord(body)?.platform);
     },
   };
 }

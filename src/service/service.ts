@@ -21,6 +21,12 @@ export interface ImageService {
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
   importImage(request: ImageImport): Promise<string>;
 
+  /**
+   * `linux/amd64` and its kind, where the service says what it runs: `platform` in its answer to `GET /v1/whoami`, an
+   * extension that bough's own engine has. `undefined`: it says nothing.
+   */
+  platform(): Promise<string | undefined>;
+
   /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
 

@@ -8,6 +8,7 @@ import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { syncToDisk } from "../system/disk.ts";
+import { machineArchitecture } from "../system/machine.ts";
 import { type ImageSource, isLoopback } from "./image-source.ts";
 import { type LayoutImage, readLayoutImage } from "./oci-layout.ts";
 import { runTool } from "./tool.ts";
@@ -151,7 +152,7 @@ function policyArguments(state: EngineState): string[] {
 
 /** From an index skopeo has picked this machine's platform; an image of a single platform it takes as it is. */
 function checkPlatform(image: LayoutImage, source: ImageSource): void {
-  const machine = process.arch === "x64" ? "amd64" : process.arch;
+  const machine = machineArchitecture();
   const { os = "linux", architecture = machine } = image.platform;
   if (os === "linux" && architecture === machine) return;
   throw new BoughError(

@@ -1,6 +1,7 @@
 import { answerJson } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
 import { longestTimeout } from "../sandbox/instance-spec.ts";
+import { machineArchitecture } from "../system/machine.ts";
 
 /** Whoever can reach the engine may do everything; a server in front of it asks for a token itself. */
 export const whoamiRoutes: readonly Route[] = [
@@ -13,6 +14,8 @@ export const whoamiRoutes: readonly Route[] = [
         token_expiration: null,
         permissions: { images: true, files: true, instances: true, operations: true, inspect: true },
         limits: { instance_max_timeout: longestTimeout },
+        // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
+        platform: `linux/${machineArchitecture()}`,
       }),
   },
 ];
