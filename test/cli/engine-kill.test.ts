@@ -10,6 +10,7 @@ import { openStore } from "../../src/store/store.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
+import { lastingProcesses } from "../support/processes.ts";
 
 const kills = 50;
 const main = join(import.meta.dir, "../../src/main.ts");
@@ -90,7 +91,7 @@ test(`${kills} kills at random instants`, async () => {
   const images: { tag: string | null }[] = JSON.parse((await bough("-f", "json", "images")).stdout);
   const answering = new Set(images.map(({ tag }) => tag));
   expect(tags.filter((tag) => !answering.has(tag))).toEqual([]);
-  expect(leftovers(home)).toEqual({ mounts: [], processes: [], containers: [] });
+  expect(await leftovers(home)).toEqual({ mounts: [], processes: [], containers: [] });
 }, 120_000);
 
 /** The operations whose images are layers: what a build has reported as done, or could have. */
@@ -106,22 +107,13 @@ function operationsOfLayers(home: string): Set<string | null> {
   }
 }
 
-function leftovers(home: string) {
+async function leftovers(home: string) {
   const mounts = readFileSync("/proc/self/mounts", "utf8")
     .split("\n")
     .filter((line) => line.includes(home));
-  const processes = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(home));
   return {
     mounts,
-    processes: processes.map(commandOf),
+    processes: await lastingProcesses(home),
     containers: readdirSync(join(home, "engine", "containers")),
   };
-}
-
-function commandOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-  } catch {
-    return "";
-  }
 }

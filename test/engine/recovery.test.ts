@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ImageRecord, OperationRecord } from "../../src/service/types.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
-import { commandLines } from "../support/processes.ts";
+import { lastingProcesses } from "../support/processes.ts";
 
 const kills = Number(process.env.ENGINE_KILLS ?? 12);
 
@@ -54,7 +54,7 @@ async function buildAndKill(directory: string, milliseconds: number): Promise<Sa
 async function expectClean(engine: TestEngine): Promise<void> {
   const { directory } = engine;
   expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(directory);
-  expect(commandLines().filter((line) => line.includes(directory) && !line.includes("bun"))).toEqual([]);
+  expect(await lastingProcesses(directory, (line) => line.includes("bun"))).toEqual([]);
   for (const name of ["containers", "operations"]) expect(readdirSync(join(directory, name))).toEqual([]);
   for (const name of readdirSync(join(directory, "scratch")))
     expect(readdirSync(join(directory, "scratch", name))).toEqual([]);

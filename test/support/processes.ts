@@ -13,3 +13,16 @@ export function commandLines(): string[] {
     })
     .filter((line) => line !== "");
 }
+
+/**
+ * Those that have something to do with `directory` and do not go away by themselves: a killed process's `sync` can't be
+ * stopped, but it ends.
+ */
+export async function lastingProcesses(
+  directory: string,
+  isExpected: (line: string) => boolean = () => false,
+): Promise<string[]> {
+  const find = () => commandLines().filter((line) => line.includes(directory) && !isExpected(line));
+  for (let attempt = 0; attempt < 200 && find().length > 0; attempt++) await Bun.sleep(50);
+  return find();
+}
