@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ImageRecord, OperationRecord } from "../../src/service/types.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
-import { lastingProcesses } from "../support/processes.ts";
+import { commandLines, lastingProcesses } from "../support/processes.ts";
 
 const kills = Number(process.env.ENGINE_KILLS ?? 12);
 
