@@ -126,12 +126,16 @@ describe("with a password", () => {
 
 describe("from other places", () => {
   test.each(["oci-archive", "docker-archive", "dir"])("%s", async (transport) => {
+    // Content of its own, since what is there already is not unpacked again.
+    const source = await makeBusyboxLayout(join(engine.directory, `for-${transport}`), {
+      prepare: (root) => writeFileSync(join(root, "transport"), transport),
+    });
     const target = `${transport}:${join(engine.directory, `copy-${transport}`)}`;
-    const copy = Bun.spawnSync(["skopeo", "--insecure-policy", "copy", layout, target]);
+    const copy = Bun.spawnSync(["skopeo", "--insecure-policy", "copy", source, target]);
     expect(copy.exitCode).toBe(0);
     const operation = await importing(target);
     expect(operation).toMatchObject({ status: "SUCCESS", error: null });
-    expect((await engine.run(imageOf(operation), "id -u")).stdout).toBe("0\n");
+    expect((await engine.run(imageOf(operation), "cat /transport")).stdout).toBe(transport);
   });
 
   test("a relative path is taken from where the client is", async () => {

@@ -7,6 +7,11 @@ export interface ImageSource {
   name: string;
   /** `docker://`: from a registry, by its host. */
   registry: string | undefined;
+  /**
+   * Whether its manifest says how each layer is compressed. For the others skopeo claims gzip even where the layers are plain, as
+   * they are in what `docker save` writes.
+   */
+  saysCompression: boolean;
 }
 
 const localTransports = [
@@ -20,6 +25,7 @@ const localTransports = [
   "sif",
   "ostree",
 ];
+const truthfulTransports = ["dir", "oci", "oci-archive"];
 const pathTransports = ["dir", "oci", "oci-archive", "docker-archive", "tarball", "sif"];
 
 /** Over the network only registries may be named: a path would be one of the server's own machine. */
@@ -27,7 +33,7 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));
   const details = url.slice(transport.length + 1);
   if (transport === "docker" && details.startsWith("//") && details.length > 2) {
-    return { name: url, registry: registryHost(details.slice(2)) };
+    return { name: url, registry: registryHost(details.slice(2)), saysCompression: true };
   }
   if (!localTransports.includes(transport) || details === "") {
     throw new BoughError(`${JSON.stringify(url)} names no image: expected docker://HOST/NAME:TAG`);
@@ -36,7 +42,11 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
     throw new BoughError(`${transport}: cannot be imported through a server; only docker:// can`);
   }
   const isPath = pathTransports.includes(transport);
-  return { name: isPath ? `${transport}:${resolve(details)}` : url, registry: undefined };
+  return {
+    name: isPath ? `${transport}:${resolve(details)}` : url,
+    registry: undefined,
+    saysCompression: truthfulTransports.includes(transport),
+  };
 }
 
 /** As Docker reads it: without a dot, a colon or `localhost` the first segment is no host, and Docker Hub is meant. */

@@ -94,7 +94,8 @@ async function copyImage(
 ): Promise<LayoutImage> {
   const { source } = spec;
   // A policy has checked signatures by then, and a layout has no place for them.
-  const args = ["copy", "--remove-signatures", "--dest-oci-accept-uncompressed-layers"];
+  const args = ["copy", "--remove-signatures"];
+  if (source.saysCompression) args.push("--dest-oci-accept-uncompressed-layers");
   if (source.registry !== undefined) {
     args.push("--retry-times", "2");
     if (spec.credentials !== undefined) {
