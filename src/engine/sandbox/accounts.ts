@@ -9,18 +9,20 @@ export interface Account {
 
 /**
  * As whom a process runs, as Docker decides: a user given alone belongs to the groups that the image's own files name, one
- * given with a group to that group only.
+ * given with a group to that group only. The primary group is among the additional ones, so that no setgid program
+ * can leave it behind.
  */
 export function resolveAccount(root: string, uid: number, gid: number | undefined): Account {
-  if (gid !== undefined) return { uid, gid, additionalGids: [] };
+  if (gid !== undefined) return { uid, gid, additionalGids: [gid] };
   const entry = readTable(root, "/etc/passwd").find((fields) => fields[2] === String(uid));
   const name = entry?.[0];
-  const additionalGids = readTable(root, "/etc/group")
+  const others = readTable(root, "/etc/group")
     .filter((fields) => name !== undefined && (fields[3] ?? "").split(",").includes(name))
     .map((fields) => Number(fields[2]))
     .filter(Number.isSafeInteger);
-  const primary = Number(entry?.[3] ?? 0);
-  return { uid, gid: Number.isSafeInteger(primary) ? primary : 0, additionalGids };
+  const given = Number(entry?.[3] ?? 0);
+  const primary = Number.isSafeInteger(given) ? given : 0;
+  return { uid, gid: primary, additionalGids: [...new Set([primary, ...others])] };
 }
 
 /** Bytes. An image's file is not to be trusted with this process's memory. */
