@@ -1,11 +1,10 @@
-import { fstatSync } from "node:fs";
-import { isatty } from "node:tty";
 import type { GlobalOptions } from "./cli/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/index.ts";
-import type { Input, Output, Runtime } from "./cli/runtime.ts";
+import type { Runtime } from "./cli/runtime.ts";
+import { createInput, createOutput } from "./cli/standard-streams.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError, exitCodes } from "./errors.ts";
-import { paintLevel, wantsColor } from "./output/color.ts";
+import { paintLevel } from "./output/color.ts";
 import { describeFailure } from "./output/failure.ts";
 
 const interruption = new AbortController();
@@ -18,27 +17,11 @@ function interrupt(): void {
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
 }
 
-function outputOf(stream: NodeJS.WriteStream): Output {
-  return {
-    write: (data) => void (readerHasLeft || stream.write(data)),
-    flush: () => new Promise((resolve) => stream.write("", () => resolve())),
-    isTerminal: stream.isTTY === true,
-    hasColor: wantsColor(process.env, stream.isTTY === true),
-    get columns() {
-      return stream.columns ?? 80;
-    },
-    get rows() {
-      return stream.rows ?? 24;
-    },
-  };
+function stopWriting(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") process.exit(exitCodes.failed);
+  readerHasLeft = true;
+  interruption.abort(new BoughError("nobody reads the output any more", { kind: "interrupted" }));
 }
-
-const standardInput: Input = {
-  isTerminal: isatty(0),
-  isPiped: isPiped(),
-  stream: () => process.stdin,
-  setRawMode: (isRaw) => void process.stdin.setRawMode(isRaw),
-};
 
 function replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never {
   // A compiled program is its own executable; otherwise Bun runs this file.
@@ -56,9 +39,20 @@ const runtime: Runtime = {
   workingDirectory: process.cwd(),
   platform: process.platform,
   userId: process.getuid?.(),
-  stdin: standardInput,
-  stdout: outputOf(process.stdout),
-  stderr: outputOf(process.stderr),
+  stdin: createInput(() => process.stdin),
+  stdout: createOutput({
+    descriptor: 1,
+    open: () => process.stdout,
+    environment: process.env,
+    onError: stopWriting,
+  }),
+  stderr: createOutput({
+    descriptor: 2,
+    open: () => process.stderr,
+    environment: process.env,
+    // There is nowhere left to say it.
+    onError() {},
+  }),
   clock: systemClock,
   signal: interruption.signal,
   fetch: (input, init) => fetch(input, init),
@@ -67,12 +61,6 @@ const runtime: Runtime = {
 
 process.on("SIGINT", interrupt);
 process.on("SIGTERM", interrupt);
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") process.exit(exitCodes.failed);
-  readerHasLeft = true;
-  interruption.abort(new BoughError("nobody reads the output any more", { kind: "interrupted" }));
-});
-
 void main();
 
 /** No top-level await: the compiled program's bytecode cache has no room for it. */
@@ -91,13 +79,4 @@ async function main(): Promise<void> {
   // Exiting drops what a pipe has not taken yet.
   await Promise.all([runtime.stdout.flush(), runtime.stderr.flush()]);
   process.exit(readerHasLeft ? 0 : exitCode);
-}
-
-function isPiped(): boolean {
-  try {
-    const stats = fstatSync(0);
-    return stats.isFIFO() || stats.isFile() || stats.isSocket();
-  } catch {
-    return false;
-  }
 }

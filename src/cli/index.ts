@@ -1,7 +1,5 @@
-import { runCommand } from "citty";
 import { BoughError } from "../errors.ts";
 import { paintLevel } from "../output/color.ts";
-import { createLog } from "../output/log.ts";
 import { nearest } from "../suggest.ts";
 import { version } from "../version.ts";
 import { type ArgumentDefinitions, findCommand, parseArguments, type Values } from "./arguments.ts";
@@ -71,6 +69,9 @@ export async function runCommandLine(
   const globals = readGlobals(before, values);
   onGlobals(globals);
   const { stderr } = runtime;
+  // Not loaded where only help or the version is asked for: that is to be there at once.
+  const { runCommand } = await import("citty");
+  const { createLog } = await import("../output/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(stderr.hasColor ? paintLevel(text) : text));
   const invocation: Invocation = { values, globals, runtime, log };
   // The arguments are parsed and checked already: citty is given none to look for.

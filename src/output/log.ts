@@ -1,4 +1,4 @@
-import { createConsola, type LogType } from "consola";
+import { createConsola, type LogType } from "consola/core";
 
 /** Log lines for people, `[INFO] ...`, all on standard error: standard output is for results. */
 export interface Log {
