@@ -73,6 +73,28 @@ export const commands: Readonly<Record<string, Entry>> = {
   show: { summary: "Show an operation", load: async () => (await import("./show.ts")).show },
   logs: { summary: "Print an operation's output", load: async () => (await import("./logs.ts")).logs },
   kill: { summary: "Cancel operations", load: async () => (await import("./kill.ts")).kill },
+  auth: {
+    summary: "Profiles: which services there are, and the tokens for them",
+    fallback: "save",
+    commands: {
+      save: {
+        summary: "Save a profile (what `bough auth` alone does)",
+        load: async () => (await import("./auth.ts")).save,
+      },
+      list: {
+        summary: "List the profiles, and ask each service whether it takes the token",
+        load: async () => (await import("./auth-list.ts")).list,
+      },
+      switch: {
+        summary: "Make another profile the active one",
+        load: async () => (await import("./auth-switch.ts")).switchCommand,
+      },
+      remove: {
+        summary: "Remove a profile",
+        load: async () => (await import("./auth-remove.ts")).remove,
+      },
+    },
+  },
   engine: {
     summary: "Upkeep of the embedded engine",
     commands: {

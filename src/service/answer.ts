@@ -1,6 +1,6 @@
 /** What an answer comes to: something to go on with, or a failure to decide about. Pure. */
 import { BoughError } from "../errors.ts";
-import { NotFoundError } from "./errors.ts";
+import { NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, nameOf, printable, statusText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
 
@@ -60,7 +60,7 @@ function statusError(status: number, message: string, hasToken: boolean): BoughE
   const hint = hasToken
     ? "The token that was sent is not accepted for this: give another with --token, CONTREE_TOKEN or a profile, or check the project."
     : "No token was sent: give one with --token, CONTREE_TOKEN or a profile.";
-  return new BoughError(message, { hint });
+  return new RefusedTokenError(message, { hint });
 }
 
 function textOf(data: unknown): string {
