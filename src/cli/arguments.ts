@@ -1,7 +1,7 @@
-import { parseArgs } from "node:util";
 import type { ArgDef } from "citty";
 import { BoughError } from "../errors.ts";
 import { nearest } from "../suggest.ts";
+import { type OptionShape, type Token, tokenize } from "./tokens.ts";
 
 /** A citty argument; `multiple` ones may be repeated, and keep every value. */
 export type ArgumentDefinition = ArgDef & { multiple?: boolean };
@@ -36,7 +36,7 @@ export function parseArguments(
   const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
     new BoughError(message, { kind: "usage", hint });
 
-  for (const token of tokenize(separator < 0 ? raw : raw.slice(0, separator), definitions)) {
+  for (const token of readTokens(separator < 0 ? raw : raw.slice(0, separator), definitions)) {
     if (token.kind === "positional") {
       positionals.push(token.value);
       continue;
@@ -80,7 +80,7 @@ export function parseArguments(
 
 /** Where the command's name stands: the first argument that is neither a global option nor the value of one. */
 export function findCommand(raw: readonly string[], globals: ArgumentDefinitions): number {
-  const token = tokenize(raw, globals).find(
+  const token = readTokens(raw, globals).find(
     ({ kind }) => kind === "positional" || kind === "option-terminator",
   );
   return token?.kind === "positional" ? token.index : raw.length;
@@ -113,15 +113,15 @@ export function oneOf<const Choice extends string>(
   });
 }
 
-function tokenize(raw: readonly string[], definitions: ArgumentDefinitions) {
-  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
+function readTokens(raw: readonly string[], definitions: ArgumentDefinitions): Token[] {
+  const options: Record<string, OptionShape> = {};
   for (const [name, definition] of Object.entries(definitions)) {
     if (definition.type === "positional") continue;
     const short = shortOf(definition);
     const type = definition.type === "boolean" ? "boolean" : "string";
     options[name] = short === undefined ? { type } : { type, short };
   }
-  return parseArgs({ args: [...raw], options, strict: false, allowPositionals: true, tokens: true }).tokens;
+  return tokenize(raw, options);
 }
 
 export function shortOf(definition: ArgumentDefinition): string | undefined {

@@ -1,4 +1,3 @@
-import { type ArgsDef, defineCommand } from "citty";
 import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command } from "./command.ts";
 
@@ -36,16 +35,16 @@ const definitions: ArgumentDefinitions = {
 };
 
 export const build: Command = {
-  definition: defineCommand<ArgsDef>({
+  definition: {
     meta: {
       name: "build",
       description:
         "Build an image from a Dockerfile: each instruction runs on the service, each RUN becomes a cached layer.",
     },
     args: definitions,
-    // What builds is loaded where something is built: the help is to be there at once.
+    // Loaded where something is built only, as citty is: the help is to be there at once.
     run: async ({ data }) => (await import("./build-run.ts")).runBuildCommand(data),
-  }),
+  },
   examples: [
     ["build", "build ./Dockerfile with . as its context"],
     ["build . --tag app:dev", "and tag the result"],

@@ -1,0 +1,63 @@
+/**
+ * A command line as words with a meaning, by POSIX and GNU conventions; what `parseArgs` of node:util answers as its
+ * tokens when it is not strict. Loading that takes longer than a short command does.
+ */
+export type Token =
+  | { kind: "positional"; index: number; value: string }
+  | { kind: "option-terminator"; index: number }
+  | {
+      kind: "option";
+      index: number;
+      name: string;
+      /** As it was given: `-t`, `--tag`. */
+      rawName: string;
+      value: string | undefined;
+      /** `--tag=x`, `-tx` */
+      inlineValue: boolean | undefined;
+    };
+
+export interface OptionShape {
+  type: "string" | "boolean";
+  short?: string;
+}
+
+export function tokenize(words: readonly string[], options: Readonly<Record<string, OptionShape>>): Token[] {
+  const longs = new Map(Object.entries(options));
+  const names = new Map(
+    [...longs].flatMap(([name, { short }]) => (short === undefined ? [] : [[short, name]])),
+  );
+  const takesValue = (name: string) => longs.get(name)?.type === "string";
+  const tokens: Token[] = [];
+  let index = 0;
+
+  const option = (rawName: string, name: string, inline: string | undefined) => {
+    const at = index;
+    const isNext = inline === undefined && takesValue(name) && index + 1 < words.length;
+    const value = isNext ? words[++index] : inline;
+    const inlineValue = value === undefined ? undefined : !isNext;
+    tokens.push({ kind: "option", index: at, name, rawName, value, inlineValue });
+  };
+
+  for (; index < words.length; index++) {
+    const word = words[index] ?? "";
+    if (word === "--") {
+      tokens.push({ kind: "option-terminator", index });
+      while (++index < words.length) tokens.push({ kind: "positional", index, value: words[index] ?? "" });
+    } else if (word.startsWith("--")) {
+      const equals = word.indexOf("=", 3);
+      const rawName = equals < 0 ? word : word.slice(0, equals);
+      option(rawName, rawName.slice(2), equals < 0 ? undefined : word.slice(equals + 1));
+    } else if (word.startsWith("-") && word.length > 1) {
+      for (let at = 1; at < word.length; at++) {
+        const letter = word.charAt(at);
+        const name = names.get(letter) ?? letter;
+        const rest = takesValue(name) && at + 1 < word.length ? word.slice(at + 1) : undefined;
+        option(`-${letter}`, name, rest);
+        if (rest !== undefined) break;
+      }
+    } else {
+      tokens.push({ kind: "positional", index, value: word });
+    }
+  }
+  return tokens;
+}

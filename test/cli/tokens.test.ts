@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { parseArgs } from "node:util";
+import fc from "fast-check";
+import { type OptionShape, tokenize } from "../../src/cli/tokens.ts";
+
+const options: Record<string, OptionShape> = {
+  tag: { type: "string" },
+  timeout: { type: "string", short: "t" },
+  quiet: { type: "boolean", short: "q" },
+  help: { type: "boolean", short: "h" },
+};
+
+test.each(
+  [
+    ["build", ".", "--tag", "a:b", "--tag=c", "-t5", "-t", "5", "-qh", "-qt7", "-qht", "9"],
+    ["--tag", "--quiet", "--tag", "--", "x"],
+    ["a", "--", "-q", "--tag", "x"],
+    ["-", "--tag=", "--=x", "---", "--a=b=c", "-=", "-q=1", "--tag"],
+  ].map((words) => [words] as const),
+)("%j", (words) => expectSame([...words]));
+
+test("any command line is read as parseArgs of node:util reads it", () => {
+  const word = fc.oneof(
+    fc.constantFrom(
+      "--",
+      "-",
+      "--tag",
+      "--tag=x",
+      "-t",
+      "-t1",
+      "-q",
+      "-qh",
+      "-qt",
+      "--quiet",
+      "--unknown",
+      "-x",
+      "a",
+    ),
+    fc.string({ unit: fc.constantFrom("-", "=", "t", "q", "x", "a"), maxLength: 5 }),
+  );
+  fc.assert(fc.property(fc.array(word, { maxLength: 6 }), expectSame), { numRuns: 2000 });
+});
+
+function expectSame(words: string[]): void {
+  const { tokens } = parseArgs({ args: words, options, strict: false, allowPositionals: true, tokens: true });
+  expect(tokenize(words, options)).toEqual(tokens as ReturnType<typeof tokenize>);
+}
