@@ -13,8 +13,9 @@ const allowed: Record<string, readonly string[]> = {
   service: [],
   engine: ["service/types.ts"],
   build: ["dockerfile", "context", "service", "store"],
-  output: ["build", "service/service.ts"],
-  cli: ["build", "dockerfile", "context", "service", "store", "engine", "output"],
+  check: ["dockerfile", "context", "build", "service", "store"],
+  output: ["build", "dockerfile/visible.ts", "service/service.ts"],
+  cli: ["check", "build", "dockerfile", "context", "service", "store", "engine", "output"],
 };
 
 /** Files of src/ itself: what everybody may use, and the entry, which nobody imports. */

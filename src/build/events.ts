@@ -1,6 +1,7 @@
 import type { LargeContext } from "../context/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import type { CapturedOutput, OutputChunk } from "../service/service.ts";
+import type { Explanation } from "./explain.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 
 /** What a build reports while it goes on. `output/` decides what a person or a program sees of it. */
@@ -14,6 +15,8 @@ export type BuildEvent =
   /** What the service says of an import that goes on. */
   | { type: "import-progress"; message: string }
   | { type: "cached"; title: string; layer: string; image: string }
+  /** Why a step is not taken from the cache, for those who ask. */
+  | { type: "explained"; title: string; line: number; explanation: Explanation }
   /** A COPY or ADD takes more from the context than was likely meant. */
   | ({ type: "large-context"; title: string; line: number } & LargeContext)
   /** Of all files of an instruction; `hashed` follows, again and again, with how far it has come. */

@@ -6,6 +6,7 @@ import type { Fetch, ImageService } from "../service/service.ts";
 import type { Store } from "../store/store.ts";
 import type { Emit } from "./events.ts";
 import type { ImageFacts } from "./image-facts.ts";
+import type { StepMemory } from "./step-memory.ts";
 
 /** What is to be built, and what it is built with. */
 export interface BuildJob {
@@ -25,6 +26,7 @@ export interface BuildJob {
   service: ImageService;
   facts: ImageFacts;
   store: Store;
+  memory: StepMemory;
   /** For `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;

@@ -3,6 +3,7 @@ import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
 import { leftOutMount } from "./differences.ts";
+import { explainStep } from "./explain-step.ts";
 import { FailedStepError } from "./failed-step.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
@@ -12,6 +13,7 @@ import { requireSuccess, runOperation } from "./operation.ts";
 import { resolveUser } from "./ownership.ts";
 import { placeStaged } from "./placement.ts";
 import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
+import { inputsOf } from "./step-inputs.ts";
 
 /** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
 const outputLimit = 16 * 1024 * 1024;
@@ -30,6 +32,8 @@ export async function performRun(
     {
       directive,
       title: titleOf(instruction),
+      ordinal: runsOf(build).indexOf(instruction),
+      line: instruction.range.start,
       process: async () => processFields(command, await resolveUser(stage, build)),
     },
     stage,
@@ -45,6 +49,8 @@ export async function commitPending(stage: StageState, build: BuildJob): Promise
     {
       directive: ["RUN", "shell", line],
       title: `RUN ${line}`,
+      ordinal: runsOf(build).length,
+      line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,
       process: async () => ({ command: line, shell: true }),
       cwd: "/",
     },
@@ -57,19 +63,26 @@ interface Step {
   /** What enters the chain hash as the directive. */
   directive: readonly string[];
   title: string;
+  /** Among the steps that make a layer. */
+  ordinal: number;
+  /** Of the Dockerfile. */
+  line: number;
   /** Asked only where the step has to run. */
   process: () => Promise<ProcessFields>;
   cwd?: string;
 }
 
 async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
-  const { store, session, emit } = build;
+  const { store, session, memory, emit } = build;
   const hash = chainHash(stage, step.directive);
+  const remembered = { ordinal: step.ordinal, inputs: () => inputsOf(stage, step, session) };
   const cached = build.useCache ? findLayer(store.sessions, session, hash) : undefined;
   if (cached !== undefined) {
     emit({ type: "cached", title: step.title, layer: hash, image: cached.image });
+    memory.remember(remembered, hash);
     return advance(stage, cached);
   }
+  explainStep(step, remembered, stage, build);
   const process = await step.process();
   const outcome = await withReminders(stage, build, async () => {
     const { image, files } = await placeStaged(stage, build);
@@ -94,7 +107,12 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
     title: step.title,
     operation: outcome.operation,
   });
+  memory.remember(remembered, hash);
   return advance(stage, layer);
+}
+
+function runsOf({ dockerfile }: BuildJob): RunInstruction[] {
+  return dockerfile.instructions.filter((instruction) => instruction.name === "RUN");
 }
 
 function resultOf(outcome: OperationOutcome, stage: StageState, build: BuildJob): string {

@@ -5,6 +5,7 @@ import { createImageFacts } from "../build/image-facts.ts";
 import type { BuildJob } from "../build/job.ts";
 import { refuseUnsupported } from "../build/refusals.ts";
 import type { BuildResult } from "../build/result.ts";
+import { createStepMemory } from "../build/step-memory.ts";
 import { openBuildContext } from "../context/build-context.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
@@ -57,18 +58,19 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
   const ignore = readIgnoreRules({
     contextPath: resolve(runtime.workingDirectory, context.path),
     dockerfilePath: resolve(runtime.workingDirectory, dockerfilePath),
-    defaultExcludes: true,
+    defaultExcludes: !values.flag("no-default-excludes"),
   });
 
   const files = prepareResultFiles(values, runtime.workingDirectory);
 
   const { service, store, close } = await connect(runtime, globals, progress.log);
+  const session = buildSession(context.absolutePath);
   try {
     const job: BuildJob = {
       dockerfile,
       context,
       ignore,
-      session: buildSession(context.absolutePath),
+      session,
       buildArgs,
       useCache: !values.flag("no-cache"),
       timeoutSeconds,
@@ -76,6 +78,11 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
       service,
       facts: createImageFacts(service, store.facts),
       store,
+      memory: createStepMemory(store.steps, {
+        session,
+        dockerfile: resolve(runtime.workingDirectory, dockerfilePath),
+        explains: values.flag("explain"),
+      }),
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal: runtime.signal,
@@ -85,7 +92,7 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
     files.write(result);
     return result;
   } catch (error) {
-    throw withWayIn(error, buildSession(context.absolutePath), globals);
+    throw withWayIn(error, session, globals);
   } finally {
     await close();
   }

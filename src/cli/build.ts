@@ -15,6 +15,14 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Ignore existing layer:<hash> branches and rebuild everything",
   },
+  "no-default-excludes": {
+    type: "boolean",
+    description: "Copy what is always left out otherwise: .git, node_modules, dist, build and their kind",
+  },
+  explain: {
+    type: "boolean",
+    description: "Say of every step that is not cached what has changed since the last build",
+  },
   timeout: {
     type: "string",
     alias: "t",

@@ -1,6 +1,7 @@
 import type { BuildEvent } from "../build/events.ts";
 import type { BuildResult } from "../build/result.ts";
 import type { CapturedOutput } from "../service/service.ts";
+import { renderExplanation } from "./explanation.ts";
 import type { Log } from "./log.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
 
@@ -31,6 +32,10 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
       return [{ level: "warn", text: describeLargeContext(event) }];
     case "cached":
       return info(`cached layer:${event.layer.slice(0, 12)} ${event.title}`);
+    case "explained": {
+      const { title, line, explanation } = event;
+      return info(`not cached: line ${line}, ${title}: ${renderExplanation(explanation)}`);
+    }
     case "staged":
       return info(`staged ${formatCount(event.files, "file")} (${formatBytes(event.bytes)}) ${event.title}`);
     case "downloading":

@@ -4,6 +4,7 @@ import { openDatabase } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
+import { createStepStore, type StepStore } from "./steps.ts";
 import { createUploadCache, type UploadCache } from "./uploads.ts";
 import { createUrlCache, type UrlCache } from "./urls.ts";
 
@@ -16,6 +17,7 @@ export interface Store {
   readonly uploads: UploadCache;
   readonly imports: ImportMemory;
   readonly facts: FactStore;
+  readonly steps: StepStore;
   close(): void;
 }
 
@@ -31,6 +33,7 @@ export function openStore(path: string, clock: Clock): Store {
     uploads: createUploadCache(database),
     imports: createImportMemory(database),
     facts: createFactStore(database),
+    steps: createStepStore(database),
     close: () => database.close(),
   };
 }
@@ -88,5 +91,16 @@ const migrations = [
   `
   -- Of a session that work goes on in; the branch itself is made by its first image.
   ALTER TABLE session ADD COLUMN active_branch TEXT NOT NULL DEFAULT 'main';
+  `,
+  `
+  CREATE TABLE step (
+    session_id INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+    dockerfile TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    title TEXT NOT NULL,
+    inputs BLOB NOT NULL,
+    PRIMARY KEY (session_id, dockerfile, ordinal)
+  ) STRICT;
   `,
 ];

@@ -81,6 +81,7 @@ test("a file of version 1 keeps its sessions, and all are on main", () => {
   made.close();
   const old = new Database(path);
   old.run("ALTER TABLE session DROP COLUMN active_branch");
+  old.run("DROP TABLE step");
   old.run("PRAGMA user_version = 1");
   old.close();
   const again = openStore(path, systemClock);

@@ -1,0 +1,100 @@
+import type { StepInputs, Value, Variables } from "./step-inputs.ts";
+
+/** Why a step could not be taken from the cache. */
+export type Explanation =
+  /** No earlier build of this context, with this Dockerfile, has come to an end of any step. */
+  | { reason: "first build" }
+  | { reason: "--no-cache" }
+  /** No earlier build has come to the end of such an instruction. */
+  | { reason: "new instruction" }
+  | Difference
+  /** Nothing differs: the layer itself is gone. */
+  | { reason: "layer gone" };
+
+/** The first input that the latest build had otherwise. */
+export type Difference =
+  | { reason: "instruction"; before: string }
+  | { reason: "ARG" | "ENV"; name: string; before: Shown; now: Shown }
+  | { reason: "USER" | "WORKDIR"; before: string | null; now: string | null }
+  | FileDifference
+  /** The same words, which something else has come into. */
+  | { reason: "command" }
+  | ParentDifference;
+
+export interface ParentDifference {
+  reason: "parent";
+  /** Chain hashes; of a base image its UUID. */
+  before: string;
+  now: string;
+  /** The instruction that made it. */
+  title?: string;
+}
+
+export interface FileDifference {
+  reason: "file";
+  /** In the image. */
+  path: string;
+  /** Type, mode, owner and the beginning of the hash; `undefined` where it is not there. */
+  before: string | undefined;
+  now: string | undefined;
+  /** How many more files differ. */
+  others: number;
+  /** In the build context, where it comes from there. */
+  source?: string;
+}
+
+/** A variable's value: `null` without one, `undefined` where it is not declared. */
+export type Shown = { text: string } | { isWithheld: true } | null | undefined;
+
+/** What a step has of its own is looked at first: a parent that differs has an explanation of its own. */
+export function findDifference(before: StepInputs, now: StepInputs): Difference | undefined {
+  if (before.title !== now.title) return { reason: "instruction", before: before.title };
+  for (const [reason, was, is] of [
+    ["ARG", before.args, now.args],
+    ["ENV", before.env, now.env],
+  ] as const) {
+    const name = firstDiffering(was, is, isSameValue);
+    if (name !== undefined) return { reason, name, before: shown(was[name]), now: shown(is[name]) };
+  }
+  if (before.user !== now.user) return { reason: "USER", before: before.user, now: now.user };
+  if (before.workdir !== now.workdir) return { reason: "WORKDIR", before: before.workdir, now: now.workdir };
+  return (
+    fileDifference(before.files, now.files) ??
+    (before.command === now.command ? undefined : { reason: "command" }) ??
+    (before.parent === now.parent ? undefined : { reason: "parent", before: before.parent, now: now.parent })
+  );
+}
+
+function fileDifference(was: StepInputs["files"], is: StepInputs["files"]): Difference | undefined {
+  const paths = differing(was, is, (one, other) => one === other);
+  const [path, ...others] = paths.sort();
+  if (path === undefined) return undefined;
+  return { reason: "file", path, before: was[path], now: is[path], others: others.length };
+}
+
+function firstDiffering<Item>(
+  was: Readonly<Record<string, Item>>,
+  is: Readonly<Record<string, Item>>,
+  isSame: (one: Item | undefined, other: Item | undefined) => boolean,
+): string | undefined {
+  return differing(was, is, isSame)[0];
+}
+
+/** The names under which the two do not have the same, those of `is` first and in its order. */
+function differing<Item>(
+  was: Readonly<Record<string, Item>>,
+  is: Readonly<Record<string, Item>>,
+  isSame: (one: Item | undefined, other: Item | undefined) => boolean,
+): string[] {
+  return [...new Set([...Object.keys(is), ...Object.keys(was)])].filter(
+    (name) => !isSame(was[name], is[name]),
+  );
+}
+
+function shown(value: Value | null | undefined): Shown {
+  return value && "withheld" in value ? { isWithheld: true } : value;
+}
+
+function isSameValue(one: Variables[string] | undefined, other: Variables[string] | undefined): boolean {
+  return Bun.deepEquals(one, other, true);
+}

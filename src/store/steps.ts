@@ -1,0 +1,68 @@
+import type { Database } from "bun:sqlite";
+
+/** A step that makes a layer, as the latest build that reached it found it. */
+export interface StepEntry {
+  /** Its place among such steps of the Dockerfile, from 0 on. */
+  ordinal: number;
+  /** The layer's chain hash. */
+  hash: string;
+  /** The instruction on one line. */
+  title: string;
+  /** What the layer was made from, as text; kept compressed. */
+  inputs: string;
+}
+
+/**
+ * The steps of the latest build of each Dockerfile of a session, to say later what has changed since. One entry a step,
+ * however many builds there are.
+ */
+export interface StepStore {
+  /** By place. */
+  list(session: string, dockerfile: string): StepEntry[];
+  /** Chain hashes by place. */
+  hashes(session: string, dockerfile: string): Map<number, string>;
+  /** Replaces what is known of that place. Nothing is stored for a session that does not exist. */
+  set(session: string, dockerfile: string, entry: StepEntry): void;
+}
+
+export function createStepStore(database: Database): StepStore {
+  const ofDockerfile = `FROM step JOIN session ON session.id = step.session_id
+     WHERE session.key = ? AND step.dockerfile = ? ORDER BY ordinal`;
+  return {
+    list: (session, dockerfile) =>
+      database
+        .query<StepRow, [string, string]>(`SELECT ordinal, hash, title, inputs ${ofDockerfile}`)
+        .all(session, dockerfile)
+        .map(({ inputs, ...entry }) => ({ ...entry, inputs: decompress(inputs) })),
+
+    hashes: (session, dockerfile) =>
+      new Map(
+        database
+          .query<Pick<StepRow, "ordinal" | "hash">, [string, string]>(`SELECT ordinal, hash ${ofDockerfile}`)
+          .all(session, dockerfile)
+          .map(({ ordinal, hash }) => [ordinal, hash]),
+      ),
+
+    set(session, dockerfile, { ordinal, hash, title, inputs }) {
+      database
+        .query(
+          `INSERT INTO step (session_id, dockerfile, ordinal, hash, title, inputs)
+           SELECT id, ?, ?, ?, ?, ? FROM session WHERE key = ?
+           ON CONFLICT (session_id, dockerfile, ordinal) DO UPDATE
+             SET hash = excluded.hash, title = excluded.title, inputs = excluded.inputs`,
+        )
+        .run(dockerfile, ordinal, hash, title, Bun.zstdCompressSync(inputs), session);
+    },
+  };
+}
+
+interface StepRow {
+  ordinal: number;
+  hash: string;
+  title: string;
+  inputs: Uint8Array;
+}
+
+function decompress(inputs: Uint8Array): string {
+  return new TextDecoder().decode(Bun.zstdDecompressSync(inputs));
+}
