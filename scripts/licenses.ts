@@ -1,0 +1,73 @@
+/**
+ * The licences of what the executable is made of: the packages that the bundler takes in, read from node_modules, and the
+ * Bun runtime. Run as a program it prints them as Markdown, as they stand beside the binary in a release.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface BundledPackage {
+  name: string;
+  version: string;
+  /** An SPDX expression, as the package declares it. */
+  license: string;
+  /** The text that the licence asks to be passed on. */
+  text: string;
+}
+
+const root = join(import.meta.dir, "..");
+
+/** Every package of which the bundle of `src/main.ts` has a file, by name. Rejects where one comes without a licence. */
+export async function bundledPackages(): Promise<BundledPackage[]> {
+  const { metafile } = await Bun.build({
+    entrypoints: [join(root, "src/main.ts")],
+    root,
+    target: "bun",
+    splitting: true,
+    metafile: true,
+  });
+  const directories = new Set(
+    Object.keys(metafile?.inputs ?? {}).flatMap(
+      (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? [],
+    ),
+  );
+  return [...directories].map(readPackage).sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** One Markdown document: the packages with their texts, then the runtime and what is linked into it. */
+export function renderLicenses(packages: readonly BundledPackage[], runtime: string): string {
+  const sections = packages.map(
+    ({ name, version, license, text }) =>
+      `## ${name} ${version}\n\n${license}\n\n\`\`\`\`text\n${text.trim()}\n\`\`\`\`\n`,
+  );
+  return [
+    "# Third-party licences\n",
+    "bough itself is under the MIT licence in the file LICENSE. The executable holds these packages too:\n",
+    ...sections,
+    runtime,
+  ].join("\n");
+}
+
+/** What Bun's own documentation of the pinned version says about its licence and that of what it links. */
+export function runtimeLicenses(): string {
+  const { version } = readManifest(join(root, "node_modules/bun-types"));
+  const page = readFileSync(join(root, "node_modules/bun-types/docs/project/license.mdx"), "utf8");
+  const body = page.replace(/^---\n.*?\n---\n/s, "").replace(/^#/gm, "##");
+  return `## Bun ${version}, the runtime\n\n${body.trim()}\n`;
+}
+
+function readPackage(directory: string): BundledPackage {
+  const absolute = join(root, directory.slice(directory.indexOf("node_modules")));
+  const { name, version, license } = readManifest(absolute);
+  const file = readdirSync(absolute).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
+  if (file === undefined || license === undefined)
+    throw new Error(`${name} ${version} comes without a licence`);
+  return { name, version, license, text: readFileSync(join(absolute, file), "utf8") };
+}
+
+function readManifest(directory: string): { name: string; version: string; license?: string } {
+  const path = join(directory, "package.json");
+  if (!existsSync(path)) throw new Error(`${path} is missing: run \`bun install\``);
+  return JSON.parse(readFileSync(path, "utf8"));
+}
+
+if (import.meta.main) process.stdout.write(renderLicenses(await bundledPackages(), runtimeLicenses()));
