@@ -4,7 +4,19 @@ import { nearest } from "../suggest.ts";
 import { type OptionShape, type Token, tokenize } from "./tokens.ts";
 
 /** A citty argument; `multiple` ones may be repeated, and keep every value. */
-export type ArgumentDefinition = ArgDef & { multiple?: boolean };
+export type ArgumentDefinition = ArgDef & { multiple?: boolean; completes?: Completes };
+/** What a shell may offer for an argument: one of these words, or what there is of a kind. */
+export type Completes = readonly string[] | CompletedKind;
+export type CompletedKind =
+  | "image"
+  | "tag"
+  | "image-path"
+  | "session"
+  | "branch"
+  | "profile"
+  | "operation"
+  | "file"
+  | "directory";
 export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
 
 /** What was given on the command line, checked against its definitions. */

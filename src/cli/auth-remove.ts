@@ -6,7 +6,7 @@ import { loadProfiles, requireProfile, storeProfiles } from "./profiles.ts";
 import { printResult } from "./result.ts";
 
 const definitions: ArgumentDefinitions = {
-  name: { type: "positional", required: true, description: "A saved profile" },
+  name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
 };
 
 export const remove: Command = {

@@ -15,6 +15,7 @@ import { askSecret, canAsk, readSecretLine } from "./secret.ts";
 const definitions: ArgumentDefinitions = {
   type: {
     type: "string",
+    completes: ["iam", "jwt"],
     valueHint: "iam|jwt",
     description: "Kind of the token (default: iam with a project, else jwt)",
   },

@@ -2,9 +2,19 @@ import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command } from "./command.ts";
 
 const definitions: ArgumentDefinitions = {
-  context: { type: "positional", required: false, description: "Build context directory (default: .)" },
-  dockerfile: { type: "string", valueHint: "PATH", description: "Dockerfile (default: CONTEXT/Dockerfile)" },
-  tag: { type: "string", valueHint: "NAME[:TAG]", description: "Tag the final image" },
+  context: {
+    type: "positional",
+    completes: "directory",
+    required: false,
+    description: "Build context directory (default: .)",
+  },
+  dockerfile: {
+    type: "string",
+    completes: "file",
+    valueHint: "PATH",
+    description: "Dockerfile (default: CONTEXT/Dockerfile)",
+  },
+  tag: { type: "string", completes: "tag", valueHint: "NAME[:TAG]", description: "Tag the final image" },
   "build-arg": {
     type: "string",
     valueHint: "KEY=VALUE",

@@ -7,7 +7,13 @@ import { pathDescription, resolveImagePath } from "./image-path.ts";
 import { sessionKey } from "./session-key.ts";
 
 const definitions: ArgumentDefinitions = {
-  path: { type: "positional", required: true, multiple: true, description: pathDescription },
+  path: {
+    type: "positional",
+    completes: "image-path",
+    required: true,
+    multiple: true,
+    description: pathDescription,
+  },
 };
 
 export const cat: Command = {

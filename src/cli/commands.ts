@@ -106,6 +106,10 @@ export const commands: Readonly<Record<string, Entry>> = {
     summary: "Serve the embedded engine over HTTP",
     load: async () => (await import("./serve.ts")).serve,
   },
+  completion: {
+    summary: "Print the completion script for a shell",
+    load: async () => (await import("./completion.ts")).completion,
+  },
   agent: {
     summary: "The manual for coding agents",
     load: async () => (await import("./agent.ts")).agent,

@@ -12,9 +12,10 @@ import { printResult } from "./result.ts";
 import { sessionKey } from "./session-key.ts";
 
 const definitions: ArgumentDefinitions = {
-  source: { type: "positional", required: true, description: pathDescription },
+  source: { type: "positional", completes: "image-path", required: true, description: pathDescription },
   destination: {
     type: "positional",
+    completes: "file",
     required: true,
     description: "A local path, as for cp -r; - writes a tar archive to standard output",
   },

@@ -4,11 +4,18 @@ import { type ArgumentDefinitions, oneOf, type Values } from "./arguments.ts";
 export const globalDefinitions = {
   session: {
     type: "string",
+    completes: "session",
     alias: "S",
     valueHint: "KEY",
     description: "Session that agent commands work in; a build has its own",
   },
-  profile: { type: "string", alias: "p", valueHint: "NAME", description: "Profile of the service to use" },
+  profile: {
+    type: "string",
+    completes: "profile",
+    alias: "p",
+    valueHint: "NAME",
+    description: "Profile of the service to use",
+  },
   url: { type: "string", valueHint: "URL", description: "Base address of the service" },
   token: {
     type: "string",
@@ -19,12 +26,14 @@ export const globalDefinitions = {
   local: { type: "boolean", description: "Use the embedded engine, whatever is configured" },
   format: {
     type: "string",
+    completes: ["table", "json"],
     alias: "f",
     valueHint: "table|json",
     description: "How results are printed (default: table)",
   },
   "log-level": {
     type: "string",
+    completes: ["debug", "info", "warn", "error"],
     alias: "L",
     valueHint: "LEVEL",
     description: "debug, info, warn or error (default: info)",

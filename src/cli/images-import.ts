@@ -23,6 +23,7 @@ const definitions: ArgumentDefinitions = {
   },
   tag: {
     type: "string",
+    completes: "tag",
     valueHint: "NAME[:TAG]",
     description: "Tag of the new image, of a single REFERENCE (default: the reference's own)",
   },

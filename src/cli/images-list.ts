@@ -8,7 +8,12 @@ import { readMoment } from "./moment.ts";
 import { printResult } from "./result.ts";
 
 const definitions: ArgumentDefinitions = {
-  tag: { type: "string", valueHint: "PREFIX", description: "Only images with a tag that begins with PREFIX" },
+  tag: {
+    type: "string",
+    completes: "tag",
+    valueHint: "PREFIX",
+    description: "Only images with a tag that begins with PREFIX",
+  },
   tagged: { type: "boolean", description: "Only images with a tag" },
   since: {
     type: "string",

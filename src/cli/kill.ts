@@ -9,6 +9,7 @@ import { printResult } from "./result.ts";
 const definitions: ArgumentDefinitions = {
   op: {
     type: "positional",
+    completes: "operation",
     required: true,
     multiple: true,
     description: "Operations' ids, or the first digits of them",

@@ -6,7 +6,12 @@ import { requireOperation } from "./operation-argument.ts";
 import { createOutputRelay } from "./output-relay.ts";
 
 const definitions: ArgumentDefinitions = {
-  op: { type: "positional", required: true, description: "An operation's id, or the first digits of it" },
+  op: {
+    type: "positional",
+    completes: "operation",
+    required: true,
+    description: "An operation's id, or the first digits of it",
+  },
   follow: { type: "boolean", description: "Go on until the operation has ended" },
 };
 

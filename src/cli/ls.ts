@@ -9,7 +9,12 @@ import { printResult } from "./result.ts";
 import { sessionKey } from "./session-key.ts";
 
 const definitions: ArgumentDefinitions = {
-  path: { type: "positional", required: false, description: `${pathDescription} (default: /)` },
+  path: {
+    type: "positional",
+    completes: "image-path",
+    required: false,
+    description: `${pathDescription} (default: /)`,
+  },
 };
 
 export const ls: Command = {

@@ -15,8 +15,18 @@ const kinds = { run: "instance", import: "image_import" } as const;
 
 const definitions: ArgumentDefinitions = {
   all: { type: "boolean", alias: "a", description: "Those that have ended, too" },
-  status: { type: "string", valueHint: "STATUS", description: `Only ${operationStatuses.join(", ")}` },
-  kind: { type: "string", valueHint: "KIND", description: "Only `run` or `import`" },
+  status: {
+    type: "string",
+    completes: operationStatuses,
+    valueHint: "STATUS",
+    description: `Only ${operationStatuses.join(", ")}`,
+  },
+  kind: {
+    type: "string",
+    completes: ["run", "import"],
+    valueHint: "KIND",
+    description: "Only `run` or `import`",
+  },
   since: {
     type: "string",
     valueHint: "WHEN",

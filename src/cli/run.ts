@@ -39,6 +39,7 @@ const definitions: ArgumentDefinitions = {
   },
   file: {
     type: "string",
+    completes: "file",
     alias: "F",
     valueHint: "HOST[:PATH][:uN][:gN][:mMODE]",
     multiple: true,
@@ -52,6 +53,7 @@ const definitions: ArgumentDefinitions = {
   },
   use: {
     type: "string",
+    completes: "image",
     valueHint: "IMAGE",
     description: "Run in this image, as after `bough use IMAGE`",
   },

@@ -10,9 +10,15 @@ import { checkBranchName, requireBranch, requireEntry, requireHistory } from "./
 import { sessionKey } from "./session-key.ts";
 
 const definitions: ArgumentDefinitions = {
-  name: { type: "positional", required: false, description: "Branch to make (default: list them)" },
+  name: {
+    type: "positional",
+    completes: "branch",
+    required: false,
+    description: "Branch to make (default: list them)",
+  },
   from: {
     type: "string",
+    completes: "branch",
     valueHint: "BRANCH|ID",
     description: "Where it begins: a branch, or the number of a history entry (default: the active branch)",
   },

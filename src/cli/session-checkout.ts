@@ -11,6 +11,7 @@ import { sessionKey } from "./session-key.ts";
 const definitions: ArgumentDefinitions = {
   branch: {
     type: "positional",
+    completes: "branch",
     required: true,
     description: "A branch; of a build's layer:<hash> the first digits will do",
   },

@@ -6,7 +6,13 @@ import { printResult } from "./result.ts";
 import { requireHistory } from "./session-argument.ts";
 
 const definitions: ArgumentDefinitions = {
-  session: { type: "positional", required: true, multiple: true, description: "Keys of sessions" },
+  session: {
+    type: "positional",
+    completes: "session",
+    required: true,
+    multiple: true,
+    description: "Keys of sessions",
+  },
 };
 
 export const deleteCommand: Command = {

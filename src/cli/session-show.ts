@@ -13,6 +13,7 @@ import { sessionKey } from "./session-key.ts";
 const definitions: ArgumentDefinitions = {
   session: {
     type: "positional",
+    completes: "session",
     required: false,
     description:
       "The session's key, such as build:0123456789abcdef (default: -S, else BOUGH_SESSION, else default)",

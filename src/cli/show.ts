@@ -9,7 +9,12 @@ import { requireOperation } from "./operation-argument.ts";
 import { printResult } from "./result.ts";
 
 const definitions: ArgumentDefinitions = {
-  op: { type: "positional", required: true, description: "An operation's id, or the first digits of it" },
+  op: {
+    type: "positional",
+    completes: "operation",
+    required: true,
+    description: "An operation's id, or the first digits of it",
+  },
 };
 
 export const show: Command = {

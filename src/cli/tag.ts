@@ -8,9 +8,10 @@ import { requireImage } from "./image-argument.ts";
 import { printResult } from "./result.ts";
 
 const definitions: ArgumentDefinitions = {
-  image: { type: "positional", required: true, description: "A UUID, tag:NAME or a tag" },
+  image: { type: "positional", completes: "image", required: true, description: "A UUID, tag:NAME or a tag" },
   name: {
     type: "positional",
+    completes: "tag",
     required: true,
     description: "The new tag, NAME[:TAG]; `latest` where TAG is left out",
   },

@@ -12,6 +12,7 @@ import { printResult } from "./result.ts";
 const definitions: ArgumentDefinitions = {
   image: {
     type: "positional",
+    completes: "tag",
     required: true,
     description: "A tag (or tag:NAME): it goes, others of its image stay. A UUID: all tags of the image go",
   },

@@ -12,6 +12,7 @@ import { advance, workingBranch } from "./working-branch.ts";
 const definitions: ArgumentDefinitions = {
   image: {
     type: "positional",
+    completes: "image",
     required: false,
     description: "A UUID, tag:NAME or a tag (default: show the session's image)",
   },
