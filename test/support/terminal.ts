@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface Terminal {
+  /** Types text. */
+  write(text: string): void;
   /** Types a line and presses Enter. */
   type(line: string): void;
   /** A key by tmux's name for it: `C-c`. */
@@ -45,8 +47,9 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
   call("new-session", "-d", ...size, "-c", workingDirectory, "env", ...settings, ...shell);
 
   const terminal: Terminal = {
+    write: (text) => void call("send-keys", "-l", text),
     type: (line) => {
-      call("send-keys", "-l", line);
+      terminal.write(line);
       call("send-keys", "Enter");
     },
     press: (key) => void call("send-keys", key),

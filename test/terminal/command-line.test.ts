@@ -1,0 +1,117 @@
+/** What a person gets at a real terminal beside the build: completion in bash, questions without echo, tables that fit. */
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { openTerminal, type Terminal } from "../support/terminal.ts";
+
+setDefaultTimeout(30_000);
+
+const main = join(import.meta.dir, "../../src/main.ts");
+let service: FakeService;
+let programs: string;
+let terminal: Terminal | undefined;
+let home: string;
+beforeAll(async () => {
+  service = await startFakeService();
+  for (const tag of ["app:dev", "app:latest", "base:1"]) service.state.addImage(tag);
+  service.state.tree.set("/etc", { type: "directory" });
+  service.state.tree.set("/etc/motd", { type: "file", content: "welcome" });
+  programs = temporaryDirectory();
+  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
+  chmodSync(join(programs, "bough"), 0o755);
+});
+afterAll(() => service.close());
+afterEach(() => {
+  terminal?.close();
+  terminal = undefined;
+});
+
+async function open(environment: Record<string, string> = {}, columns = 80): Promise<Terminal> {
+  home = temporaryDirectory();
+  mkdirSync(join(home, "context-directory"));
+  writeFileSync(join(home, "contents"), "");
+  terminal = await openTerminal({
+    columns,
+    rows: 24,
+    workingDirectory: home,
+    environment: {
+      PATH: `${programs}:${process.env.PATH}`,
+      HOME: home,
+      BOUGH_HOME: join(home, "state"),
+      ...environment,
+    },
+  });
+  return terminal;
+}
+
+/** The last line of the screen, once it is `expected`. */
+const lastLine = (shown: Terminal, expected: string) =>
+  shown.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));
+
+test("bash completes commands, options, tags, sessions, branches, files and paths in images", async () => {
+  const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" });
+  shown.type(
+    "bind 'set bell-style none'; source <(bough completion bash); bough -q -S k use app:dev; bough -q -S k session branch try/2; clear",
+  );
+  await lastLine(shown, "$");
+  const cases: [typed: string, completed: string][] = [
+    ["bough sess", "bough session "],
+    ["bough session che", "bough session checkout "],
+    ["bough -S k session checkout tr", "bough -S k session checkout try/2 "],
+    ["bough session show ", "bough session show k "],
+    ["bough use tag:app:d", "bough use tag:app:dev "],
+    ["bough run --use base", "bough run --use base:1 "],
+    ["bough -f js", "bough -f json "],
+    ["bough build --no-c", "bough build --no-cache "],
+    ["bough build context", "bough build context-directory/"],
+    ["bough run -D -- cat conte", "bough run -D -- cat conte"],
+    ["bough cat app:dev:/e", "bough cat app:dev:/etc/"],
+    ["bough -S k cat /etc/m", "bough -S k cat /etc/motd "],
+  ];
+  for (const [typed, completed] of cases) {
+    shown.write(typed);
+    shown.press("Tab");
+    await lastLine(shown, `$ ${completed.trimEnd()}`);
+    shown.press("C-u");
+    await lastLine(shown, "$");
+  }
+});
+
+test("a token that is typed is not shown, and backspace works", async () => {
+  const shown = await open();
+  shown.type(`bough auth --url ${service.url}`);
+  await lastLine(shown, "Token:");
+  shown.write("my-sX");
+  shown.press("BSpace");
+  shown.type("ecret-token");
+  const screen = await shown.waitFor("default  *");
+  expect(screen).not.toContain("cret");
+  const saved = readFileSync(join(home, ".config/contree/auth.ini"), "utf8");
+  expect(saved).toContain("token = my-secret-token\n");
+});
+
+test("Ctrl-C at the question saves nothing, and leaves the terminal in order", async () => {
+  const shown = await open();
+  shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);
+  await lastLine(shown, "Token:");
+  shown.press("C-c");
+  await shown.waitFor("exit code 130");
+  shown.type("echo visible");
+  expect(await shown.waitFor("\nvisible")).toContain("$ echo visible");
+});
+
+test("in CI nobody is asked", async () => {
+  const shown = await open({ CI: "true" });
+  shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);
+  expect(await shown.waitFor("exit code 2")).toContain("there is no token, and nobody to ask for one");
+});
+
+test("tables fit the terminal, and a pipe gets them whole", async () => {
+  const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" }, 60);
+  shown.type("bough -L error images; bough -L error images | cat");
+  // The pipe's lines are broken by the terminal, which shows that they are whole.
+  const screen = await shown.waitFor("T00:00:03.000Z");
+  expect(screen).toContain("a0000000-0000-4000-8000-000000000003  base:1      2026-01-0…\n");
+});
