@@ -1,6 +1,6 @@
 import type { GlobalOptions } from "./cli/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/index.ts";
-import type { Runtime } from "./cli/runtime.ts";
+import type { BackgroundProcess, Runtime } from "./cli/runtime.ts";
 import { createInput, createOutput } from "./cli/standard-streams.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError, exitCodes } from "./errors.ts";
@@ -23,12 +23,26 @@ function stopWriting(error: NodeJS.ErrnoException): void {
   interruption.abort(new BoughError("nobody reads the output any more", { kind: "interrupted" }));
 }
 
-function replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never {
-  // A compiled program is its own executable; otherwise Bun runs this file.
+/** A compiled program is its own executable; otherwise Bun runs this file. */
+function ownCommandLine(): string[] {
   const self = Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
+  return [...self, ...process.argv.slice(2)];
+}
+
+function runInBackground(environment: Readonly<Record<string, string>>): BackgroundProcess {
+  return Bun.spawn(ownCommandLine(), {
+    env: { ...process.env, ...environment },
+    stdin: runtime.stdin.isPiped ? "inherit" : "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true,
+  });
+}
+
+function replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never {
   const program = Bun.which(command[0] ?? "") ?? command[0] ?? "";
   if (process.execve === undefined) throw new Error("this system can't replace a process");
-  return process.execve(program, [...command, ...self, ...process.argv.slice(2)], {
+  return process.execve(program, [...command, ...ownCommandLine()], {
     ...process.env,
     ...environment,
   });
@@ -56,6 +70,7 @@ const runtime: Runtime = {
   clock: systemClock,
   signal: interruption.signal,
   fetch: (input, init) => fetch(input, init),
+  runInBackground,
   replaceProcess,
 };
 

@@ -64,6 +64,11 @@ export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store 
   return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
 }
 
+/** The engine lives in this process, and ends with it. */
+export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
+  return chooseServiceFor(runtime, globals).kind === "embedded";
+}
+
 function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
   const { environment } = runtime;
   const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });

@@ -91,12 +91,11 @@ export const run: Command = {
 async function runCommand(invocation: Invocation): Promise<number> {
   const { runtime, globals, log } = invocation;
   const request = readRequest(invocation);
+  if (invocation.values.flag("detach")) return await runDetached(request, invocation);
   // What the command says is the output: the service's name would stand in between.
   const connection = await connect(runtime, globals, { ...log, info: log.debug });
   try {
-    if (invocation.values.flag("detach")) await runDetached(request, invocation, connection);
-    else return await runToItsEnd(request, invocation, connection);
-    return 0;
+    return await runToItsEnd(request, invocation, connection);
   } finally {
     await connection.close();
   }

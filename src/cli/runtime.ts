@@ -16,8 +16,19 @@ export interface Runtime {
   /** Aborted by Ctrl-C and SIGTERM. */
   signal: AbortSignal;
   fetch: Fetch;
+  /**
+   * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither
+   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on where something is piped in.
+   */
+  runInBackground(environment: Readonly<Record<string, string>>): BackgroundProcess;
   /** Runs this command line again as the last words of `command`, in this process: it does not return. */
   replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
+}
+
+export interface BackgroundProcess {
+  stdout: ReadableStream<Uint8Array>;
+  stderr: ReadableStream<Uint8Array>;
+  exited: Promise<number>;
 }
 
 export interface Input {

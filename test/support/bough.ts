@@ -69,6 +69,9 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     clock: systemClock,
     signal: options.signal ?? new AbortController().signal,
     fetch: (input, init) => fetch(input, init),
+    runInBackground() {
+      throw new Error("a test in this process cannot start one in the background");
+    },
     replaceProcess: () => {
       throw new Error("a test's process is not replaced");
     },
