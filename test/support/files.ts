@@ -1,20 +1,30 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A file's text, or a file with a mode, a symbolic link, or an empty directory. */
-export type FileSpec = string | { text: string; mode: number } | { link: string } | "directory/";
+/** A file's text, or a file with a mode, a symbolic link, an empty directory, or a directory's mode. */
+export type FileSpec =
+  | string
+  | { text: string; mode: number }
+  | { link: string }
+  | "directory/"
+  | { mode: number };
 
-/** Writes files below `directory`, by path; parents are made. */
+/** Writes files below `directory`, by path; parents are made. Directories get their modes at the end. */
 export function writeFiles(directory: string, files: Readonly<Record<string, FileSpec>>): void {
+  const directoryModes: [string, number][] = [];
   for (const [name, spec] of Object.entries(files)) {
     const path = join(directory, name);
     mkdirSync(dirname(path), { recursive: true });
     if (spec === "directory/") mkdirSync(path, { recursive: true });
     else if (typeof spec === "string") writeFileSync(path, spec);
     else if ("link" in spec) symlinkSync(spec.link, path);
-    else {
+    else if ("text" in spec) {
       writeFileSync(path, spec.text);
       chmodSync(path, spec.mode);
+    } else {
+      mkdirSync(path, { recursive: true });
+      directoryModes.push([path, spec.mode]);
     }
   }
+  for (const [path, mode] of directoryModes) chmodSync(path, mode);
 }

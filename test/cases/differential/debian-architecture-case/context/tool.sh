@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "tool ${TOOL_VERSION} on $(uname -s)"

@@ -1,0 +1,72 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Builder, BuildRequest } from "./builder.ts";
+import { readTree } from "./tree.ts";
+
+/** buildah on a storage of its own. Not as root it does its work in a user namespace, all by itself. */
+export function makeBuildah(directory: string): Builder {
+  mkdirSync(directory, { recursive: true });
+  const storageRoot = join(directory, "root");
+  const runRoot = join(directory, "run");
+  const storage = [`--root=${storageRoot}`, `--runroot=${runRoot}`];
+  const environment = {
+    PATH: process.env.PATH ?? "",
+    HOME: directory,
+    STORAGE_DRIVER: "overlay",
+    BUILDAH_ISOLATION: "chroot",
+  };
+  const start = (command: readonly string[]) =>
+    Bun.spawn([...command], { env: environment, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  /** Other programs on that storage have to enter buildah's user namespace first, where there is one. */
+  const enter = process.getuid?.() === 0 ? [] : ["buildah", ...storage, "unshare"];
+
+  const run = async (command: readonly string[]) => {
+    const child = start(command);
+    const [stdout, stderr] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
+    return stdout.trim();
+  };
+  const buildah = (...words: string[]) => run(["buildah", ...storage, ...words]);
+
+  return {
+    async importBase(source, name) {
+      const destination = `containers-storage:[overlay@${storageRoot}+${runRoot}]docker.io/library/${name}`;
+      await run([...enter, "skopeo", "copy", "--quiet", source, destination]);
+    },
+
+    async build({ context, buildArgs, ...request }: BuildRequest) {
+      const output = await buildah(
+        "bud",
+        "--layers=false",
+        "--pull-never",
+        "--quiet",
+        `--file=${request.dockerfile}`,
+        ...(request.ignoreFile === undefined ? [] : [`--ignorefile=${request.ignoreFile}`]),
+        ...Object.entries(buildArgs).map(([key, value]) => `--build-arg=${key}=${value}`),
+        context,
+      );
+      return output.split("\n").at(-1) ?? "";
+    },
+
+    async readImage(image) {
+      const script = [
+        'container=$(buildah "$1" "$2" from --pull-never "$3")',
+        'root=$(buildah "$1" "$2" mount "$container")',
+        "tar --create --format=posix --numeric-owner --xattrs '--xattrs-include=*' \\",
+        "  '--xattrs-exclude=*.overlay.*' --directory=\"$root\" .",
+        'buildah "$1" "$2" rm "$container" > /dev/null',
+      ].join("\n");
+      const child = start([...enter, "sh", "-ec", script, "sh", ...storage, image]);
+      const [tree, stderr] = await Promise.all([readTree(child.stdout), new Response(child.stderr).text()]);
+      if ((await child.exited) !== 0) throw new Error(`reading buildah's image ${image}: ${stderr}`);
+      return tree;
+    },
+
+    async close() {
+      // Each command lets go of its mounts by itself.
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import type { Tree, TreeEntry } from "./tree.ts";
+
+/** One path at which two trees are not the same; `undefined`: it is not there. */
+export interface Difference {
+  path: string;
+  bough: TreeEntry | undefined;
+  buildah: TreeEntry | undefined;
+}
+
+/** Entry by entry; without what buildah's own sandbox leaves behind. */
+export function compareTrees(bough: Tree, buildah: Tree): Difference[] {
+  const paths = [...new Set([...bough.keys(), ...buildah.keys()])].sort();
+  return paths
+    .map((path) => ({ path, bough: bough.get(path), buildah: buildah.get(path) }))
+    .filter((difference) => difference.bough?.line !== difference.buildah?.line && !isLeftover(difference));
+}
+
+/**
+ * What buildah adds to an image that does not have it, seen only where bough has nothing of that name: mount points
+ * of its chroot isolation, which Docker's builder and bough remove again.
+ */
+const mountPoints: Record<string, string> = {
+  "/dev": "directory 0755 0:0",
+  "/proc": "directory 0755 0:0",
+  "/sys": "directory 0755 0:0",
+  "/run": "directory 0755 0:0",
+  "/etc/hosts": emptyMountPoint(),
+  "/etc/hostname": emptyMountPoint(),
+  "/etc/resolv.conf": emptyMountPoint(),
+};
+
+function emptyMountPoint(): string {
+  const nothing = new Bun.CryptoHasher("sha256").digest("hex").slice(0, 16);
+  return `file 0755 0:0 0 bytes sha256:${nothing}`;
+}
+
+function isLeftover({ path, bough, buildah }: Difference): boolean {
+  // Its storage does not keep attributes of the root directory: even those of the base image read as 0555.
+  if (path === "/") return buildah?.line === "directory 0555 0:0";
+  return bough === undefined && buildah?.line === mountPoints[path];
+}
+
+export function formatDifferences(differences: readonly Difference[]): string {
+  return differences.map(formatDifference).join("\n");
+}
+
+function formatDifference({ path, bough, buildah }: Difference): string {
+  const sides = [
+    ["bough", bough],
+    ["buildah", buildah],
+  ] as const;
+  const contentsDiffer = bough !== undefined && buildah !== undefined && !sameBeginning(bough, buildah);
+  const lines = sides.map(([name, entry]) => {
+    const content = contentsDiffer && entry !== undefined ? showText(entry.beginning) : "";
+    return `  ${`${name}:`.padEnd(9)}${entry?.line ?? "nothing"}${content}`;
+  });
+  return [showPath(path), ...lines].join("\n");
+}
+
+function sameBeginning(one: TreeEntry, other: TreeEntry): boolean {
+  return Buffer.compare(one.beginning, other.beginning) === 0;
+}
+
+/** Nothing of what is no text. */
+function showText(bytes: Uint8Array): string {
+  const text = new TextDecoder().decode(bytes);
+  return text.includes("\0") ? "" : ` ${JSON.stringify(text)}`;
+}
+
+/** With anything that would not be seen as itself written out. */
+function showPath(path: string): string {
+  return /[\s\p{Cc}]/u.test(path) ? JSON.stringify(path) : path;
+}

@@ -1,0 +1,134 @@
+/**
+ * A Debian base image and a few packages for it, from the machine's own package sources. Made once (about a minute)
+ * and kept outside the tree.
+ */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import { join } from "node:path";
+
+export interface DebianBase {
+  /** For skopeo: `docker-archive:<path>`. */
+  source: string;
+  /** A flat package repository, to be served over HTTP: `Packages` and the files that it names. */
+  packages: string;
+}
+
+const suite = "bookworm";
+
+/** What Dockerfiles of the suite install, with all that it needs. */
+const installable = ["iputils-ping", "jq", "wget"];
+
+/** As Debian's own slim images have it. */
+const leftOut = ["doc", "info", "locale", "man"].map((name) => `path-exclude=/usr/share/${name}/*`);
+
+const recipe = { suite, installable, leftOut, version: 4 };
+
+export async function findDebianBase(): Promise<DebianBase> {
+  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
+  const cache = cacheDirectory();
+  const directory = join(cache, `debian-${suite}-${digest}`);
+  if (!existsSync(directory)) {
+    mkdirSync(cache, { recursive: true });
+    const unfinished = mkdtempSync(join(cache, "unfinished-"));
+    try {
+      await makeBase(unfinished);
+      // Another run may have been faster.
+      if (!existsSync(directory)) renameSync(unfinished, directory);
+    } finally {
+      rmSync(unfinished, { recursive: true, force: true });
+    }
+  }
+  return { source: `docker-archive:${join(directory, "base.tar")}`, packages: join(directory, "packages") };
+}
+
+/** scripts/test names it, since tests themselves see no XDG_CACHE_HOME and another HOME. */
+function cacheDirectory(): string {
+  return process.env.TEST_CACHE ?? join(userInfo().homedir, ".cache", "bough-test");
+}
+
+async function makeBase(directory: string): Promise<void> {
+  const packages = join(directory, "packages");
+  const layer = join(directory, "layer.tar");
+  mkdirSync(packages);
+  const download = `chroot "$1" apt-get install --yes --download-only --no-install-recommends ${installable.join(" ")}`;
+  await run([
+    "mmdebstrap",
+    "--variant=minbase",
+    ...leftOut.map((option) => `--dpkgopt=${option}`),
+    "--dpkgopt=force-unsafe-io",
+    // Images hold no device files, and an ordinary user could not unpack any.
+    "--skip=output/dev",
+    // As in Debian's own images: /bin is a link from the beginning, and no perl is needed to make it one.
+    "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
+    "--include=usr-is-merged",
+    // Only what is asked for stays: not what the base itself was made from.
+    '--customize-hook=chroot "$1" apt-get clean',
+    `--customize-hook=${download}`,
+    `--customize-hook=sync-out /var/cache/apt/archives ${packages}`,
+    suite,
+    layer,
+    ...(await packageSources()),
+  ]);
+  await writePackageIndex(packages);
+  const config = {
+    architecture: process.arch === "arm64" ? "arm64" : "amd64",
+    os: "linux",
+    config: { Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], Cmd: ["bash"] },
+    rootfs: { type: "layers", diff_ids: [`sha256:${(await sha256(layer)).digest}`] },
+  };
+  const manifest = [{ Config: "config.json", RepoTags: [`debian:${suite}-slim`], Layers: ["layer.tar"] }];
+  writeFileSync(join(directory, "config.json"), JSON.stringify(config));
+  writeFileSync(join(directory, "manifest.json"), JSON.stringify(manifest));
+  const members = ["manifest.json", "config.json", "layer.tar"];
+  await run([
+    "tar",
+    "--create",
+    `--file=${join(directory, "base.tar")}`,
+    `--directory=${directory}`,
+    ...members,
+  ]);
+  for (const member of members) rmSync(join(directory, member));
+}
+
+/** The lines of this machine's sources that are of the suite; none: mmdebstrap's own default. */
+async function packageSources(): Promise<string[]> {
+  const format = "deb $(SITE) $(RELEASE) $(COMPONENT)";
+  const lines = await run(["apt-get", "indextargets", "--format", format, "Created-By: Packages"]);
+  const releases = [suite, `${suite}-updates`, `${suite}-security`];
+  return [...new Set(lines.split("\n"))].filter((line) => releases.includes(line.split(" ")[2] ?? ""));
+}
+
+async function writePackageIndex(directory: string): Promise<void> {
+  const stanzas: string[] = [];
+  for (const name of readdirSync(directory).sort()) {
+    const path = join(directory, name);
+    if (!name.endsWith(".deb")) {
+      rmSync(path, { recursive: true });
+      continue;
+    }
+    // An apt client decodes what it asks for: no escape in the name.
+    const plain = name.replaceAll("%3a", ".");
+    renameSync(path, join(directory, plain));
+    const { digest, size } = await sha256(join(directory, plain));
+    const control = await run(["dpkg-deb", "--field", join(directory, plain)]);
+    stanzas.push(`${control.trim()}\nFilename: ./${plain}\nSize: ${size}\nSHA256: ${digest}\n`);
+  }
+  writeFileSync(join(directory, "Packages"), stanzas.join("\n"));
+}
+
+async function sha256(path: string): Promise<{ digest: string; size: number }> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  const file = Bun.file(path);
+  for await (const chunk of file.stream()) hasher.update(chunk);
+  return { digest: hasher.digest("hex"), size: file.size };
+}
+
+async function run(command: readonly string[]): Promise<string> {
+  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}:\n${stderr.slice(-2000)}`);
+  return stdout;
+}

@@ -1,0 +1,123 @@
+/**
+ * The same Dockerfile, context and base image, built by bough on its engine (as root and as an ordinary user) and by
+ * buildah: the root file systems have to be the same, entry by entry. The cases are in `test/cases/differential`; one
+ * of them: `./scripts/test test/differential -t copy-chown`.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
+import { makeBough, serveEngine, serveEngineAs } from "./bough.ts";
+import { makeBuildah } from "./buildah.ts";
+import type { Builder } from "./builder.ts";
+import { type Case, readDifferentialCases } from "./case.ts";
+import { compareTrees, type Difference, formatDifferences } from "./compare.ts";
+import { findDebianBase } from "./debian-base.ts";
+import { serveFiles } from "./file-server.ts";
+import type { Tree } from "./tree.ts";
+
+const minutes = 60_000;
+const directory = temporaryDirectory("bough-differential-");
+const sides = ["root", "an ordinary user"] as const;
+type Side = (typeof sides)[number];
+let boughs: Record<Side, Builder>;
+let buildah: Builder;
+let server: ReturnType<typeof serveFiles>;
+let user: OrdinaryUser;
+
+beforeAll(async () => {
+  const compiled = Bun.spawnSync(["./scripts/build"], { cwd: join(import.meta.dir, "../..") });
+  if (!compiled.success) throw new Error(compiled.stderr.toString());
+  const debian = await findDebianBase();
+  server = serveFiles(debian.packages);
+  user = makeOrdinaryUser();
+  const [own, ordinary] = await Promise.all([
+    serveEngine(join(directory, "engine")),
+    serveEngineAs(user, join(import.meta.dir, "../../dist/bough")),
+  ]);
+  boughs = {
+    root: makeBough(own, join(directory, "root")),
+    "an ordinary user": makeBough(ordinary, join(directory, "user")),
+  };
+  buildah = makeBuildah(join(directory, "buildah"));
+  const bases = {
+    "busybox:1": await makeBusyboxLayout(join(directory, "busybox")),
+    "debian:bookworm-slim": debian.source,
+  };
+  const builders = [buildah, ...Object.values(boughs)];
+  for (const [name, source] of Object.entries(bases)) {
+    const imports = await Promise.allSettled(builders.map((builder) => builder.importBase(source, name)));
+    for (const outcome of imports) if (outcome.status === "rejected") throw outcome.reason;
+  }
+}, 10 * minutes);
+
+afterAll(async () => {
+  await server?.stop();
+  await Promise.all([buildah, ...Object.values(boughs ?? {})].map((builder) => builder?.close()));
+  user?.remove();
+  rmSync(directory, { recursive: true, force: true });
+}, minutes);
+
+describe.each(sides)("as %s", (side) => {
+  test.each(readDifferentialCases().map((each) => [each.name, each] as const))(
+    "%s",
+    async (_, each) => {
+      const differences = compareTrees(
+        ...(await Promise.all([buildWithBough(each, side), buildWithBuildah(each)])),
+      );
+      const surprises = differences.filter((difference) => !isExpected(difference, each));
+      if (surprises.length > 0) throw new Error(`the images differ:\n${formatDifferences(surprises)}`);
+      expect(differences.map(({ path }) => path)).toEqual(Object.keys(each.spec.differences ?? {}));
+    },
+    2 * minutes,
+  );
+});
+
+async function buildWithBough(each: Case, side: Side): Promise<Tree> {
+  const context = contextOf(each);
+  const dockerfile = join(context, "Dockerfile");
+  const builder = boughs[side];
+  return builder.readImage(
+    await builder.build({ context, dockerfile, ignoreFile: undefined, buildArgs: buildArgsOf(each) }),
+  );
+}
+
+const builtByBuildah = new Map<string, Promise<Tree>>();
+
+/** Once for both sides. */
+function buildWithBuildah(each: Case): Promise<Tree> {
+  const known = builtByBuildah.get(each.name);
+  if (known !== undefined) return known;
+  const context = contextOf(each);
+  const dockerfile = each.buildahDockerfile ?? join(context, "Dockerfile");
+  const request = { context, dockerfile, ignoreFile: each.buildahIgnoreFile, buildArgs: buildArgsOf(each) };
+  const built = buildah.build(request).then((image) => buildah.readImage(image));
+  builtByBuildah.set(each.name, built);
+  return built;
+}
+
+const contexts = new Map<string, string>();
+
+function contextOf({ name, writeContext }: Case): string {
+  const known = contexts.get(name);
+  if (known !== undefined) return known;
+  const context = join(directory, `context-${name}`);
+  writeContext(context);
+  contexts.set(name, context);
+  return context;
+}
+
+function buildArgsOf({ spec }: Case): Record<string, string> {
+  return { SERVER: server.address, ...spec.buildArgs };
+}
+
+function isExpected({ path, bough, buildah }: Difference, { spec }: Case): boolean {
+  const expected = spec.differences?.[path];
+  return (
+    expected !== undefined &&
+    (bough?.line ?? "nothing") === expected.bough &&
+    (buildah?.line ?? "nothing") === expected.buildah
+  );
+}

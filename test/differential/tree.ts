@@ -1,0 +1,72 @@
+import { readTar, type TarEntry } from "../support/tar.ts";
+
+/** A root file system by absolute path: all of an entry that matters, as one line. Times and directory sizes don't. */
+export type Tree = ReadonlyMap<string, TreeEntry>;
+
+export interface TreeEntry {
+  /** Such as `file 0644 0:0 12 bytes sha256:...`. */
+  line: string;
+  /** The beginning of a file, to show where contents differ. */
+  beginning: Uint8Array;
+}
+
+export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree> {
+  const entries = new Map<string, TarEntry>();
+  for await (const entry of readTar(archive)) entries.set(absolutePath(entry.name), entry);
+  const groups = linkGroups(entries);
+  return new Map(
+    [...entries].map(([path, entry]) => {
+      const original = entry.type === "hardlink" ? entries.get(absolutePath(entry.target)) : entry;
+      if (original === undefined) throw new Error(`${path} is a link to ${entry.target}, which is not there`);
+      const others = groups.get(absolutePath(entry.type === "hardlink" ? entry.target : entry.name));
+      return [path, { line: describe(original, others ?? []), beginning: original.beginning }];
+    }),
+  );
+}
+
+/** Every path of a file that has several, in order, by the path that the archive has its content under. */
+function linkGroups(entries: ReadonlyMap<string, TarEntry>): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const [path, { type, target }] of entries) {
+    if (type !== "hardlink") continue;
+    const original = absolutePath(target);
+    groups.set(original, [...(groups.get(original) ?? [original]), path].sort());
+  }
+  return groups;
+}
+
+function describe(entry: TarEntry, links: readonly string[]): string {
+  const mode = entry.mode.toString(8).padStart(4, "0");
+  const attributes = [...entry.attributes].sort().map(([name, value]) => `${name}=${value}`);
+  return [
+    entry.type,
+    mode,
+    `${entry.uid}:${entry.gid}`,
+    ...specifics(entry),
+    ...attributes,
+    ...linkNote(links),
+  ].join(" ");
+}
+
+function specifics(entry: TarEntry): string[] {
+  switch (entry.type) {
+    case "file":
+      return [`${entry.size} bytes`, `sha256:${entry.sha256.slice(0, 16)}`];
+    case "symlink":
+      return ["->", JSON.stringify(entry.target)];
+    case "character-device":
+    case "block-device":
+      return [entry.device];
+    default:
+      return [];
+  }
+}
+
+function linkNote(links: readonly string[]): string[] {
+  return links.length === 0 ? [] : [`one file as ${links.map((link) => JSON.stringify(link)).join(" and ")}`];
+}
+
+function absolutePath(name: string): string {
+  const path = name.replace(/^\.?\/*/, "/").replace(/\/+$/, "");
+  return path === "" ? "/" : path;
+}
