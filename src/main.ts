@@ -66,6 +66,7 @@ const runtime: Runtime = {
     environment: process.env,
     // There is nowhere left to say it.
     onError() {},
+    isSilent: () => readerHasLeft,
   }),
   clock: systemClock,
   signal: interruption.signal,

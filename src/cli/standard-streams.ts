@@ -9,12 +9,15 @@ export interface OutputOptions {
   environment: Readonly<Record<string, string | undefined>>;
   /** Writing has failed: nobody reads any more, the disk is full. What is written after that is dropped. */
   onError: (error: NodeJS.ErrnoException) => void;
+  /** From then on nothing is written. */
+  isSilent?: () => boolean;
 }
 
 /** As much as a pipe takes without anybody reading. */
 const directBytes = 64 * 1024;
 
-export function createOutput({ descriptor, open, environment, onError }: OutputOptions): Output {
+export function createOutput(options: OutputOptions): Output {
+  const { descriptor, open, environment, onError, isSilent = () => false } = options;
   let stream: NodeJS.WriteStream | undefined;
   let room = directBytes;
   let hasFailed = false;
@@ -44,7 +47,7 @@ export function createOutput({ descriptor, open, environment, onError }: OutputO
 
   return {
     write(data) {
-      if (hasFailed) return;
+      if (hasFailed || isSilent()) return;
       const bytes = typeof data === "string" ? Buffer.from(data) : data;
       const rest = stream === undefined && bytes.length <= room ? writeDirectly(bytes) : bytes;
       if (rest.length > 0) opened().write(rest);

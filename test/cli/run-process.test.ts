@@ -1,0 +1,185 @@
+/** `bough run` as a process among others: signals, pipes that break, input that ends or does not, output as it comes. */
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+
+setDefaultTimeout(20_000);
+
+const main = join(import.meta.dir, "../../src/main.ts");
+const never = new Promise(() => {});
+let service: FakeService;
+let environment: Record<string, string>;
+beforeEach(() => {
+  environment = {
+    PATH: process.env.PATH ?? "",
+    HOME: temporaryDirectory(),
+    BOUGH_HOME: temporaryDirectory(),
+  };
+});
+afterEach(() => service.close());
+
+async function serve(outcome: RunOutcome, options: FakeServiceOptions = {}): Promise<void> {
+  service = await startFakeService({ run: () => outcome, ...options });
+  environment.CONTREE_URL = service.url;
+  environment.CONTREE_TOKEN = "t0ken-t0ken";
+  service.state.addImage("base:1");
+  const used = await runBough(["use", "base:1"], { workingDirectory: "/", environment });
+  expect(used.exitCode).toBe(0);
+}
+
+type Input = "ignore" | "pipe" | Blob;
+
+function start(words: readonly string[], stdin: Input = "ignore") {
+  const command = [process.execPath, main, ...words];
+  return Bun.spawn(command, { env: environment, stdin, stdout: "pipe", stderr: "pipe" });
+}
+
+const lastOperation = () => [...service.state.operations.values()].at(-1)?.record;
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5);
+}
+
+describe("a signal", () => {
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "%s cancels the operation, moves no branch, and ends with 130",
+    async (signal) => {
+      await serve({ until: never });
+      const child = start(["run", "--", "sleep", "1000"]);
+      await until(() => service.requestsTo(/events$/).length > 0);
+      child.kill(signal);
+      expect(await child.exited).toBe(130);
+      const operation = lastOperation();
+      expect(operation?.status).toBe("CANCELLED");
+      expect(await new Response(child.stderr).text()).toContain(`operation ${operation?.uuid} is cancelled`);
+      const shown = await runBough(["session", "show", "-f", "json"], { workingDirectory: "/", environment });
+      expect(JSON.parse(shown.stdout).history).toHaveLength(1);
+    },
+  );
+
+  test("leaves an operation alone whose logs are followed", async () => {
+    await serve({ chunks: [{ stream: "stdout", data: "begun\n" }], until: never });
+    const detached = await runBough(["-q", "run", "-d", "--", "x"], { workingDirectory: "/", environment });
+    const child = start(["logs", "--follow", detached.stdout.trim()]);
+    const { value } = await child.stdout.getReader().read();
+    expect(new TextDecoder().decode(value)).toBe("begun\n");
+    child.kill("SIGINT");
+    expect(await child.exited).toBe(130);
+    expect(lastOperation()?.status).toBe("EXECUTING");
+  });
+
+  test("while standard input is still awaited starts nothing", async () => {
+    await serve({});
+    const child = start(["run", "--", "cat"], "pipe");
+    await Bun.sleep(300);
+    child.kill("SIGINT");
+    expect(await child.exited).toBe(130);
+    expect(service.state.operations.size).toBe(0);
+  });
+});
+
+describe("a reader that has read enough", () => {
+  test("ends the command silently, and on the service, too", async () => {
+    const chunks = Array.from({ length: 2000 }, (_, index) => ({
+      stream: "stdout" as const,
+      data: `line ${index}\n`.repeat(100),
+      ...(index > 100 ? { delayMs: 5 } : {}),
+    }));
+    await serve({ chunks, until: never });
+    const command = `'${process.execPath}' '${main}' run -D -- yes | head -1`;
+    const child = Bun.spawn(["bash", "-c", `${command}; echo "\${PIPESTATUS[0]}"`], {
+      env: environment,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    expect(await new Response(child.stdout).text()).toBe("line 0\n0\n");
+    expect(await new Response(child.stderr).text()).toBe("");
+    expect(lastOperation()?.status).toBe("CANCELLED");
+  });
+
+  test("of a list is no error either", async () => {
+    await serve({});
+    for (let count = 0; count < 3000; count++) service.state.addImage();
+    const command = `'${process.execPath}' '${main}' images -q | head -1`;
+    const child = Bun.spawn(["sh", "-c", command], { env: environment, stdout: "pipe", stderr: "pipe" });
+    expect((await new Response(child.stdout).text()).split("\n")).toHaveLength(2);
+    expect(await new Response(child.stderr).text()).toBe("");
+  });
+});
+
+describe("standard input", () => {
+  test.each([
+    ["that is closed", "<&-"],
+    ["from /dev/null", "</dev/null"],
+    ["that is empty", "< /dev/null cat |"],
+  ])("%s is none, and no reason to wait", async (_, redirection) => {
+    await serve({ stdout: "done\n" });
+    const bough = `'${process.execPath}' '${main}' run -D -- cat`;
+    const line = redirection.endsWith("|") ? `${redirection} ${bough}` : `${bough} ${redirection}`;
+    const child = Bun.spawn(["sh", "-c", line], { env: environment, stdout: "pipe", stderr: "pipe" });
+    expect(await new Response(child.stdout).text()).toBe("done\n");
+    expect(service.state.instances[0]?.stdin).toBeUndefined();
+  });
+
+  test("arrives byte for byte", async () => {
+    await serve({});
+    const bytes = new Uint8Array(1_000_000).map((_, index) => (index * 7) % 256);
+    const child = start(["run", "-D", "--", "cat"], new Blob([bytes]));
+    expect(await child.exited).toBe(0);
+    const sent = service.state.instances[0]?.stdin;
+    expect(Buffer.from(sent?.value ?? "", "base64").equals(bytes)).toBe(true);
+  });
+
+  test("whose end does not come is said to be waited for", async () => {
+    await serve({ stdout: "done\n" });
+    const child = start(["run", "-D", "--", "cat"], "pipe");
+    const { value } = await child.stderr.getReader().read();
+    expect(new TextDecoder().decode(value)).toContain("waiting for the end of standard input; </dev/null");
+    if (typeof child.stdin === "object") child.stdin.end();
+    expect(await new Response(child.stdout).text()).toBe("done\n");
+  });
+});
+
+describe("output", () => {
+  test("comes while the command runs, each stream to its own, and not split from its bytes", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const chunks = [
+      { stream: "stdout" as const, data: new Uint8Array([0xff, 0x00, 0xc3]) },
+      { stream: "stderr" as const, data: "warning\n" },
+      { stream: "stdout" as const, data: new Uint8Array([0xa9, 0x0a]) },
+    ];
+    await serve({ chunks, until: promise, exitCode: 9 });
+    const child = start(["run", "-D", "--", "x"]);
+    const stdout = child.stdout.getReader();
+    const received: number[] = [];
+    while (received.length < 5) received.push(...((await stdout.read()).value ?? []));
+    expect(received).toEqual([0xff, 0x00, 0xc3, 0xa9, 0x0a]);
+    resolve();
+    expect(await child.exited).toBe(9);
+    expect(await new Response(child.stderr).text()).toBe("warning\n");
+  });
+
+  test.each([
+    ["a service without events", { events: false }],
+    ["a service that knows six calls", { sixCallsOnly: true }],
+    ["a service that compresses", { gzip: true }],
+  ])("of %s is whole, too", async (_, options) => {
+    const bytes = new Uint8Array(100_000).map((_, index) => (index * 31) % 256);
+    await serve({ stdout: bytes, stderr: "e\n" }, options);
+    const child = start(["run", "-D", "--", "x"]);
+    expect(Buffer.from(await new Response(child.stdout).arrayBuffer()).equals(bytes)).toBe(true);
+    expect(await new Response(child.stderr).text()).toBe("e\n");
+    expect(await child.exited).toBe(0);
+  });
+
+  test("that the service has cut off is said to be", async () => {
+    await serve({ stdout: "0123456789", truncateAt: 4 }, { events: false });
+    const child = start(["run", "-D", "--", "x"]);
+    expect(await new Response(child.stdout).text()).toBe("0123");
+    expect(await new Response(child.stderr).text()).toBe("[WARN] stdout was cut off by the service\n");
+  });
+});
