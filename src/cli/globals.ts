@@ -7,7 +7,7 @@ export const globalDefinitions = {
     completes: "session",
     alias: "S",
     valueHint: "KEY",
-    description: "Session that agent commands work in; a build has its own",
+    description: "Session of use, run and the like (default: BOUGH_SESSION, else `default`)",
   },
   profile: {
     type: "string",

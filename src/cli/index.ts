@@ -92,7 +92,7 @@ export function requestedFormat(raw: readonly string[]): GlobalOptions["format"]
 }
 
 const overviewSummary = [
-  "bough builds images from Dockerfiles on an image service, or on its own embedded engine.",
+  "bough builds images from Dockerfiles, and runs commands in them, on an image service or on its own embedded engine.",
   "Every RUN becomes a layer that is stored and reused: re-running is free.",
 ].join("\n");
 

@@ -30,7 +30,10 @@ export const tag: Command = {
     ["tag app:dev app:1.0", "the image of one tag gets another"],
     ["tag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11 app:fixed", "an image by its UUID"],
   ],
-  agentNote: "This command is mutating: whoever uses the tag gets another image from now on.",
+  agentNote: [
+    "This command is mutating: whoever uses the tag gets another image from now on.",
+    "The engine keeps several tags of an image; some services keep one, the last.",
+  ].join("\n"),
 };
 
 async function tagImage(invocation: Invocation): Promise<void> {
