@@ -70,7 +70,7 @@ SUCCESS means that the command was run to its end: look at the exit code.
   bough ls app:dev:/etc                         without IMAGE: a path in the session's image
   bough cat app:dev:/etc/os-release
   bough cp app:dev:/etc/os-release .            no operation is started for these three
-  bough tag app:dev app:1.0                     an image may be given as UUID, tag:NAME or tag; some services keep one tag an image
+  bough tag app:dev app:1.0                     by UUID, tag:NAME or tag; some services keep one tag an image
   bough untag app:1.0
 
 ## Sessions
