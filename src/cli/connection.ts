@@ -6,7 +6,6 @@ import { chooseService, type ServiceChoice } from "../service/profile.ts";
 import { readProfileFiles } from "../service/profile-files.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { version } from "../version.ts";
-import { startEngine } from "./engine-host.ts";
 import type { GlobalOptions } from "./globals.ts";
 import type { Runtime } from "./runtime.ts";
 import { stateDirectory } from "./state-directory.ts";
@@ -41,6 +40,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
     log.info(`service: ${service.address} (${source})`);
     return { service, store, close: async () => store.close() };
   }
+  const { startEngine } = await import("./engine-host.ts");
   const engine = await startEngine(runtime, "all");
   const service = createService({
     ...shared,

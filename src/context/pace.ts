@@ -1,5 +1,3 @@
-import { setImmediate } from "node:timers/promises";
-
 /** Lets a long row of blocking calls give way to timers, sockets and Ctrl-C. */
 export interface Pace {
   /** A promise to wait for where it is time to give way, else `undefined`. Throws the signal's reason once aborted. */
@@ -16,7 +14,7 @@ export function createPace(signal: AbortSignal | undefined, onPause?: () => void
     step() {
       if (performance.now() < sliceEnd) return undefined;
       onPause?.();
-      return setImmediate().then(() => {
+      return new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
         signal?.throwIfAborted();
         sliceEnd = performance.now() + sliceMilliseconds;
       });

@@ -1,5 +1,4 @@
 /** The words for what went wrong with a call: method, address, status, and what the server had to say. */
-import { STATUS_CODES } from "node:http";
 import { asRecord, asText } from "./json.ts";
 
 export interface CallName {
@@ -14,9 +13,11 @@ const longestServerMessage = 500;
 const longestBody = 20_000;
 
 export function statusText(call: CallName, status: number, body: string): string {
-  const words = [String(status), STATUS_CODES[status]].filter((word) => word !== undefined).join(" ");
+  // Loaded for a failure only: it takes longer than a request does.
+  const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
+  const words = name === undefined ? String(status) : `${status} ${name}`;
   const message = serverMessage(body);
-  return `${nameOf(call)} answered ${words}${message === undefined || message === STATUS_CODES[status] ? "" : `: ${message}`}`;
+  return `${nameOf(call)} answered ${words}${message === undefined || message === name ? "" : `: ${message}`}`;
 }
 
 export function connectionText(call: CallName, reason: string): string {

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import {
   closeSync,
   fsyncSync,
@@ -17,7 +16,7 @@ export function writePrivateFile(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const target = resolveLink(path);
-    const temporary = join(dirname(target), `.${basename(target)}.${randomUUID().slice(0, 8)}`);
+    const temporary = join(dirname(target), `.${basename(target)}.${crypto.randomUUID().slice(0, 8)}`);
     try {
       const file = openSync(temporary, "wx", 0o600);
       try {
