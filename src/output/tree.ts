@@ -20,7 +20,9 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
   const children = new Map<number | null, Node[]>();
   for (const node of nodes) {
     const parent = node.parent !== null && byId.has(node.parent) ? node.parent : null;
-    children.set(parent, [...(children.get(parent) ?? []), node]);
+    const siblings = children.get(parent);
+    if (siblings === undefined) children.set(parent, [node]);
+    else siblings.push(node);
   }
   const rank = rankAll(nodes, byId);
   const rows: TreeRow<Node>[] = [];
@@ -28,7 +30,7 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
   /** Depth first with a stack of its own: a chain may be longer than the call stack is deep. */
   const stack: { node: Node; indent: string; lead: string }[] = [];
   const push = (siblings: readonly Node[], indent: string, isRoot: boolean) => {
-    const ordered = siblings.toSorted((a, b) => (rank.get(a.id) ?? 0) - (rank.get(b.id) ?? 0));
+    const ordered = siblings.toSorted((a, b) => ((rank.get(a.id) ?? 0) < (rank.get(b.id) ?? 0) ? -1 : 1));
     for (const [index, node] of ordered.toReversed().entries()) {
       const goesOn = isRoot || index === 0;
       stack.push(goesOn ? { node, indent, lead: "" } : { node, indent: `${indent}│ `, lead: "├─" });
@@ -46,13 +48,13 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
 
 /** The newest node at or below each; the head counts as newer than all. */
 function rankAll(nodes: readonly TreeNode[], byId: ReadonlyMap<number, TreeNode>): Map<number, number> {
-  const newest = Math.max(0, ...nodes.map(({ id }) => id));
+  const age = ({ id, isHead }: TreeNode) => (isHead ? Number.POSITIVE_INFINITY : id);
   const rank = new Map<number, number>();
-  for (const node of nodes) {
-    const own = node.isHead ? newest + 1 : node.id;
-    for (let at: TreeNode | undefined = node; at !== undefined; at = byId.get(at.parent ?? Number.NaN)) {
-      if ((rank.get(at.id) ?? -1) >= own) break;
-      rank.set(at.id, own);
+  // From the newest on, so that each is reached once: who comes later finds it ranked, and all above it.
+  for (const node of nodes.toSorted((a, b) => (age(a) < age(b) ? 1 : -1))) {
+    for (let at: TreeNode | undefined = node; at !== undefined && !rank.has(at.id); ) {
+      rank.set(at.id, age(node));
+      at = byId.get(at.parent ?? Number.NaN);
     }
   }
   return rank;
