@@ -1,0 +1,114 @@
+/** Reading archives: those of GNU tar in its formats, and damaged ones. */
+import { describe, expect, test } from "bun:test";
+import { readTar } from "../../src/service/tar-reader.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { inChunks, tarOf } from "../support/tar-bytes.ts";
+
+interface Read {
+  name: string;
+  type: string;
+  mode: string;
+  size: number;
+  target: string;
+  sha256: string;
+}
+
+async function readAll(bytes: Uint8Array, chunkSize?: number): Promise<Read[]> {
+  const entries: Read[] = [];
+  for await (const entry of readTar(inChunks(bytes, chunkSize))) {
+    const content = Buffer.alloc(entry.size);
+    for await (const piece of entry.pieces()) content.set(piece.bytes, piece.offset);
+    const { name, type, size, target } = entry;
+    entries.push({ name, type, mode: entry.mode.toString(8), size, target, sha256: sha256(content) });
+  }
+  return entries;
+}
+
+const sha256 = (bytes: Uint8Array) => Bun.CryptoHasher.hash("sha256", bytes, "hex");
+
+const long = "x".repeat(120);
+const script = `
+  mkdir -p dir/'${long}' && printf hello > dir/a && chmod 640 dir/a && : > dir/empty
+  printf nested > dir/'${long}'/'${long}'
+  ln -s a dir/link && ln dir/a dir/zhard && ln -s '${long}${long}' dir/longlink
+  printf 'ü\\n' > "dir/ü 
+name"
+  truncate -s 5M dir/sparse && printf middle | dd of=dir/sparse bs=1 seek=2500000 conv=notrunc status=none
+  head -c 100000 /dev/urandom > dir/random
+  mkfifo dir/pipe`;
+
+describe.each(["posix", "gnu"])("what GNU tar writes in its format %s", (format) => {
+  test.each([1, 511, 700, 1_000_000])("is read whole, in chunks of %d bytes", async (chunkSize) => {
+    const cwd = temporaryDirectory();
+    const made = Bun.spawnSync(["sh", "-ec", script], { cwd });
+    expect(made.stderr.toString()).toBe("");
+    // One byte at a time is slow: then without what is large.
+    const left = chunkSize === 1 ? ["--exclude=random", "--exclude=sparse"] : [];
+    const sparse = format === "posix" ? ["--sparse"] : [];
+    const tar = Bun.spawnSync(["tar", "-c", `--format=${format}`, ...sparse, "--sort=name", ...left, "dir"], {
+      cwd,
+    });
+    const entries = await readAll(tar.stdout, chunkSize);
+    const hash = (path: string) => sha256(Bun.spawnSync(["cat", path], { cwd }).stdout);
+    const expected: [string, Partial<Read>][] = [
+      ["dir/", { type: "directory", mode: "755" }],
+      ["dir/a", { type: "file", mode: "640", size: 5 }],
+      ["dir/empty", { type: "file", size: 0 }],
+      ["dir/link", { type: "symlink", target: "a" }],
+      ["dir/longlink", { type: "symlink", target: `${long}${long}` }],
+      ["dir/pipe", { type: "other" }],
+      ...(left.length > 0
+        ? []
+        : ([["dir/random", { size: 100_000, sha256: hash("dir/random") }]] as [string, Partial<Read>][])),
+      ...(left.length > 0
+        ? []
+        : ([["dir/sparse", { size: 5 * 1024 * 1024, sha256: hash("dir/sparse") }]] as [
+            string,
+            Partial<Read>,
+          ][])),
+      [`dir/${long}/`, { type: "directory" }],
+      [`dir/${long}/${long}`, { sha256: sha256(Buffer.from("nested")) }],
+      ["dir/zhard", { type: "hardlink", target: "dir/a", size: 0 }],
+      ["dir/ü \nname", { size: 3 }],
+    ];
+    expect(entries.map(({ name }) => name)).toEqual(expected.map(([name]) => name));
+    expect(entries).toMatchObject(expected.map(([, entry]) => entry));
+  });
+});
+
+describe("an archive that is damaged is an error:", () => {
+  const whole = tarOf([{ name: "a", content: "x".repeat(2000) }]);
+  test.each<[string, Uint8Array, string]>([
+    ["nothing at all", new Uint8Array(), "it ends too early"],
+    ["cut off in a header", whole.subarray(0, 300), "it ends too early"],
+    ["cut off in a file", whole.subarray(0, 1000), "it ends too early"],
+    ["cut off before its end mark", tarOf([{ name: "a" }], { end: false }), "it ends too early"],
+    ["something else", Buffer.from("<html>".repeat(200)), "a header's checksum is wrong"],
+    [
+      "a header of a megabyte",
+      tarOf([{ name: "p", flag: "x", content: "x".repeat(1_100_000) }]),
+      "larger than any",
+    ],
+    ["a sparse file of an old format", tarOf([{ name: "s", flag: "S" }]), "sparse in a format"],
+    [
+      "a sparse file without a map",
+      tarOf([
+        { name: "p", flag: "x", content: "22 GNU.sparse.major=1\n" },
+        { name: "s", content: "not a number\n" },
+      ]),
+      "map",
+    ],
+  ])("%s", async (_, bytes, message) => {
+    await expect(readAll(bytes)).rejects.toThrow(message);
+  });
+});
+
+test("entries whose content nobody reads are passed over", async () => {
+  const names: string[] = [];
+  const bytes = tarOf([{ name: "a", content: "x".repeat(3000) }, { name: "b", content: "y" }, { name: "c" }]);
+  for await (const { name, pieces } of readTar(inChunks(bytes))) {
+    names.push(name);
+    if (name === "b") for await (const _ of pieces()) break;
+  }
+  expect(names).toEqual(["a", "b", "c"]);
+});

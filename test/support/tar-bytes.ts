@@ -1,0 +1,38 @@
+/** Archives made by hand, for what no tar would write. */
+export interface RawEntry {
+  name: string;
+  flag?: string;
+  mode?: number;
+  content?: string | Uint8Array;
+  target?: string;
+}
+
+export function tarOf(entries: readonly RawEntry[], options: { end?: boolean } = {}): Uint8Array {
+  const blocks = entries.flatMap((entry) => {
+    const content = Buffer.from(entry.content ?? "");
+    const padding = Buffer.alloc((512 - (content.length % 512)) % 512);
+    return [header(entry, content.length), content, padding];
+  });
+  return Buffer.concat([...blocks, ...(options.end === false ? [] : [Buffer.alloc(1024)])]);
+}
+
+function header({ name, flag = "0", mode = 0o644, target = "" }: RawEntry, size: number): Buffer {
+  const block = Buffer.alloc(512);
+  block.write(name, 0, 100);
+  block.write(`${mode.toString(8).padStart(7, "0")}\0`, 100);
+  block.write("0000000\0".repeat(2), 108);
+  block.write(`${size.toString(8).padStart(11, "0")}\0`, 124);
+  block.write(`${(1_700_000_000).toString(8)}\0`, 136);
+  block.write(" ".repeat(8), 148);
+  block.write(flag, 156);
+  block.write(target, 157, 100);
+  block.write("ustar\x0000", 257);
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  return block;
+}
+
+/** In chunks of odd sizes, as a network would bring it. */
+export async function* inChunks(bytes: Uint8Array, size = 700): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
