@@ -22,8 +22,8 @@ export function parseFileArgument(text: string): FileArgument {
     found.set(option[1] ?? option[3] ?? "", option[2] ?? option[4] ?? "");
     rest = rest.slice(0, option.index);
   }
-  // `C:\` is no end.
-  const colon = rest.indexOf(":", /^[A-Za-z]:[\\/]/.test(rest) ? 2 : 0);
+  // Of `C:\` this is not the colon.
+  const colon = rest.indexOf(":", /^[A-Za-z]:\\/.test(rest) ? 2 : 0);
   const host = colon < 0 ? rest : rest.slice(0, colon);
   const path = colon < 0 ? undefined : rest.slice(colon + 1);
   if (host === "" || path === "") {

@@ -1,0 +1,73 @@
+/** The small languages of the client's arguments, as tables. */
+import { describe, expect, test } from "bun:test";
+import { parseFileArgument } from "../../src/cli/file-argument.ts";
+import { readMoment } from "../../src/cli/moment.ts";
+import { splitPartialLine } from "../../src/cli/partial-line.ts";
+import { readEnvironment } from "../../src/cli/run-environment.ts";
+import { checkBranchName } from "../../src/cli/session-argument.ts";
+
+describe("--file", () => {
+  const plain = { path: undefined, uid: 0, gid: 0, mode: undefined };
+  test.each([
+    ["a", { ...plain, host: "a" }],
+    ["./a:/b", { ...plain, host: "./a", path: "/b" }],
+    ["a:b/c", { ...plain, host: "a", path: "b/c" }],
+    ["a:/b:u1000", { ...plain, host: "a", path: "/b", uid: 1000 }],
+    ["a:/b:u1:g2:m0755", { host: "a", path: "/b", uid: 1, gid: 2, mode: 0o755 }],
+    ["a:m600:u5", { ...plain, host: "a", uid: 5, mode: 0o600 }],
+    ["a:/b:c", { ...plain, host: "a", path: "/b:c" }],
+    ["C:\\a b:/b", { ...plain, host: "C:\\a b", path: "/b" }],
+    ["a:/u1", { ...plain, host: "a", path: "/u1" }],
+  ])("%s", (text, expected) => expect(parseFileArgument(text)).toEqual(expected));
+
+  test.each(["", ":/b", "a:", ":u1"])("%p is refused", (text) => {
+    expect(() => parseFileArgument(text)).toThrow("--file takes HOST[:PATH][:uN][:gN][:mMODE]");
+  });
+});
+
+describe("--env", () => {
+  test("values as they are, and those that are set here", () => {
+    expect(readEnvironment(["A=1", "B=a=b", "C=", "HERE"], { HERE: "yes" })).toEqual({
+      A: "1",
+      B: "a=b",
+      C: "",
+      HERE: "yes",
+    });
+  });
+});
+
+describe("a moment", () => {
+  const clock = { now: () => Date.UTC(2026, 0, 10) };
+  test.each([
+    ["2026-01-02", "2026-01-02T00:00:00.000Z"],
+    ["2026-01-02T03:04:05+01:00", "2026-01-02T02:04:05.000Z"],
+    ["90s", "2026-01-09T23:58:30.000Z"],
+    ["30m", "2026-01-09T23:30:00.000Z"],
+    ["24h", "2026-01-09T00:00:00.000Z"],
+    ["7d", "2026-01-03T00:00:00.000Z"],
+    ["1w", "2026-01-03T00:00:00.000Z"],
+  ])("%s", (text, iso) => expect(readMoment(text, "--since", clock)).toBe(iso));
+
+  test.each(["", "7", "7 d", "soon", "2026", "2026-13-45", "-1h"])("%p is none", (text) => {
+    expect(() => readMoment(text, "--since", clock)).toThrow("--since takes a date or an age");
+  });
+});
+
+test.each(["main", "try/2", "a.b_c-d:e@f", "v1", "ü"])("%s names a branch", (name) => {
+  expect(checkBranchName(name)).toBe(name);
+});
+test.each(["", "12", "layer:abc", "-x", "a b", "a\nb", "*", "x".repeat(200)])("%p does not", (name) => {
+  expect(() => checkBranchName(name)).toThrow("not a name for a branch");
+});
+
+describe("a line that is being typed", () => {
+  test.each<[string, string[], string]>([
+    ["bough", [], ""],
+    ["bough ", [], ""],
+    ["bough se", [], "se"],
+    ["bough -S k use tag:a", ["-S", "k", "use"], "tag:a"],
+    ["bough run -- 'a b' \"c", ["run", "--", "a b"], "c"],
+    ["  bough  cat   a\\ b", ["cat"], "a b"],
+    ["bough use ''", ["use"], ""],
+  ])("%s", (line, words, current) => expect(splitPartialLine(line)).toEqual({ words, current }));
+});
