@@ -1,0 +1,93 @@
+/** What every case is given: directories, a compiled bough, a service. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type Command, run } from "./measure.ts";
+
+/** One line of the table. */
+export interface Row {
+  case: string;
+  /** Of bough, and of what it is compared with, for people. */
+  bough: string;
+  against: string;
+  /** What the goal is about. */
+  figure: number;
+  unit: string;
+  goal: Goal;
+}
+
+export type Goal = { atMost: number } | { atLeast: number };
+
+export interface Service {
+  url: string;
+  stats(): Promise<ServiceStats>;
+  reset(): Promise<void>;
+}
+
+export interface ServiceStats {
+  requests: Record<string, number>;
+  connections: number;
+  handlerMilliseconds: number;
+  /** Different ones that came, and how often one came again. */
+  contents: number;
+  repeated: number;
+  sentBytes: number;
+}
+
+export interface Bench {
+  /** A new, empty directory. */
+  directory(name: string): string;
+  startService(...options: string[]): Promise<Service>;
+  /** `bough build` with a state directory of its own for each context. */
+  build(context: string, service: Service | "engine", ...words: string[]): Command;
+  /** The compiled program's path. */
+  bough: string;
+  /** How often each side of a comparison is run. */
+  times: number;
+  close(): Promise<void>;
+}
+
+export function openBench(times: number): Bench {
+  const root = mkdtempSync(join(tmpdir(), "bough-bench-"));
+  const bough = resolve("dist/bough");
+  const children: Bun.Subprocess[] = [];
+  return {
+    bough,
+    times,
+    directory(name) {
+      const path = join(root, name);
+      mkdirSync(path, { recursive: true });
+      return path;
+    },
+    async startService(...options) {
+      const child = Bun.spawn([process.execPath, join(import.meta.dir, "service.ts"), ...options], {
+        stdout: "pipe",
+        stderr: "inherit",
+      });
+      children.push(child);
+      const { value } = await child.stdout.getReader().read();
+      const url = new TextDecoder().decode(value).trim();
+      return {
+        url,
+        stats: async () => (await (await fetch(`${url}/bench`)).json()) as ServiceStats,
+        reset: async () => void (await fetch(`${url}/bench`, { method: "DELETE" })),
+      };
+    },
+    build(context, service, ...words) {
+      const where = service === "engine" ? ["--local"] : ["--url", service.url, "--token", "benchmark"];
+      const state = service === "engine" ? join(root, "engine-state") : `${context}-state`;
+      return { words: [bough, ...where, "build", context, ...words], env: { BOUGH_HOME: state } };
+    },
+    async close() {
+      for (const child of children) child.kill();
+      await Promise.all(children.map(({ exited }) => exited));
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** bough's first build, the same one again and again: without what an earlier one has left. */
+export async function runFresh(command: Command, options?: Parameters<typeof run>[1]) {
+  rmSync(command.env?.BOUGH_HOME ?? "", { recursive: true, force: true });
+  return run(command, options);
+}

@@ -1,0 +1,98 @@
+import { rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Bench, type Row, runFresh } from "../bench.ts";
+import { alternate, run } from "../measure.ts";
+
+const gibibyte = 2 ** 30;
+
+/** One file of 4 GiB: hashed and sent, against `sha256sum` and `curl` one after the other. */
+export async function measureLargeFile(bench: Bench): Promise<Row[]> {
+  const service = await bench.startService();
+  const context = bench.directory("large-file");
+  const file = makeSparse(join(context, "large"), 4 * gibibyte);
+  writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY large /\nRUN true\n");
+  const build = bench.build(context, service);
+  let peakBytes = 0;
+  const [bough = 0, reference = 0] = await alternate(
+    Math.min(3, bench.times),
+    async () => {
+      await service.reset();
+      const ended = await runFresh(build, { watchesMemory: true });
+      peakBytes = Math.max(peakBytes, ended.peakBytes);
+      return ended.milliseconds;
+    },
+    async () => {
+      await service.reset();
+      const hashed = await run({ words: ["sha256sum", file] });
+      const sent = await run({
+        words: ["curl", "--silent", "--fail", "-X", "POST", "-T", file, `${service.url}/v1/files`],
+      });
+      return hashed.milliseconds + sent.milliseconds;
+    },
+  );
+  rmSync(file);
+  return rows("one file of 4 GiB", "sha256sum, then curl", bough, reference, 0.6, peakBytes);
+}
+
+/** `ADD` of a URL of 2 GiB, against two `curl`s and a pipe. */
+export async function measureUrl(bench: Bench): Promise<Row[]> {
+  const service = await bench.startService();
+  const context = bench.directory("url");
+  const file = makeSparse(`${context}-source`, 2 * gibibyte);
+  const source = await bench.startService("--file", file);
+  writeFileSync(join(context, "Dockerfile"), `FROM base:1\nADD ${source.url}/large /\nRUN true\n`);
+  const build = bench.build(context, service);
+  let peakBytes = 0;
+  const [bough = 0, reference = 0] = await alternate(
+    Math.min(3, bench.times),
+    async () => {
+      await service.reset();
+      const ended = await runFresh(build, { watchesMemory: true });
+      peakBytes = Math.max(peakBytes, ended.peakBytes);
+      return ended.milliseconds;
+    },
+    async () => {
+      await service.reset();
+      const script = 'curl --silent --fail "$0" | curl --silent --fail -X POST -T - "$1"';
+      return (await run({ words: ["sh", "-c", script, `${source.url}/large`, `${service.url}/v1/files`] }))
+        .milliseconds;
+    },
+  );
+  rmSync(file);
+  return rows("ADD of 2 GiB", "curl | curl -T -", bough, reference, 0.7, peakBytes);
+}
+
+/** Nothing but zeros, which take as long to hash and to send, and no room on the disk. */
+function makeSparse(path: string, bytes: number): string {
+  writeFileSync(path, "");
+  truncateSync(path, bytes);
+  return path;
+}
+
+function rows(
+  name: string,
+  what: string,
+  bough: number,
+  reference: number,
+  atLeast: number,
+  peakBytes: number,
+): Row[] {
+  return [
+    {
+      case: name,
+      bough: `${(bough / 1000).toFixed(2)} s`,
+      against: `${(reference / 1000).toFixed(2)} s, ${what}`,
+      figure: reference / bough,
+      unit: "of its speed",
+      goal: { atLeast },
+    },
+    {
+      case: name,
+      bough: "resident memory",
+      against: "",
+      figure: peakBytes / 2 ** 20,
+      unit: "MiB",
+      goal: { atMost: 100 },
+    },
+  ];
+}

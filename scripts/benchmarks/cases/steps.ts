@@ -1,0 +1,104 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Bench, type Row, runFresh } from "../bench.ts";
+import { makeBuildah } from "../buildah.ts";
+import { writeDockerfile } from "../contexts.ts";
+import { alternate, run } from "../measure.ts";
+
+const serialClient = join(import.meta.dir, "../serial-client.ts");
+const runs = 20;
+
+/** RUNs that take no time: what is left is bough's own. */
+export async function measureRemoteSteps(bench: Bench): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const kind of ["events", "polling"]) {
+    const service = await bench.startService(...(kind === "polling" ? ["--polling"] : []));
+    const context = bench.directory(`steps-${kind}`);
+    writeDockerfile(context, runs, false);
+    const [bough = 0] = await alternate(
+      bench.times,
+      async () => (await runFresh(bench.build(context, service))).milliseconds,
+    );
+    const serial = await run({ words: [process.execPath, serialClient, service.url, context] });
+    rows.push({
+      case: `20 RUN, over ${kind}`,
+      bough: `${bough.toFixed(0)} ms`,
+      against: `${serial.milliseconds.toFixed(0)} ms, serial client`,
+      figure: bough / runs,
+      unit: "ms a step",
+      goal: { atMost: 8 },
+    });
+  }
+  return rows;
+}
+
+/** RUNs of `true` on the engine, against buildah and against what the container alone takes. */
+export async function measureEngineSteps(bench: Bench): Promise<Row[]> {
+  const buildah = await makeBuildah(bench);
+  const context = bench.directory("engine-steps");
+  const lines = Array.from({ length: runs }, (_, index) => `RUN true ${index}`);
+  writeFileSync(join(context, "Dockerfile"), `FROM base:1\n${lines.join("\n")}\n`);
+  const none = bench.directory("engine-none");
+  writeFileSync(join(none, "Dockerfile"), "FROM base:1\n");
+  const bundle = await makeBundle(bench);
+  const time = (command: Parameters<typeof run>[0]) => async () => (await run(command)).milliseconds;
+  const [bough = 0, other = 0, nothing = 0, bare = 0] = await alternate(
+    Math.max(3, Math.ceil(bench.times / 2)),
+    time(bench.build(context, "engine", "--no-cache")),
+    time(buildah.build(context, "--no-cache")),
+    time(bench.build(none, "engine", "--no-cache")),
+    async () => {
+      const names = Array.from({ length: runs }, () => `bench-${crypto.randomUUID()}`);
+      let total = 0;
+      for (const name of names)
+        total += (await run({ words: ["runc", "run", "--bundle", bundle, name] })).milliseconds;
+      return total / runs;
+    },
+  );
+  const [cached = 0, otherCached = 0] = await alternate(
+    bench.times,
+    time(bench.build(context, "engine")),
+    time(buildah.build(context)),
+  );
+  const one = (bough - nothing) / runs;
+  return [
+    {
+      case: "20 RUN true on the engine",
+      bough: `${bough.toFixed(0)} ms`,
+      against: `${other.toFixed(0)} ms, buildah`,
+      figure: bough / other,
+      unit: "of buildah's time",
+      goal: { atMost: 0.5 },
+    },
+    {
+      case: "one RUN true on the engine",
+      bough: `${one.toFixed(0)} ms`,
+      against: `${bare.toFixed(0)} ms, runc run`,
+      figure: one / bare,
+      unit: "times",
+      goal: { atMost: 3 },
+    },
+    {
+      case: "20 RUN true, cached",
+      bough: `${cached.toFixed(0)} ms`,
+      against: `${otherCached.toFixed(0)} ms, buildah`,
+      figure: cached / otherCached,
+      unit: "of buildah's time",
+      goal: { atMost: 0.25 },
+    },
+  ];
+}
+
+/** A bundle with runc's own configuration, and a static `true` for a root file system. */
+async function makeBundle(bench: Bench): Promise<string> {
+  const bundle = bench.directory("bundle");
+  mkdirSync(join(bundle, "rootfs/bin"), { recursive: true });
+  cpSync("/bin/busybox", join(bundle, "rootfs/bin/true"));
+  await run({ words: ["runc", "spec", "--bundle", bundle] });
+  const path = join(bundle, "config.json");
+  const config = JSON.parse(readFileSync(path, "utf8"));
+  config.process.args = ["/bin/true"];
+  config.process.terminal = false;
+  writeFileSync(path, JSON.stringify(config));
+  return bundle;
+}

@@ -1,0 +1,72 @@
+/** Running programs and taking their times. */
+import { readFileSync } from "node:fs";
+
+export interface Command {
+  words: readonly string[];
+  cwd?: string;
+  env?: Record<string, string>;
+}
+
+export interface Run {
+  milliseconds: number;
+  stdout: string;
+  stderr: string;
+  /** Its largest resident memory; 0 where it was not watched. */
+  peakBytes: number;
+}
+
+/** Rejects where the program fails: a benchmark of a failure says nothing. */
+export async function run(
+  { words, cwd, env }: Command,
+  options: { watchesMemory?: boolean } = {},
+): Promise<Run> {
+  const started = performance.now();
+  const child = Bun.spawn([...words], {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  let peakBytes = 0;
+  const watch = options.watchesMemory
+    ? setInterval(() => {
+        peakBytes = Math.max(peakBytes, peakOf(child.pid));
+      }, 5)
+    : undefined;
+  const [stdout, stderr, exitCode] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  const milliseconds = performance.now() - started;
+  clearInterval(watch);
+  if (exitCode !== 0) throw new Error(`${words.join(" ")}: exit code ${exitCode}\n${stderr}${stdout}`);
+  return { milliseconds, stdout, stderr, peakBytes };
+}
+
+/** What the kernel says itself: the parent's accounting of a child counts the parent's own memory in. */
+function peakOf(pid: number): number {
+  try {
+    const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return Number(kilobytes ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
+/** Runs the actions in turn, again and again, so that what else the machine does hits all alike; medians, in order. */
+export async function alternate(times: number, ...actions: (() => Promise<number>)[]): Promise<number[]> {
+  const samples = actions.map((): number[] => []);
+  for (let round = 0; round < times; round++) {
+    for (const [index, action] of actions.entries()) samples[index]?.push(await action());
+  }
+  return samples.map(median);
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
+}

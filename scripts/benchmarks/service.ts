@@ -1,0 +1,149 @@
+/**
+ * An image service for measuring, in a process of its own: it keeps no content, runs nothing, and every operation ends
+ * at once. `--polling`: it has no events. `GET /bench` answers what it was asked, and how long its answers took;
+ * `DELETE /bench` forgets both. `--file PATH`: any other path is that file, with a validator.
+ */
+const file = process.argv.includes("--file") ? Bun.file(process.argv.at(-1) ?? "") : undefined;
+const hasEvents = !process.argv.includes("--polling");
+
+let requests: Record<string, number> = {};
+let clients = new Set<number>();
+let handlerMilliseconds = 0;
+let contents = new Map<string, number>();
+let sentBytes = 0;
+let count = 0;
+const operations = new Map<string, string>();
+const images = [{ uuid: makeId(), tag: "base:1", created_at: "2026-01-01T00:00:00Z", operation_uuid: null }];
+
+const server = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  idleTimeout: 0,
+  maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+  async fetch(request, { requestIP }) {
+    const started = performance.now();
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/bench") return answerBench(request.method);
+    if (file !== undefined) return new Response(file, { headers: { etag: '"1"' } });
+    clients.add(requestIP.call(server, request)?.port ?? 0);
+    try {
+      return await answer(request, pathname, searchParams);
+    } finally {
+      handlerMilliseconds += performance.now() - started;
+    }
+  },
+});
+process.stdout.write(`${server.url.origin}\n`);
+
+function answerBench(method: string): Response {
+  if (method === "DELETE") {
+    requests = {};
+    clients = new Set();
+    handlerMilliseconds = 0;
+    contents = new Map();
+    sentBytes = 0;
+  }
+  const repeated = [...contents.values()].reduce((sum, times) => sum + times - 1, 0);
+  return Response.json({
+    requests,
+    connections: clients.size,
+    handlerMilliseconds,
+    contents: contents.size,
+    repeated,
+    sentBytes,
+  });
+}
+
+async function answer(request: Request, pathname: string, query: URLSearchParams): Promise<Response> {
+  const [, , resource = "", id = "", part] = pathname.split("/");
+  const call = `${request.method} /v1/${[resource, id === "" ? "" : id === "import" ? id : "ID", part ?? ""].filter(Boolean).join("/")}`;
+  requests[call] = (requests[call] ?? 0) + 1;
+  switch (call) {
+    case "GET /v1/images": {
+      const uuid = query.get("uuid");
+      if (uuid !== null) return Response.json({ images: [{ ...images[0], uuid, tag: null }] });
+      return Response.json({ images: images.filter(({ tag }) => tag.startsWith(query.get("tag") ?? "")) });
+    }
+    case "POST /v1/files":
+      return Response.json(await storeFile(request), { status: 201 });
+    case "GET /v1/files/ID":
+    case "HEAD /v1/files/ID":
+      return Response.json({ uuid: id }, { status: contents.has(id) ? 200 : 404 });
+    case "POST /v1/instances": {
+      await request.json();
+      const uuid = makeId();
+      operations.set(uuid, makeId());
+      return Response.json({ uuid, status: "PENDING" }, { status: 201 });
+    }
+    case "GET /v1/operations/ID":
+      return Response.json(recordOf(id));
+    case "GET /v1/operations/ID/events":
+      return hasEvents ? eventsOf(id) : Response.json({ error: "no such route" }, { status: 404 });
+    case "GET /v1/inspect/ID/list": {
+      const path = query.get("path") ?? "/";
+      const isRoot = path === "/";
+      return Response.json(isRoot ? { path, files: [] } : { error: "no such path" }, {
+        status: isRoot ? 200 : 404,
+      });
+    }
+    case "PATCH /v1/images/ID/tag":
+      return Response.json({ uuid: id });
+    default:
+      return Response.json({ error: `no such route: ${call}` }, { status: 404 });
+  }
+}
+
+async function storeFile(request: Request) {
+  const hasher = new Bun.CryptoHasher("sha256");
+  let size = 0;
+  const length = Number(request.headers.get("content-length") ?? Number.POSITIVE_INFINITY);
+  if (length <= 1024 * 1024) {
+    const bytes = await request.bytes();
+    hasher.update(bytes);
+    size = bytes.length;
+  } else {
+    for await (const chunk of request.body ?? []) {
+      hasher.update(chunk);
+      size += chunk.byteLength;
+    }
+  }
+  const sha256 = hasher.digest("hex");
+  contents.set(sha256, (contents.get(sha256) ?? 0) + 1);
+  sentBytes += size;
+  return { uuid: sha256, sha256, size };
+}
+
+function recordOf(uuid: string) {
+  const image = operations.get(uuid);
+  const nothing = { value: "", encoding: "ascii", truncated: false };
+  const state = { exit_code: 0, pid: 42, signal: -1, timed_out: false };
+  return {
+    ...{
+      uuid,
+      kind: "instance",
+      status: "SUCCESS",
+      error: null,
+      created_at: "2026-01-01T00:00:00Z",
+      duration: 0,
+    },
+    metadata: { result: { state, stdout: nothing, stderr: nothing } },
+    result_image_uuid: image,
+    result: { image, tag: null },
+  };
+}
+
+function eventsOf(uuid: string): Response {
+  const events: [string, object][] = [
+    ["exit", { pid: 42, code: 0, signal: -1, timed_out: false }],
+    ["completion", { status: "SUCCESS", error: null, result_image_uuid: operations.get(uuid) }],
+  ];
+  const text = events.map(([type, data], index) => {
+    const event = JSON.stringify({ id: index + 1, spid: 1, type, data });
+    return `id: ${index + 1}\nevent: ${type}\ndata: ${event}\n\n`;
+  });
+  return new Response(text.join(""), { headers: { "content-type": "text/event-stream" } });
+}
+
+function makeId(): string {
+  return `00000000-0000-4000-8000-${String(++count).padStart(12, "0")}`;
+}
