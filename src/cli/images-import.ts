@@ -120,9 +120,12 @@ async function importOne(
     terminal: isWatched ? stderr : undefined,
   });
   try {
-    return await service.importImage({ ...request, onProgress: progress.message });
-  } finally {
-    progress.end();
+    const image = await service.importImage({ ...request, onProgress: progress.message });
+    progress.end("imported");
+    return image;
+  } catch (error) {
+    progress.end("failed");
+    throw error;
   }
 }
 

@@ -8,7 +8,7 @@ import { plainRow } from "./terminal-text.ts";
 export interface ImportProgress {
   /** What the service says about it. */
   message(text: string): void;
-  end(): void;
+  end(outcome: "imported" | "failed"): void;
 }
 
 const frameMilliseconds = 250;
@@ -41,9 +41,10 @@ export function startImportProgress(options: {
   repeat(clock, frameMilliseconds, ended.signal, draw);
   return {
     message: (text) => remember(text, draw),
-    end() {
+    end(outcome) {
       ended.abort();
-      area.print(`[INFO] imported ${url} (${Math.round((clock.now() - started) / 1000)} s)\n`, []);
+      const seconds = Math.round((clock.now() - started) / 1000);
+      area.print(outcome === "imported" ? `[INFO] imported ${url} (${seconds} s)\n` : "", []);
     },
   };
 
