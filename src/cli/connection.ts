@@ -25,7 +25,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
     userAgent: `bough/${version} (${runtime.platform})`,
     clock: runtime.clock,
     signal: runtime.signal,
-    onNotice: ({ level, text }: { level: "debug" | "warn"; text: string }) => log[level](text),
+    onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
   };
   if (choice.kind === "remote") {

@@ -1,5 +1,6 @@
 /** Whom the token stands for: `GET /v1/whoami`. */
 import { asRecord, asText } from "./json.ts";
+import { anObject } from "./requirements.ts";
 import type { ImageService } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
@@ -18,7 +19,12 @@ export interface Accounts extends Pick<ImageService, "platform"> {
 export function createAccounts(transport: Transport): Accounts {
   return {
     async whoami() {
-      const { body } = await transport.call({ method: "GET", path: "/v1/whoami", repeatable: true });
+      const { body } = await transport.call({
+        method: "GET",
+        path: "/v1/whoami",
+        repeatable: true,
+        requires: anObject,
+      });
       const record = asRecord(body) ?? {};
       const permissions = Object.entries(asRecord(record.permissions) ?? {});
       return {

@@ -7,8 +7,18 @@ import type { Failure } from "./retry.ts";
 export interface Answer {
   status: number;
   headers: Headers;
-  /** The parsed JSON, or a Uint8Array; `undefined` for an empty body and for the statuses that the caller handles. */
+  /**
+   * The parsed JSON, a Uint8Array, or a ReadableStream; `undefined` for an empty body and for the statuses that the
+   * caller handles.
+   */
   body: unknown;
+}
+
+/** What a caller can't do without. An answer that lacks it is as good as one that is no JSON. */
+export interface Requirement {
+  /** `the file's uuid`: for the message. */
+  what: string;
+  isMet(answer: Answer): boolean;
 }
 
 export type Result = { answer: Answer } | { failure: Failure; error: BoughError };
@@ -16,12 +26,13 @@ export type Result = { answer: Answer } | { failure: Failure; error: BoughError 
 export interface Expectation {
   call: CallName;
   handles: readonly number[];
-  expects: "json" | "bytes";
+  expects: "json" | "bytes" | "stream";
+  requires: Requirement | undefined;
   hasToken: boolean;
   redact(text: string): string;
 }
 
-/** `data` is the body as a string or an ArrayBuffer; nothing for an empty one. */
+/** `data` is the body: a string or an ArrayBuffer, nothing for an empty one, a stream where one is expected. */
 export function readAnswer(
   expectation: Expectation,
   status: number,
@@ -33,34 +44,79 @@ export function readAnswer(
   if (status < 200 || status >= 300) {
     const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
     const message = redact(statusText(call, status, textOf(data)));
-    return { failure, error: statusError(status, message, expectation.hasToken) };
+    return { failure, error: statusError(failure, message, expectation.hasToken) };
   }
-  if (expects === "bytes") {
-    return { answer: { status, headers, body: new Uint8Array(data instanceof ArrayBuffer ? data : []) } };
-  }
-  const text = textOf(data);
-  if (text.trim() === "" && call.method !== "GET") return { answer: { status, headers, body: undefined } };
-  try {
-    return { answer: { status, headers, body: JSON.parse(text) } };
-  } catch {
-    // Where the Location says what was made, the answer can do without a body.
-    if (headers.get("location") !== null) return { answer: { status, headers, body: undefined } };
-    const shown =
-      text.trim() === "" ? "nothing" : `something that is not JSON: ${printable(text.slice(0, 80))}`;
-    const error = new BoughError(redact(`${nameOf(call)} answered ${status} with ${shown}`), {
-      hint: "Is this address an image service's?",
-    });
-    return { failure: { kind: "malformed" }, error };
+  switch (expects) {
+    case "stream":
+      return { answer: { status, headers, body: data } };
+    case "bytes":
+      return { answer: { status, headers, body: new Uint8Array(data instanceof ArrayBuffer ? data : []) } };
+    case "json":
+      return readJson(expectation, status, headers, textOf(data));
   }
 }
 
-function statusError(status: number, message: string, hasToken: boolean): BoughError {
+function readJson(expectation: Expectation, status: number, headers: Headers, text: string): Result {
+  const { call, requires } = expectation;
+  const isEmpty = text.trim() === "";
+  // Where the Location says what was made, the answer can do without a body.
+  const body =
+    parse(text) ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
+  if (body === undefined) {
+    return malformed(
+      expectation,
+      status,
+      `with ${isEmpty ? "nothing" : `something that is not JSON: ${printable(text.slice(0, 80))}`}`,
+    );
+  }
+  const answer = { status, headers, body: body.value };
+  if (requires === undefined || requires.isMet(answer)) return { answer };
+  return malformed(expectation, status, `without ${requires.what}`);
+}
+
+function malformed({ call, redact }: Expectation, status: number, how: string): Result {
+  const error = new BoughError(redact(`${nameOf(call)} answered ${status} ${how}`), {
+    hint: "Is this address an image service's?",
+  });
+  return { failure: { kind: "malformed" }, error };
+}
+
+function parse(text: string): { value?: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+function statusError(
+  { status, retryAfter }: Extract<Failure, { kind: "status" }>,
+  message: string,
+  hasToken: boolean,
+): BoughError {
   if (status === 404) return new NotFoundError(message);
-  if (status !== 401 && status !== 403) return new BoughError(message);
-  const hint = hasToken
+  if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
+  const hint = hintFor(status, retryAfter);
+  return new BoughError(message, hint === undefined ? {} : { hint });
+}
+
+function tokenHint(hasToken: boolean): string {
+  return hasToken
     ? "The token that was sent is not accepted for this: give another with --token, CONTREE_TOKEN or a profile, or check the project."
     : "No token was sent: give one with --token, CONTREE_TOKEN or a profile.";
-  return new RefusedTokenError(message, { hint });
+}
+
+function hintFor(status: number, retryAfter: string | null): string | undefined {
+  if (status === 413)
+    return "It is larger than the service takes: leave it out with an ignore rule, or make it smaller.";
+  if (status === 425 || status === 429) {
+    const when =
+      retryAfter === null ? "later" : `when it asks for it (Retry-After: ${printable(retryAfter)})`;
+    return `The service takes no more requests just now: run the command again ${when}.`;
+  }
+  return status >= 500
+    ? "The service is at fault, not what was asked of it: run the command again later."
+    : undefined;
 }
 
 function textOf(data: unknown): string {

@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import { type Accounts, createAccounts } from "./account.ts";
 import { withoutCredentials } from "./address.ts";
+import type { ServiceNotice } from "./attempt.ts";
 import { createEventSnapshots, type EventSnapshots } from "./event-snapshot.ts";
 import { createFiles, type KnownFiles } from "./files.ts";
 import { createImageFiles, type ImageFiles } from "./image-files.ts";
@@ -10,7 +11,7 @@ import { createInspector } from "./inspect.ts";
 import { createOperationRecords, type OperationRecords } from "./operation-records.ts";
 import { createOperations } from "./operations.ts";
 import type { Fetch, ImageInspector, ImageService } from "./service.ts";
-import { createTransport, type ServiceNotice } from "./transport.ts";
+import { createTransport } from "./transport.ts";
 import { uploadStream } from "./upload-stream.ts";
 
 export interface ServiceOptions {
@@ -46,8 +47,9 @@ export interface Service
 export function createService(options: ServiceOptions): Service {
   const { clock, signal, knownFiles } = options;
   const onNotice = options.onNotice ?? (() => undefined);
-  const transport = createTransport({ ...options, onNotice, random: options.random ?? Math.random });
-  const operations = createOperations({ transport, clock, signal, onNotice });
+  const random = options.random ?? Math.random;
+  const transport = createTransport({ ...options, onNotice, random });
+  const operations = createOperations({ transport, clock, signal, onNotice, random });
   const images = createImages({ transport, operations, signal });
   const files = createFiles({
     transport,
@@ -65,12 +67,13 @@ export function createService(options: ServiceOptions): Service {
     uploadFiles: files.uploadFiles,
     uploadStream: (body, progress) => uploadStream({ transport, clock, signal }, body, progress),
     spawn: operations.spawn,
+    findSpawned: operations.findSpawned,
     follow: operations.follow,
     cancel: operations.cancel,
     ...createInspector(transport),
     ...createAccounts(transport),
     ...createOperationRecords(transport),
     ...createEventSnapshots(transport, signal),
-    ...createImageFiles(transport, signal),
+    ...createImageFiles(transport),
   };
 }

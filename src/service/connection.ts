@@ -4,7 +4,8 @@ import { asRecord, asText } from "./json.ts";
 /** A call that got no usable answer, in terms of what may be done about it. */
 export interface ConnectionFault {
   reason: string;
-  hint?: string;
+  /** What to do about it. */
+  hint: string;
   /** False where the request provably never reached the service. */
   received: boolean;
   /** Trying again won't help. */
@@ -19,41 +20,36 @@ const neverReached: Record<string, string> = {
   ENETUNREACH: "network unreachable",
 };
 
+const tryAgain = "Check the network between this machine and the service, and run the command again.";
+
 /** What fetch threw, however it is wrapped. Names no header and no body. */
 export function explainFault(error: unknown): ConnectionFault {
   const origin = rootOf(error);
-  if (origin instanceof DeadlineError) return { reason: origin.message, received: true, permanent: false };
-  if (origin instanceof Error && origin.name === "TimeoutError") {
-    return { reason: "nothing passed over the connection for minutes", received: true, permanent: false };
-  }
+  const passing = (reason: string) => ({ reason, hint: tryAgain, received: true, permanent: false });
+  if (origin instanceof DeadlineError) return passing(origin.message);
+  if (origin instanceof Error && origin.name === "TimeoutError")
+    return passing("nothing passed over the connection for minutes");
   const code = asText(asRecord(origin)?.code) ?? "";
   const known = neverReached[code];
   if (known !== undefined) {
-    return {
-      reason: known,
-      hint: "Check the address and that the service runs.",
-      received: false,
-      permanent: false,
-    };
+    const hint = "Check the address and that the service runs.";
+    return { reason: known, hint, received: false, permanent: false };
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/.test(code)) {
-    return { reason: `the server's certificate is not accepted (${code})`, received: false, permanent: true };
-  }
-  if (code === "ECONNRESET")
+    const hint = "Check the address. A certificate of your own is trusted by NODE_EXTRA_CA_CERTS=FILE.";
     return {
-      reason: "the connection was closed before the answer was complete",
-      received: true,
-      permanent: false,
+      reason: `the server's certificate is not accepted (${code})`,
+      hint,
+      received: false,
+      permanent: true,
     };
-  if (code === "ZlibError" || /decompress/i.test(code)) {
-    return { reason: "the answer's compression is broken", received: true, permanent: false };
   }
+  if (code === "ECONNRESET") return passing("the connection was closed before the answer was complete");
+  if (code === "ZlibError" || /decompress/i.test(code)) return passing("the answer's compression is broken");
   const message = origin instanceof Error ? origin.message.split("\n", 1)[0] : undefined;
-  return {
-    reason: [message ?? "the connection failed", code === "" ? "" : `(${code})`].filter(Boolean).join(" "),
-    received: true,
-    permanent: false,
-  };
+  return passing(
+    [message ?? "the connection failed", code === "" ? "" : `(${code})`].filter(Boolean).join(" "),
+  );
 }
 
 /** ofetch wraps what fetch threw. */

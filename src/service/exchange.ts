@@ -3,6 +3,7 @@
  * requests to the service's own origin, and `redact` takes it out of every text that leaves the client.
  */
 import { createFetch } from "ofetch";
+import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
 import type { CallName } from "./failure-text.ts";
@@ -10,6 +11,7 @@ import { followRedirect } from "./redirect.ts";
 import type { Fetch } from "./service.ts";
 
 export interface ExchangeOptions {
+  clock: Clock;
   fetch: Fetch;
   baseUrl: string;
   /** What people know the service by where its address is not for them. */
@@ -27,6 +29,11 @@ export interface RequestParts {
   path: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;
+  /**
+   * Never over a connection that has been idle, which the server may be closing at that very moment: it would be unknown
+   * whether the request was received.
+   */
+  overNewConnection?: boolean;
 }
 
 export interface Exchange {
@@ -48,11 +55,17 @@ export interface Exchange {
 /** ofetch's own field for what it read: a string, or an ArrayBuffer. */
 export type Received = Response & { _data?: unknown };
 
+/** Servers close connections that are idle for longer; the shortest usual time is five seconds. */
+const idleMilliseconds = 2000;
+
 export function createExchange(options: ExchangeOptions): Exchange {
+  const { clock } = options;
   const base = parseBaseUrl(options.baseUrl);
   const token = options.token === undefined ? undefined : checkToken(options.token);
   // ofetch asks for Bun's whole fetch, of which it only ever calls the function itself.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
+  let lastAnswer = 0;
+  const isIdle = () => clock.now() - lastAnswer > idleMilliseconds;
   const redact = (text: string) => (token === undefined ? text : text.replaceAll(token, "***"));
 
   function headersOf(parts: RequestParts): Headers {
@@ -78,17 +91,20 @@ export function createExchange(options: ExchangeOptions): Exchange {
         method: parts.method,
         headers: headersOf(parts),
         ...(body === undefined ? {} : { body, duplex: "half" as const }),
+        ...(parts.overNewConnection === true && isIdle() ? { keepalive: false } : {}),
         redirect: "manual" as const,
         retry: false as const,
         ignoreResponseError: true,
         signal,
         ...readOptions(read),
       };
-      return await followRedirect(
+      const response = await followRedirect(
         nameOf(parts),
         (url) => $fetch.raw<unknown, "json" | "arrayBuffer" | "stream">(url, request),
         (text, hint) => new BoughError(redact(text), { hint }),
       );
+      lastAnswer = clock.now();
+      return response;
     },
   };
 }

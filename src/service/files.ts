@@ -1,10 +1,9 @@
 /** Deduplicated upload: each content once, and only where the service does not have it. */
 import type { Clock } from "../clock.ts";
-import { BoughError } from "../errors.ts";
 import { childOf } from "./abort.ts";
+import type { Answer } from "./answer.ts";
 import { forEachAtOnce } from "./at-once.ts";
-import type { Body } from "./exchange.ts";
-import { asRecord, asText } from "./json.ts";
+import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changed, guardFile, readChecked } from "./local-file.ts";
 import type { LocalFile, UploadProgress } from "./service.ts";
 import type { Transport } from "./transport.ts";
@@ -33,31 +32,23 @@ export interface Files {
 const askFirstAboveBytes = 1024 * 1024;
 const uploadsAtOnce = 8;
 /** Eight small files at once over a slow line. */
-const smallUploadTimeoutMilliseconds = 180_000;
+const uploadTimeoutMilliseconds = 180_000;
 const guardEveryMilliseconds = 1000;
-/** The question saves work, so it is not worth any: whatever is no clear answer means that the file is sent. */
-const noAnswer = [400, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
+/** A server that reads so slowly counts as one that does not read at all. */
+const slowestBytesPerSecond = 64 * 1024;
 
 export function createFiles({ transport, clock, signal, knownFiles }: FilesOptions): Files {
   let canAsk = true;
 
-  async function findFile(sha256: string, stop: AbortSignal): Promise<string | undefined> {
-    if (!canAsk) return undefined;
-    const answer = await transport.call({
-      method: "GET",
-      path: `/v1/files/${sha256}`,
-      repeatable: true,
-      handles: noAnswer,
-      signal: stop,
-    });
-    if (answer.status === 405 || answer.status === 501) canAsk = false;
-    return asText(asRecord(answer.body)?.uuid);
+  async function find(sha256: string, stop: AbortSignal): Promise<Answer | undefined> {
+    return canAsk ? await findFile(transport, sha256, stop, () => (canAsk = false)) : undefined;
   }
 
   async function sendSmall(file: LocalFile, stop: AbortSignal): Promise<string> {
     const bytes = await readChecked(file);
-    const timeoutMilliseconds = smallUploadTimeoutMilliseconds;
-    return checked(file, await postFile(transport, () => bytes, { signal: stop, timeoutMilliseconds })).uuid;
+    const timeoutMilliseconds = uploadTimeoutMilliseconds;
+    return checked(file, await postFile(transport, { body: () => bytes, signal: stop, timeoutMilliseconds }))
+      .uuid;
   }
 
   async function sendLarge(file: LocalFile, parent: AbortSignal): Promise<string> {
@@ -72,8 +63,12 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     };
     watch().catch((error: unknown) => stop.abort(error));
     try {
-      const body = () => Bun.file(file.absolutePath);
-      const stored = await postFile(transport, body, { signal: stop.signal, timeoutMilliseconds: 0 });
+      const stored = await postFile(transport, {
+        body: () => Bun.file(file.absolutePath),
+        findOut: () => find(file.sha256, stop.signal),
+        signal: stop.signal,
+        timeoutMilliseconds: uploadTimeoutMilliseconds + (file.size / slowestBytesPerSecond) * 1000,
+      });
       if (stored.sha256 === undefined) await guard.checkContent();
       return checked(file, stored).uuid;
     } finally {
@@ -102,8 +97,9 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
 
       async function upload(file: LocalFile, stop: AbortSignal): Promise<void> {
         const large = file.size > askFirstAboveBytes;
-        const found = large ? await findFile(file.sha256, stop) : undefined;
-        const uuid = found ?? (await (large ? sendLarge(file, stop) : sendSmall(file, stop)));
+        const answer = large ? await find(file.sha256, stop) : undefined;
+        const found = answer === undefined ? undefined : readFile(answer);
+        const uuid = found?.uuid ?? (await (large ? sendLarge(file, stop) : sendSmall(file, stop)));
         ids.set(file.sha256, uuid);
         knownFiles?.set(file.sha256, uuid);
         done.files++;
@@ -115,32 +111,6 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       return ids;
     },
   };
-}
-
-/** What `POST /v1/files` answered; a server may leave out all but the id. */
-export interface StoredFile {
-  uuid: string;
-  sha256: string | undefined;
-}
-
-export async function postFile(
-  transport: Transport,
-  body: () => Body | undefined,
-  options: { signal: AbortSignal; timeoutMilliseconds: number },
-): Promise<StoredFile> {
-  const answer = await transport.call({
-    method: "POST",
-    path: "/v1/files",
-    headers: { "content-type": "application/octet-stream" },
-    body,
-    // The service deduplicates: twice the same bytes are one file.
-    repeatable: true,
-    ...options,
-  });
-  const record = asRecord(answer.body);
-  const uuid = asText(record?.uuid);
-  if (uuid === undefined) throw new BoughError("POST /v1/files answered without the file's uuid");
-  return { uuid, sha256: asText(record?.sha256)?.toLowerCase() };
 }
 
 function checked(file: LocalFile, stored: StoredFile): StoredFile {

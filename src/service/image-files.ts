@@ -2,6 +2,7 @@
 import { BoughError } from "../errors.ts";
 import { NotFoundError } from "./errors.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
+import { aList, listIn } from "./requirements.ts";
 import type { PathType } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
@@ -31,47 +32,52 @@ export interface ImageFiles {
 /** The path leads to something that this route is not for. */
 const wrongType = [400, 409, 422];
 
-export function createImageFiles(transport: Transport, signal: AbortSignal): ImageFiles {
+export function createImageFiles(transport: Transport): ImageFiles {
   const partsOf = (image: string, route: string, path: string) => ({
     method: "GET" as const,
     path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
     query: { path },
   });
 
-  async function open(image: string, route: string, path: string): Promise<Response> {
-    const response = await transport.open(partsOf(image, route, path), signal);
-    if (response.ok) return response;
-    const reason = asText(asRecord(await response.json().catch(() => undefined))?.error);
-    const message = `${path}: ${reason ?? `the service answered ${response.status}`}`;
-    if (wrongType.includes(response.status)) return response;
-    throw response.status === 404 ? new NotFoundError(message) : new BoughError(message);
+  async function open(
+    image: string,
+    route: string,
+    path: string,
+  ): Promise<ReadableStream<Uint8Array> | undefined> {
+    const { status, body } = await transport.call({
+      ...partsOf(image, route, path),
+      repeatable: true,
+      expects: "stream",
+      handles: [404, ...wrongType],
+    });
+    if (status === 404) throw missing(image, path);
+    return body instanceof ReadableStream ? (body as ReadableStream<Uint8Array>) : undefined;
   }
 
   return {
     async listFiles(image, path) {
-      const answer = await transport.call({
+      const { status, body } = await transport.call({
         ...partsOf(image, "list", path),
         repeatable: true,
         handles: [404],
+        requires: aList("files"),
       });
-      if (answer.status === 404) throw new NotFoundError(`${path}: there is no such file in image ${image}`);
-      const files = asRecord(answer.body)?.files;
-      if (!Array.isArray(files))
-        throw new BoughError(`${path}: the service answered without a list of files`);
-      return files.flatMap((item) => readFile(asRecord(item)) ?? []);
+      if (status === 404) throw missing(image, path);
+      return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);
     },
 
-    async openFile(image, path) {
-      const response = await open(image, "download", path);
-      return response.ok ? (response.body ?? new Blob().stream()) : undefined;
-    },
+    openFile: (image, path) => open(image, "download", path),
 
     async openArchive(image, path) {
-      const response = await open(image, "archive", path);
-      if (!response.ok) throw new BoughError(`${path}: the service makes no archive of it`);
-      return response.body ?? new Blob().stream();
+      const archive = await open(image, "archive", path);
+      if (archive === undefined) throw new BoughError(`${path}: the service makes no archive of it`);
+      return archive;
     },
   };
+}
+
+function missing(image: string, path: string): NotFoundError {
+  return new NotFoundError(`${path}: there is no such file in image ${image}`);
 }
 
 function readFile(record: JsonRecord | undefined): ImageFile | undefined {

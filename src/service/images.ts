@@ -3,9 +3,11 @@ import { BoughError } from "../errors.ts";
 import type { Answer } from "./answer.ts";
 import { NotFoundError } from "./errors.ts";
 import { asRecord, asText } from "./json.ts";
-import { type Operations, operationIdOf } from "./operations.ts";
+import type { Operations } from "./operations.ts";
 import { isUuid } from "./reference.ts";
+import { aList, listIn } from "./requirements.ts";
 import type { ImageImport, ImageService } from "./service.ts";
+import { operationIdOf } from "./spawn.ts";
 import { isTag, withLatest } from "./tag.ts";
 import type { Transport } from "./transport.ts";
 import type { ImageRecord, ImportRequest } from "./types.ts";
@@ -54,6 +56,7 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
         },
         repeatable: true,
         handles: noSuchRoute,
+        requires: aList("images"),
       });
       if (noSuchRoute.includes(answer.status)) return "unknowable";
       const page = readImages(answer.body);
@@ -115,12 +118,14 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
         path: "/v1/images/import",
         json,
         repeatable: true,
+        requires: {
+          what: "an image or an operation",
+          isMet: (answer) => imageIn(answer) !== undefined || operationIdOf(answer) !== undefined,
+        },
       });
       const image = imageIn(answer);
       if (image !== undefined) return image;
-      const operation = operationIdOf(answer);
-      if (operation === undefined)
-        throw new BoughError("POST /v1/images/import answered with neither an image nor an operation");
+      const operation = operationIdOf(answer) ?? "";
       operations.expect(operation, "image_import", timeoutSeconds);
       try {
         return await followImport(operation, url, onProgress);
@@ -166,9 +171,7 @@ function namesOperation({ headers }: Answer): boolean {
 }
 
 function readImages(body: unknown): ImageRecord[] {
-  const list = Array.isArray(body) ? body : asRecord(body)?.images;
-  if (!Array.isArray(list)) throw new BoughError("GET /v1/images answered without a list of images");
-  return list.flatMap((item) => {
+  return listIn(body, "images").flatMap((item) => {
     const record = asRecord(item);
     const uuid = asText(record?.uuid);
     if (uuid === undefined) return [];

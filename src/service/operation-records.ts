@@ -1,9 +1,9 @@
 /** What the service tells about operations that somebody started: their list, one record, its output. */
-import { BoughError } from "../errors.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
 import { bytesOf } from "./output.ts";
 import { operationPath } from "./polling.ts";
 import { outputPlaces, readOperation } from "./record.ts";
+import { aList, anObject, listIn } from "./requirements.ts";
 import type { Transport } from "./transport.ts";
 import type { OperationKind, OperationStatus } from "./types.ts";
 
@@ -54,7 +54,14 @@ const noSuchRoute = [404, 405, 501];
 
 export function createOperationRecords(transport: Transport): OperationRecords {
   const look = async (operation: string): Promise<unknown> =>
-    (await transport.call({ method: "GET", path: operationPath(operation), repeatable: true })).body;
+    (
+      await transport.call({
+        method: "GET",
+        path: operationPath(operation),
+        repeatable: true,
+        requires: anObject,
+      })
+    ).body;
 
   return {
     async listOperations({ limit, ...filter }) {
@@ -67,6 +74,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
           query: { ...filter, limit: String(wanted), offset: String(found.size) },
           repeatable: true,
           handles: noSuchRoute,
+          requires: aList("operations"),
         });
         if (noSuchRoute.includes(answer.status)) return "unknowable";
         const page = readList(answer.body);
@@ -100,9 +108,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
 }
 
 function readList(body: unknown): OperationSummary[] {
-  const list = Array.isArray(body) ? body : asRecord(body)?.operations;
-  if (!Array.isArray(list)) throw new BoughError("GET /v1/operations answered without a list of operations");
-  return list.flatMap((item) => {
+  return listIn(body, "operations").flatMap((item) => {
     const record = asRecord(item);
     const uuid = asText(record?.uuid);
     return record === undefined || uuid === undefined ? [] : [summarize(uuid, record)];

@@ -1,25 +1,29 @@
 /** Starting an operation, following it to its end, stopping it. */
 import type { Clock } from "../clock.ts";
-import { BoughError } from "../errors.ts";
 import { withDeadline } from "./abort.ts";
-import type { Answer } from "./answer.ts";
-import { NotFoundError, UnknownOutcomeError } from "./errors.ts";
+import type { ServiceNotice } from "./attempt.ts";
+import { NotFoundError } from "./errors.ts";
 import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
-import { asRecord, asText } from "./json.ts";
+import { type IdleTimer, startIdleTimer } from "./idle-timer.ts";
+import { chooseMark } from "./mark.ts";
 import { lookAtOperation, operationPath, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ImageService, OperationOutcome, OutputChunk } from "./service.ts";
-import type { ServiceNotice, Transport } from "./transport.ts";
-import type { InstanceRequest, OperationKind } from "./types.ts";
+import { spawnInstance } from "./spawn.ts";
+import { searchSpawned } from "./spawned.ts";
+import type { Transport } from "./transport.ts";
+import type { OperationKind } from "./types.ts";
 
 export interface OperationsOptions {
   transport: Transport;
   clock: Clock;
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
+  /** In [0, 1). */
+  random: () => number;
 }
 
-export interface Operations extends Pick<ImageService, "spawn" | "follow" | "cancel"> {
+export interface Operations extends Pick<ImageService, "spawn" | "findSpawned" | "follow" | "cancel"> {
   /** As `follow`, by looking alone: there is no output to wait for. */
   poll(operation: string): Promise<OperationOutcome>;
   /** Bounds how long a status that bough does not know is waited for. */
@@ -29,12 +33,11 @@ export interface Operations extends Pick<ImageService, "spawn" | "follow" | "can
 /** Where the request has a timeout, the service ends the operation by then; this much is left for the ending itself. */
 const graceMilliseconds = 60_000;
 const defaultTimeoutSeconds = 600;
+const silenceMilliseconds = 60_000;
 const cancelMilliseconds = 15_000;
-const spawnTimeoutMilliseconds = 120_000;
-const spawnGraceMilliseconds = 5000;
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { transport, clock, signal } = options;
+  const { clock, random } = options;
   const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number }>();
   let hasEvents = true;
 
@@ -43,30 +46,41 @@ export function createOperations(options: OperationsOptions): Operations {
       expected.set(operation, { kind, timeoutSeconds });
     },
 
-    async spawn(request) {
-      const answer = await post(request);
-      const operation = operationIdOf(answer);
-      if (operation === undefined)
-        throw new BoughError("POST /v1/instances answered without the operation's id");
-      if (signal.aborted) {
-        await operations.cancel(operation);
-        throw signal.reason;
-      }
+    async spawn(request, mark = chooseMark(random())) {
+      const { cancel } = operations;
+      const operation = await spawnInstance({ ...options, cancel }, request, mark);
       operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
       return operation;
     },
 
+    async findSpawned({ mark, truncateAt, since }) {
+      const search = await searchSpawned(options, { limit: truncateAt + mark, at: since });
+      return search.kind === "found"
+        ? search.operation
+        : search.kind === "unknowable"
+          ? "unknowable"
+          : undefined;
+    },
+
     async follow(operation, onOutput, listener) {
       const log = createEventLog(listener);
-      if (hasEvents) {
-        const report = onOutput ?? ((_: OutputChunk) => undefined);
-        const end = await followEvents(options, operation, log, report);
-        for (const chunk of log.end()) report(chunk);
-        // That imports have none says nothing about instances.
-        const isImport = expected.get(operation)?.kind === "image_import";
-        if (end === "unsupported" && !isImport) hasEvents = false;
+      const silence = tellOfSilence(operation);
+      const report = (chunk: OutputChunk) => {
+        silence.touch();
+        onOutput?.(chunk);
+      };
+      try {
+        if (hasEvents) {
+          const end = await followEvents(options, operation, log, report);
+          for (const chunk of log.end()) report(chunk);
+          // That imports have none says nothing about instances.
+          const isImport = expected.get(operation)?.kind === "image_import";
+          if (end === "unsupported" && !isImport) hasEvents = false;
+        }
+        return await outcomeOf(operation, log);
+      } finally {
+        silence.stop();
       }
-      return await outcomeOf(operation, log);
     },
 
     poll: (operation) => outcomeOf(operation, createEventLog()),
@@ -85,6 +99,21 @@ export function createOperations(options: OperationsOptions): Operations {
     },
   };
 
+  /** Says once a minute that an operation is still waited for which says nothing itself. */
+  function tellOfSilence(operation: string): IdleTimer {
+    const began = clock.now();
+    const onIdle = () => {
+      const minutes = Math.round((clock.now() - began) / 60_000);
+      options.onNotice({
+        level: "info",
+        text: `operation ${operation} is still running, after ${minutes} min`,
+      });
+      timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
+    };
+    let timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
+    return { touch: () => timer.touch(), stop: () => timer.stop() };
+  }
+
   /** From the record, however the end was noticed. */
   async function outcomeOf(operation: string, log: EventLog): Promise<OperationOutcome> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
@@ -96,42 +125,7 @@ export function createOperations(options: OperationsOptions): Operations {
     return { operation, status: view.ended, error, exitCode, timedOut, stdout, stderr, image };
   }
 
-  /**
-   * Sent once. An interruption does not break it off at once: only with the operation's id in the answer can what
-   * it started be stopped.
-   */
-  async function post(request: InstanceRequest): Promise<Answer> {
-    try {
-      return await transport.call({
-        method: "POST",
-        path: "/v1/instances",
-        json: request,
-        repeatable: false,
-        // Being impatient here means not to know what has happened.
-        timeoutMilliseconds: spawnTimeoutMilliseconds,
-        graceMilliseconds: spawnGraceMilliseconds,
-      });
-    } catch (error) {
-      if (!(error instanceof UnknownOutcomeError)) throw error;
-      throw new UnknownOutcomeError(`${error.message}; it is unknown whether the service runs the command`, {
-        hint: "bough does not send it again, for it could run twice. Build again: what is finished is cached.",
-        cause: error,
-      });
-    }
-  }
-
   return operations;
-}
-
-/** From the body, else from `Location: /v1/operations/<uuid>`. */
-export function operationIdOf(answer: Answer): string | undefined {
-  const location = /\/operations\/([^/?#]+)/.exec(answer.headers.get("location") ?? "")?.[1];
-  const body = asRecord(answer.body);
-  return (
-    asText(body?.uuid) ??
-    asText(body?.operation_uuid) ??
-    (location === undefined ? undefined : decodeURIComponent(location))
-  );
 }
 
 async function cancel(options: PollingOptions, operation: string): Promise<boolean> {

@@ -1,9 +1,11 @@
 /** Looking at an operation again and again until it has ended. */
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import type { ServiceNotice } from "./attempt.ts";
 import { type OperationView, readOperation } from "./record.ts";
+import { anObject } from "./requirements.ts";
 import { parseRetryAfter } from "./retry.ts";
-import type { ServiceNotice, Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 export interface PollingOptions {
   transport: Transport;
@@ -32,6 +34,7 @@ export async function lookAtOperation(options: PollingOptions, operation: string
     method: "GET",
     path: operationPath(operation),
     repeatable: true,
+    requires: anObject,
     signal,
   });
   return {

@@ -43,15 +43,17 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
     case "status": {
       const refused = isRefusal(failure.status);
       if (!refused && !(attempt.repeatable && isFault(failure.status))) return giveUp;
-      const asked = parseRetryAfter(failure.retryAfter, now);
-      const wait =
-        asked === undefined ? backoff(attempt.number, random) : Math.max(asked, firstWaitMilliseconds);
+      // A server that asks for no time at all, again and again, is not to be asked a thousand times.
+      const asked = parseRetryAfter(failure.retryAfter, now) ?? 0;
+      const wait = Math.max(asked, backoff(attempt.number, random));
       return within(statusBudget(failure.status), attempt, wait);
     }
     case "connection": {
       if (failure.permanent || (failure.received && !attempt.repeatable)) return giveUp;
-      const budget = attempt.answeredBefore ? faultBudgetMilliseconds : firstContactBudgetMilliseconds;
-      return within(budget, attempt, backoff(attempt.number, random));
+      const wait = backoff(attempt.number, random);
+      if (!attempt.answeredBefore) return within(firstContactBudgetMilliseconds, attempt, wait);
+      // However long the first attempt has waited in vain, there is a second one.
+      return attempt.number === 1 ? waiting(wait) : within(faultBudgetMilliseconds, attempt, wait);
     }
     case "malformed":
       if (!attempt.repeatable || attempt.number >= malformedAttempts) return giveUp;
@@ -99,7 +101,11 @@ function statusBudget(status: number): number {
 const giveUp: Decision = { action: "give up" };
 
 function within(budget: number, attempt: Attempt, wait: number): Decision {
-  return attempt.elapsedMilliseconds + wait > budget ? giveUp : { action: "wait", milliseconds: wait };
+  return attempt.elapsedMilliseconds + wait > budget ? giveUp : waiting(wait);
+}
+
+function waiting(milliseconds: number): Decision {
+  return { action: "wait", milliseconds };
 }
 
 /** Doubles up to the longest wait; the jitter takes away up to half, so that many clients do not come back together. */

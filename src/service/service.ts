@@ -42,8 +42,14 @@ export interface ImageService {
   /** Sends bytes of unknown length as they come, without ever holding them all. They can't be sent twice. */
   uploadStream(body: ReadableStream<Uint8Array>, progress?: (bytes: number) => void): Promise<UploadedFile>;
 
-  /** Starts an instance and answers the operation's id. Never sent twice once it may have been received. */
-  spawn(request: InstanceRequest): Promise<string>;
+  /**
+   * Starts an instance and answers the operation's id. Never sent twice once it may have been received: then the
+   * operation is looked for by its `mark` (see mark.ts), and rejected with an UnknownOutcomeError where it isn't found.
+   */
+  spawn(request: InstanceRequest, mark?: number): Promise<string>;
+
+  /** The operation of a request that an earlier process has sent, or was about to send. */
+  findSpawned(sent: SentRequest): Promise<string | undefined | "unknowable">;
 
   /**
    * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
@@ -57,6 +63,14 @@ export interface ImageService {
 
   /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
   cancel(operation: string): Promise<boolean>;
+}
+
+export interface SentRequest {
+  mark: number;
+  /** The `truncate_output_at` that was asked for. */
+  truncateAt: number;
+  /** Milliseconds since the epoch: it was sent after that. */
+  since: number;
 }
 
 export interface ImageImport {

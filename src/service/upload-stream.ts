@@ -2,7 +2,8 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { childOf, DeadlineError } from "./abort.ts";
-import { postFile } from "./files.ts";
+import { findFile, postFile } from "./file-calls.ts";
+import { startIdleTimer } from "./idle-timer.ts";
 import type { UploadedFile } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
@@ -12,9 +13,12 @@ export interface UploadStreamOptions {
   signal: AbortSignal;
 }
 
-/** How long the service may take nothing, or think about its answer. Waiting for the source does not count. */
-const idleMilliseconds = 120_000;
+/** How long the service may take nothing, or think about its answer. */
+const serviceIdleMilliseconds = 120_000;
+/** How long the source may have nothing to give. */
+const sourceIdleMilliseconds = 60_000;
 
+/** What `body` or `progress` fails with is passed on as it is. */
 export async function uploadStream(
   options: UploadStreamOptions,
   body: ReadableStream<Uint8Array>,
@@ -23,51 +27,63 @@ export async function uploadStream(
   const { transport, clock, signal } = options;
   const hasher = new Bun.CryptoHasher("sha256");
   const reader = body.getReader();
+  const stop = childOf(signal);
   let size = 0;
   let begun = false;
+  let ended = false;
   let sourceError: { error: unknown } | undefined;
-  let waitingForSource = false;
-  let lastProgress = clock.now();
+
+  const failSource = (error: unknown) => {
+    sourceError = { error };
+    stop.abort(error);
+  };
+  const waitForService = () =>
+    startIdleTimer(clock, serviceIdleMilliseconds, () =>
+      stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
+    );
+  const waitForSource = () =>
+    startIdleTimer(clock, sourceIdleMilliseconds, () =>
+      failSource(
+        new BoughError(`its server sent nothing for ${sourceIdleMilliseconds / 1000} s`, {
+          hint: "Try again, or fetch it from another address.",
+        }),
+      ),
+    );
+  let timer = waitForService();
 
   // A generator: Bun keeps a ReadableStream's chunks longer than it needs them.
   async function* passing() {
     begun = true;
     try {
       for (;;) {
-        waitingForSource = true;
+        timer.stop();
+        timer = waitForSource();
         const { done, value } = await reader.read();
-        waitingForSource = false;
-        lastProgress = clock.now();
-        if (done) return;
+        timer.stop();
+        timer = waitForService();
+        if (done) break;
         hasher.update(value);
         size += value.byteLength;
         progress?.(size);
         yield value;
       }
+      ended = true;
     } catch (error) {
-      sourceError = { error };
+      sourceError ??= { error };
       throw error;
     }
   }
 
-  const stop = childOf(signal);
-  async function watch(): Promise<void> {
-    while (!stop.signal.aborted) {
-      await clock.sleep(Math.max(1, lastProgress + idleMilliseconds - clock.now()), stop.signal);
-      if (waitingForSource) lastProgress = clock.now();
-      else if (clock.now() - lastProgress >= idleMilliseconds) {
-        stop.abort(
-          new BoughError(`POST /v1/files: the service took nothing for ${idleMilliseconds / 1000} s`),
-        );
-      }
-    }
-  }
-  watch().catch(() => undefined);
-
   try {
     signal.throwIfAborted();
-    const once = () => (begun ? undefined : passing());
-    const stored = await postFile(transport, once, { signal: stop.signal, timeoutMilliseconds: 0 });
+    const stored = await postFile(transport, {
+      body: () => (begun ? undefined : passing()),
+      // What was sent to its end need not be fetched and sent anew if it has arrived.
+      findOut: async () =>
+        ended ? await findFile(transport, hasher.copy().digest("hex"), signal) : undefined,
+      signal: stop.signal,
+      timeoutMilliseconds: 0,
+    });
     const sha256 = hasher.digest("hex");
     if (stored.sha256 !== undefined && stored.sha256 !== sha256) {
       throw new BoughError(
@@ -76,9 +92,10 @@ export async function uploadStream(
     }
     return { uuid: stored.uuid, sha256, size };
   } catch (error) {
-    if (sourceError !== undefined) throw sourceError.error;
-    throw error;
+    signal.throwIfAborted();
+    throw sourceError === undefined ? error : sourceError.error;
   } finally {
+    timer.stop();
     stop.abort(new DeadlineError("the upload is over"));
     stop.release();
     reader.cancel().catch(() => undefined);

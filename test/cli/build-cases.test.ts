@@ -139,6 +139,7 @@ function normalise(text: string, service: FakeService, context: string): string 
       (_, kind, number) => `${kind === "a" ? "image" : "operation"}-${number}`,
     )
     .replace(/layer:[0-9a-f]{12}/g, "layer:HASH")
+    .replace(/("truncate_output_at":)\d+/g, '$1"LIMIT AND MARK"')
     .replace(/(uploaded.*, in) \d.*/g, "$1 TIME")
     .trimEnd()
     .concat("\n");

@@ -21,6 +21,8 @@ export interface FakeService {
   readonly state: FakeState;
   /** May be set and unset at any time. */
   intercept: Intercept | undefined;
+  /** What it answers is sent in place of the answer to a request that was processed. */
+  overrule: ((recorded: RecordedRequest) => Response | undefined) | undefined;
   /** Requests of one method and path (without prefix), as text such as `POST /v1/files`, or matching a pattern. */
   requestsTo(call: string | RegExp): RecordedRequest[];
   /** Forgets the requests so far. */
@@ -40,7 +42,8 @@ export async function startFakeService(options: FakeServiceOptions = {}): Promis
     recorded.inFlight = requests.filter((other) => !other.answered).length;
     try {
       const intercepted = await service.intercept?.(request, recorded);
-      const response = intercepted ?? (await route(request, recorded));
+      const answer = intercepted ?? (await route(request, recorded));
+      const response = service.overrule?.(recorded) ?? answer;
       recorded.status = response.status;
       return options.gzip === true ? answerWith.gzip(request, response) : response;
     } finally {
@@ -85,6 +88,7 @@ export async function startFakeService(options: FakeServiceOptions = {}): Promis
     requests,
     state,
     intercept: options.intercept,
+    overrule: undefined,
     requestsTo: (call) =>
       requests.filter(({ method, path }) =>
         typeof call === "string" ? `${method} ${path}` === call : call.test(`${method} ${path}`),
@@ -119,7 +123,7 @@ const routes: readonly Route[] = [
   { pattern: /^GET \/v1\/operations\/([^/]+)$/, handler: getOperation, six: true },
   { pattern: /^DELETE \/v1\/operations\/([^/]+)$/, handler: cancelOperation },
   { pattern: /^GET \/v1\/operations\/([^/]+)\/events$/, handler: streamEvents },
-  { pattern: /^(?:GET|HEAD) \/v1\/inspect\/([^/]+)\/(?:list|download)$/, handler: inspect },
+  { pattern: /^(?:GET|HEAD) \/v1\/inspect\/([^/]+)\/(?:list|download|archive)$/, handler: inspect },
 ];
 
 const whoami = {

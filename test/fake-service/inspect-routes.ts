@@ -7,6 +7,7 @@ export function inspect({ state, recorded, parameter }: RouteCall): Response {
   const path = recorded.query.path ?? "/";
   const entry = path === "/" ? { type: "directory" as const } : state.tree.get(path);
   if (entry === undefined) return answerWith.error(404, `no such path: ${path}`);
+  if (recorded.path.endsWith("/archive")) return new Response(new Uint8Array(10_240));
   if (recorded.path.endsWith("/download")) {
     return entry.type === "file" ? new Response(entry.content ?? "") : answerWith.error(400, "not a file");
   }

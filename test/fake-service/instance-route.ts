@@ -6,7 +6,7 @@ import { readJson } from "./recording.ts";
 import { perform } from "./run.ts";
 
 /** Checks the request as a service would, and starts what the script says. */
-export async function startInstance({ state, request, recorded }: RouteCall): Promise<Response> {
+export async function startInstance({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(request, recorded));
   const fault = body === undefined ? "the body is no JSON object" : faultOf(body);
   if (fault !== undefined) return answerWith.error(400, fault);
@@ -20,7 +20,12 @@ export async function startInstance({ state, request, recorded }: RouteCall): Pr
   const outcome = state.run(instance, state.instances.length) ?? {};
   state.instances.push(instance);
   const operation = state.addOperation("instance", {
-    metadata: { command: instance.command, image: instance.image, shell: instance.shell },
+    metadata: {
+      command: instance.command,
+      image: instance.image,
+      shell: instance.shell,
+      ...(options.tellsLimits === false ? {} : { truncate_output_at: instance.truncate_output_at }),
+    },
   });
   operation.request = instance;
   perform(state, operation, instance, image.uuid, outcome);

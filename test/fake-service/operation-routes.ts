@@ -18,7 +18,8 @@ export function listOperations({ state, recorded }: RouteCall): Response {
       (record) =>
         (status === undefined || record.status === status) && (kind === undefined || record.kind === kind),
     )
-    .map(summarize);
+    .map(summarize)
+    .reverse();
   return Response.json(summaries.slice(Number(offset), Number(offset) + Number(limit)));
 }
 

@@ -16,6 +16,8 @@ export interface FakeServiceOptions {
   token?: string;
   /** False: `POST /v1/files` answers the id alone. Default true. */
   reportsHashes?: boolean;
+  /** False: operations don't tell their `truncate_output_at`. Default true. */
+  tellsLimits?: boolean;
   /** How an import is answered: by an operation, by the image itself, or by its id alone. Default `operation`. */
   importAnswers?: "operation" | "image" | "image id";
   /** Why an import of this address fails. */

@@ -137,6 +137,34 @@ describe.each(servers)("a server with %s", (_, server) => {
   });
 });
 
+test.each([
+  ["events", {}],
+  ["polling", { events: false }],
+])("a command that says nothing for a minute: who waits is told so (%s)", async (_, server) => {
+  let release = () => {};
+  const until = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const clock = createManualClock();
+  const { service, spawn, notices } = await start({ ...server, ...doing({ until }) }, { clock });
+  const operation = await spawn();
+  const began = clock.now();
+  let isOver = false;
+  const outcome = service.follow(operation).finally(() => {
+    isOver = true;
+  });
+  const told = () => notices.filter(({ level }) => level === "info").map(({ text }) => text);
+  while (!isOver) {
+    await clock.advance(1000);
+    // What is on its way gets there before the next second.
+    await Bun.sleep(3);
+    if (told().length > 0) release();
+  }
+  expect(await outcome).toMatchObject({ status: "SUCCESS" });
+  expect(told()[0]).toBe(`operation ${operation} is still running, after 1 min`);
+  expect(clock.now() - began).toBeLessThan(70_000);
+});
+
 describe("events", () => {
   test("bring output while it is written; a character may come in two parts", async () => {
     const [first = 0, second = 0] = new TextEncoder().encode("é");

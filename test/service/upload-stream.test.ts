@@ -55,7 +55,20 @@ describe("a stream", () => {
     });
     const error = await rejection(clientOf(fake.url).service.uploadStream(streamOf(content)));
     expect(error).toMatchObject({ message: expect.stringContaining("503 Service Unavailable: busy") });
-    expect(fake.requests).toHaveLength(1);
+    expect(fake.requestsTo("POST /v1/files")).toHaveLength(1);
+  });
+
+  test("whose answer is lost is asked for: what has arrived need not be fetched again", async () => {
+    const fake = await start();
+    fake.intercept = async (request) => {
+      if (request.method !== "POST") return undefined;
+      fake.intercept = undefined;
+      await fake.handle(request);
+      return new Response("gone", { status: 502 });
+    };
+    const stored = await clientOf(fake.url).service.uploadStream(streamOf(content));
+    expect(stored).toMatchObject({ sha256, uuid: fake.state.files.get(sha256)?.uuid });
+    expect(fake.requestsTo(`GET /v1/files/${sha256}`)).toHaveLength(1);
   });
 
   test("that breaks off is the source's error, and nothing is stored", async () => {
@@ -101,7 +114,10 @@ describe("a stream", () => {
     });
   });
 
-  test("that waits for its source is not", async () => {
+  test.each([
+    [59, "is waited for"],
+    [60, "is given up"],
+  ])("whose source has nothing to give for %d s %s", async (seconds) => {
     const fake = await start();
     const clock = createManualClock();
     let proceed: (() => void) | undefined;
@@ -120,9 +136,12 @@ describe("a stream", () => {
     );
     const sent = clientOf(fake.url, { clock }).service.uploadStream(source);
     while (proceed === undefined) await Bun.sleep(1);
-    await clock.advance(600_000);
+    const ended = seconds < 60 ? sent : rejection(sent);
+    await clock.advance(seconds * 1000);
     proceed();
-    expect(await sent).toMatchObject({ sha256 });
+    expect(await ended).toMatchObject(
+      seconds < 60 ? { sha256 } : { message: "its server sent nothing for 60 s" },
+    );
   });
 
   test("of 512 MiB never lies in memory", async () => {

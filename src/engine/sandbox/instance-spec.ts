@@ -83,6 +83,7 @@ export function readInstanceSpec(body: Fields, database: Database, layout: Layou
       timeout: timeoutSeconds,
       disposable,
       hostname,
+      truncate_output_at: optionalNumber(body, "truncate_output_at", 0) ?? null,
     },
   };
 }

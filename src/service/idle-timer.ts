@@ -1,0 +1,27 @@
+import type { Clock } from "../clock.ts";
+
+/** Notices that something which should go on does not. */
+export interface IdleTimer {
+  /** It goes on. */
+  touch(): void;
+  stop(): void;
+}
+
+/** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
+export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
+  const over = new AbortController();
+  let last = clock.now();
+  async function watch(): Promise<void> {
+    for (let left = milliseconds; left > 0; left = last + milliseconds - clock.now()) {
+      await clock.sleep(left, over.signal);
+    }
+    onIdle();
+  }
+  watch().catch(() => undefined);
+  return {
+    touch() {
+      last = clock.now();
+    },
+    stop: () => over.abort(),
+  };
+}

@@ -1,0 +1,26 @@
+/** What the callers of the service can't do without in an answer. */
+import type { Requirement } from "./answer.ts";
+import { asRecord, asText } from "./json.ts";
+
+export const anObject: Requirement = {
+  what: "a JSON object",
+  isMet: ({ body }) => asRecord(body) !== undefined,
+};
+
+/** `{<name>: [...]}`, or the list by itself. */
+export function aList(name: string): Requirement {
+  return {
+    what: `a list of ${name}`,
+    isMet: ({ body }) => Array.isArray(body) || Array.isArray(asRecord(body)?.[name]),
+  };
+}
+
+export function listIn(body: unknown, name: string): unknown[] {
+  const list = Array.isArray(body) ? body : asRecord(body)?.[name];
+  return Array.isArray(list) ? list : [];
+}
+
+export const aFileId: Requirement = {
+  what: "the file's uuid",
+  isMet: ({ body }) => asText(asRecord(body)?.uuid) !== undefined,
+};

@@ -1,0 +1,33 @@
+import { messageOf } from "../../src/errors.ts";
+import { NotFoundError, UnknownOutcomeError } from "../../src/service/errors.ts";
+
+/** Kinds of messages, by what makes them out. The first that matches counts. */
+const kinds: readonly [pattern: RegExp, kind: string][] = [
+  [/ answered (\d{3}) (?!with)/, "status $1"],
+  [/connection refused/, "unreachable"],
+  [/the connection was closed before the answer was complete/, "connection broken"],
+  [/no answer within|nothing came for|took nothing for/, "silence"],
+  [/compression is broken/, "compression broken"],
+  [/not JSON|with nothing/, "no JSON"],
+  [/redirects to|is redirected/, "redirect refused"],
+  [/redirects more than/, "redirects in a circle"],
+  [/ answered 2\d\d without/, "JSON of another shape"],
+];
+
+/** Does the work, and says in a word or two what came of it. */
+export async function classify(work: () => Promise<unknown>): Promise<{ error: unknown; outcome: string }> {
+  try {
+    const result = await work();
+    return { error: undefined, outcome: result === false ? "not confirmed" : "ok" };
+  } catch (error) {
+    return { error, outcome: nameOf(error) };
+  }
+}
+
+function nameOf(error: unknown): string {
+  const message = messageOf(error);
+  const found = kinds.find(([pattern]) => pattern.test(message));
+  const kind = found === undefined ? `?? ${message}` : (message.match(found[0])?.[0].replace(...found) ?? "");
+  if (error instanceof UnknownOutcomeError) return `unknown outcome (${kind})`;
+  return error instanceof NotFoundError ? `not found (${kind})` : kind;
+}

@@ -1,0 +1,143 @@
+/** An instance is started once: what is done where nobody knows whether the service has received the request. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { UnknownOutcomeError } from "../../src/service/errors.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { clientOf, rejection } from "./client.ts";
+import { rawAnswer, startRawServer } from "./raw-server.ts";
+
+const open: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+const impatient = () => createManualClock((milliseconds) => milliseconds < 15_000);
+
+async function start(options: FakeServiceOptions = {}) {
+  const fake = await startFakeService(options);
+  open.push(fake);
+  const request = { image: fake.state.addImage(), command: "make", shell: true, cwd: "/", disposable: false };
+  return { fake, request };
+}
+
+/** The service starts it, and a proxy says that it has not. */
+function loseAnswers(fake: FakeService): void {
+  fake.overrule = ({ method, path }) =>
+    method === "POST" && path === "/v1/instances"
+      ? new Response("<html><title>Gateway lost</title></html>", { status: 502 })
+      : undefined;
+}
+
+describe("an answer that is lost", () => {
+  test.each([0, 3])("is looked for, and the operation found %d looks later", async (late) => {
+    const { fake, request } = await start();
+    let looks = 0;
+    fake.intercept = (_, { path }) =>
+      path === "/v1/operations" && looks++ < late ? Response.json([]) : undefined;
+    loseAnswers(fake);
+    const { service, notices } = clientOf(fake.url, { clock: impatient() });
+    const operation = await service.spawn(request);
+    expect([...fake.state.operations.keys()]).toEqual([operation]);
+    expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
+    expect(fake.requestsTo("GET /v1/operations")).toHaveLength(late + 1);
+    expect(fake.requestsTo("GET /v1/operations")[0]?.query).toMatchObject({ kind: "instance" });
+    expect(notices.at(-1)?.text).toEndWith(`the service runs it all the same, as ${operation}`);
+  });
+
+  test("is told from the same command of others", async () => {
+    const { fake, request } = await start();
+    const others = clientOf(fake.url, { random: () => 0.5 }).service;
+    await others.spawn(request);
+    loseAnswers(fake);
+    const operation = await clientOf(fake.url, { random: () => 0.6 }).service.spawn(request);
+    await others.spawn(request);
+    expect([...fake.state.operations.keys()].indexOf(operation)).toBe(1);
+  });
+
+  test("on a service that does not tell what tells them apart: stopped, and said what it may be", async () => {
+    const { fake, request } = await start({ tellsLimits: false });
+    loseAnswers(fake);
+    const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.spawn(request));
+    const [operation] = fake.state.operations.keys();
+    expect(error).toBeInstanceOf(UnknownOutcomeError);
+    expect(error).toMatchObject({
+      message: expect.stringContaining(
+        `502 Bad Gateway: Gateway lost; it is unknown whether the service runs the command: it may be ${operation}`,
+      ),
+      hint: expect.stringContaining(`bough kill ${operation}`),
+    });
+    expect(fake.state.instances).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      "that was not received",
+      () => new Response("", { status: 502 }),
+      "its list of operations does not have it",
+    ],
+    ["on a service without a list", undefined, "the service has no list of its operations"],
+  ])("of a request %s: stopped, and said what is unknown", async (_, answer, message) => {
+    const { fake, request } = await start(answer === undefined ? { sixCallsOnly: true } : {});
+    fake.intercept = ({ method }) =>
+      method === "POST" ? (answer?.() ?? new Response("", { status: 503 })) : undefined;
+    const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.spawn(request));
+    expect(error).toBeInstanceOf(UnknownOutcomeError);
+    expect(error).toMatchObject({
+      message: expect.stringContaining(`it is unknown whether the service runs the command: ${message}`),
+      hint: expect.stringContaining("It is not sent again by itself, for it could run twice."),
+    });
+    expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
+  });
+
+  test("when interrupted before it came: what was started all the same is found and stopped", async () => {
+    const { fake, request } = await start({ run: () => ({ until: new Promise(() => {}) }) });
+    const clock = createManualClock();
+    fake.intercept = async (received) => {
+      if (received.method !== "POST") return undefined;
+      fake.intercept = undefined;
+      await fake.handle(received);
+      return await new Promise<never>(() => {});
+    };
+    const { service, interrupt, notices } = clientOf(fake.url, { clock });
+    const spawned = rejection(service.spawn(request));
+    while (fake.state.operations.size === 0) await Bun.sleep(1);
+    const reason = new Error("interrupted");
+    interrupt.abort(reason);
+    await clock.sleeping(5000);
+    await clock.advance(5000);
+    expect(await spawned).toBe(reason);
+    const [operation] = fake.state.operations.values();
+    expect(operation?.record.status).toBe("CANCELLED");
+    expect(notices.at(-1)?.text).toBe(`operation ${operation?.record.uuid} is cancelled`);
+  });
+});
+
+test("the mark is in no field that the command could see, and adds to what is asked for", async () => {
+  const { fake, request } = await start();
+  const { service } = clientOf(fake.url, { random: () => 0.5 });
+  await service.spawn(request);
+  await service.spawn({ ...request, truncate_output_at: 1000 }, 7);
+  expect(fake.state.instances).toEqual([
+    { ...request, truncate_output_at: 65_536 + 2 ** 23 },
+    { ...request, truncate_output_at: 1007 },
+  ]);
+});
+
+test("a connection that has been idle is not used: the server may be closing it at that very moment", async () => {
+  const connections = new Set<unknown>();
+  const server = await startRawServer((socket) => {
+    connections.add(socket);
+    socket.write(rawAnswer("200 OK", '{"uuid": "op-1", "images": []}'));
+  });
+  open.push(server);
+  const clock = createManualClock();
+  const { service } = clientOf(server.url, { clock });
+  const request = { image: "i", command: "make", shell: true, cwd: "/", disposable: false };
+  await service.listImages();
+  await service.spawn(request);
+  expect(connections.size).toBe(1);
+  await clock.advance(2001);
+  await service.spawn(request);
+  expect(connections.size).toBe(2);
+});
