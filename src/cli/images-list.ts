@@ -56,7 +56,7 @@ async function listImages(invocation: Invocation): Promise<void> {
     const images = found.slice(0, limit);
     printResult(invocation, {
       id: [...new Set(images.map(({ uuid }) => uuid))].join("\n"),
-      json: images,
+      json: images.map((image) => ({ ...image, operation_uuid: image.operation_uuid ?? null })),
       table: (style) =>
         renderTable(
           ["IMAGE", "TAG", "CREATED"],

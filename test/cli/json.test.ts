@@ -1,0 +1,89 @@
+/** The keys of `-f json` are those that the README documents. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
+const section = readme.slice(readme.indexOf("### Results as JSON"));
+const rows = new Map(
+  [...section.slice(0, section.indexOf("\n## ")).matchAll(/^\| (`.*?`) \| (.*) \|$/gm)].flatMap(
+    ([, names = "", keys = ""]) =>
+      [...names.matchAll(/`([^`]+)`/g)].map(([, name = ""]): [string, string] => [name, keys]),
+  ),
+);
+
+let service: FakeService;
+const workingDirectory = temporaryDirectory();
+const environment: Record<string, string> = {
+  BOUGH_HOME: temporaryDirectory(),
+  CONTREE_HOME: join(workingDirectory, "c"),
+};
+beforeAll(async () => {
+  service = await startFakeService({
+    run: ({ command }) => (command === "wait" ? { until: new Promise(() => {}) } : {}),
+  });
+  for (const tag of ["base:1", "app:dev"]) service.state.addImage(tag);
+  service.state.tree.set("/motd", { type: "file", content: "x" });
+  environment.CONTREE_URL = service.url;
+  environment.CONTREE_TOKEN = "t0ken-t0ken";
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
+});
+afterAll(() => service.close());
+
+/** In this order, since each needs what those before it have made. */
+const lines: [documented: string, line: string][] = [
+  ["build", "build ."],
+  ["use", "use app:dev"],
+  ["run", "run -- make"],
+  ["session rollback", "session rollback"],
+  ["session branch NAME", "session branch try"],
+  ["session checkout", "session checkout try"],
+  ["session branch", "session branch"],
+  ["session list", "session list"],
+  ["session show", "session show"],
+  ["images", "images"],
+  ["images import", "images import alpine:3"],
+  ["tag", "tag app:dev app:1"],
+  ["untag", "untag app:1"],
+  ["ls", "ls /"],
+  ["cp", "cp /motd ."],
+  ["run -d", "run -d -- wait"],
+  ["ps", "ps"],
+  ["show", "show OP"],
+  ["kill", "kill OP"],
+  ["auth", "auth"],
+  ["auth list", "auth list"],
+  ["auth switch", "auth switch default"],
+  ["auth remove", "auth remove default"],
+  ["session delete", "session delete default"],
+];
+let operation = "";
+
+describe("the keys of", () => {
+  test.each(lines)("%s", async (documented, line) => {
+    const words = line.replace("OP", operation).split(" ");
+    const ended = await runBough(["-f", "json", ...words], { workingDirectory, environment });
+    expect(ended.exitCode).toBe(0);
+    const result = JSON.parse(ended.stdout);
+    operation = result.operation ?? operation;
+    const row = rows.get(documented) ?? "";
+    const [own = "", ofEach] = row.replace(/; (with|an array).*/, "").split("; of which each: ");
+    const inherited = own.includes("as `ps`") ? keysIn(rows.get("ps") ?? "") : [];
+    expect(Array.isArray(result)).toBe(row.startsWith("array:"));
+    const [first] = [result].flat();
+    expect(Object.keys(first)).toEqual([...inherited, ...keysIn(own.replace("as `ps`, and ", ""))]);
+    if (ofEach !== undefined) expect(Object.keys(first.history[0])).toEqual(keysIn(ofEach));
+  });
+});
+
+test("no row of the README is left out", () => {
+  expect([...rows.keys()].sort()).toEqual(lines.map(([documented]) => documented).sort());
+});
+
+/** Values that a key may have stand in brackets. */
+function keysIn(text: string): string[] {
+  return [...text.replace(/\(.*?\)/g, "").matchAll(/`(\w+)`/g)].map(([, key = ""]) => key);
+}
