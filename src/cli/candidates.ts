@@ -6,7 +6,7 @@ import {
   type Values,
 } from "./arguments.ts";
 import { findNames } from "./candidate-names.ts";
-import { commands, type Entry } from "./commands.ts";
+import type { CommandTable, Entry } from "./command.ts";
 import { globalDefinitions, readGlobals } from "./globals.ts";
 import { argumentsOf } from "./help.ts";
 import { splitPartialLine } from "./partial-line.ts";
@@ -16,10 +16,14 @@ import type { Runtime } from "./runtime.ts";
  * What the word under the cursor may become: candidates on lines of their own, each with a tab and a description where
  * there is one. Never rejects: a shell that completes is no place for errors.
  */
-export async function findCandidates(line: string, runtime: Runtime): Promise<string[]> {
+export async function findCandidates(
+  line: string,
+  commands: CommandTable,
+  runtime: Runtime,
+): Promise<string[]> {
   const { words, current } = splitPartialLine(line);
   try {
-    const place = await findPlace(words);
+    const place = await findPlace(words, commands);
     return await offer(place, current, runtime);
   } catch {
     return [];
@@ -29,7 +33,7 @@ export async function findCandidates(line: string, runtime: Runtime): Promise<st
 /** Where on a command line the next word is. */
 interface Place {
   /** The commands to choose from, before one is named. */
-  table: Readonly<Record<string, Entry>> | undefined;
+  table: CommandTable | undefined;
   definitions: ArgumentDefinitions;
   /** The option whose value comes next. */
   awaiting: ArgumentDefinition | undefined;
@@ -39,7 +43,7 @@ interface Place {
   options: Map<string, string>;
 }
 
-async function findPlace(words: readonly string[]): Promise<Place> {
+async function findPlace(words: readonly string[], commands: CommandTable): Promise<Place> {
   const place: Place = {
     table: commands,
     definitions: globalDefinitions,

@@ -18,10 +18,24 @@ export interface Command {
   takesRest?: boolean;
 }
 
+/** A command, loaded when it is called, or a group of them. */
+export type Entry = { summary: string; load: () => Promise<Command> } | Group;
+
+export interface Group {
+  summary: string;
+  commands: CommandTable;
+  /** The command that the group's bare name stands for. */
+  fallback?: string;
+}
+
+export type CommandTable = Readonly<Record<string, Entry>>;
+
 /** What a command is run with; citty hands it over as `data`. */
 export interface Invocation {
   values: Values;
   globals: GlobalOptions;
   runtime: Runtime;
   log: Log;
+  /** All commands there are. */
+  commands: CommandTable;
 }

@@ -1,17 +1,7 @@
-import type { Command } from "./command.ts";
-
-/** A command, loaded when it is called, or a group of them. */
-export type Entry = { summary: string; load: () => Promise<Command> } | Group;
-
-export interface Group {
-  summary: string;
-  commands: Readonly<Record<string, Entry>>;
-  /** The command that the group's bare name stands for. */
-  fallback?: string;
-}
+import type { CommandTable } from "./command.ts";
 
 /** All of bough's commands, in the order in which help lists them. */
-export const commands: Readonly<Record<string, Entry>> = {
+export const commands: CommandTable = {
   build: {
     summary: "Build an image from a Dockerfile",
     load: async () => (await import("./build.ts")).build,

@@ -28,11 +28,11 @@ export const completion: Command = {
 };
 
 /** The scripts themselves ask `bough completion candidates -- LINE`, with the line up to the cursor. */
-async function complete({ values, runtime }: Invocation): Promise<void> {
+async function complete({ values, runtime, commands }: Invocation): Promise<void> {
   const [given = ""] = values.positionals;
   if (given === "candidates" && values.rest !== undefined) {
     const { findCandidates } = await import("./candidates.ts");
-    for (const line of await findCandidates(values.rest.join(" "), runtime))
+    for (const line of await findCandidates(values.rest.join(" "), commands, runtime))
       runtime.stdout.write(`${line}\n`);
     return;
   }

@@ -3,8 +3,8 @@ import { paintLevel } from "../output/color.ts";
 import { nearest } from "../suggest.ts";
 import { version } from "../version.ts";
 import { type ArgumentDefinitions, findCommand, parseArguments, type Values } from "./arguments.ts";
-import type { Command, Invocation } from "./command.ts";
-import { commands, type Entry } from "./commands.ts";
+import type { Command, CommandTable, Entry, Invocation } from "./command.ts";
+import { commands } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
 import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
 import type { Runtime } from "./runtime.ts";
@@ -73,7 +73,7 @@ export async function runCommandLine(
   const { runCommand } = await import("citty");
   const { createLog } = await import("../output/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(stderr.hasColor ? paintLevel(text) : text));
-  const invocation: Invocation = { values, globals, runtime, log };
+  const invocation: Invocation = { values, globals, runtime, log, commands };
   // The arguments are parsed and checked already: citty is given none to look for.
   const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
   return typeof result === "number" ? result : 0;
@@ -99,7 +99,7 @@ const overviewSummary = [
 const overviewFooter =
   "`bough COMMAND -h` says more about a command. Coding agents: read `bough agent` first.";
 
-function summaries(table: Readonly<Record<string, Entry>>): (readonly [string, string])[] {
+function summaries(table: CommandTable): (readonly [string, string])[] {
   return Object.entries(table).map(([name, { summary }]) => [name, summary]);
 }
 
@@ -118,7 +118,7 @@ function descend(words: readonly string[]): { entry: Entry; path: string[]; rest
   return { entry, path: [first], rest: others };
 }
 
-function unknownCommand(shown: string, given: string, table: Readonly<Record<string, Entry>>): BoughError {
+function unknownCommand(shown: string, given: string, table: CommandTable): BoughError {
   const guess = nearest(given, Object.keys(table));
   return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
     kind: "usage",

@@ -6,6 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { asRecord } from "../../src/service/json.ts";
 import type { InstanceRequest } from "../../src/service/types.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
@@ -63,7 +64,7 @@ async function play(transcript: string): Promise<string> {
       });
       const instances = service
         .requestsTo("POST /v1/instances")
-        .map(({ json }) => `> ${JSON.stringify(json)}\n`)
+        .map(({ json }) => `> ${JSON.stringify({ ...asRecord(json), truncate_output_at: "LIMIT" })}\n`)
         .join("");
       const output = `${stdout}${stderr}`
         .replaceAll(service.url, "https://service")

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { commands, type Entry } from "../../src/cli/commands.ts";
+import type { CommandTable } from "../../src/cli/command.ts";
+import { commands } from "../../src/cli/commands.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -25,7 +26,7 @@ describe("help", () => {
 });
 
 /** The names of all commands and groups. */
-function screens(table: Readonly<Record<string, Entry>>, above: readonly string[] = []): string[][] {
+function screens(table: CommandTable, above: readonly string[] = []): string[][] {
   return Object.entries(table).flatMap(([name, entry]) => {
     const path = [...above, name];
     return "commands" in entry ? [path, ...screens(entry.commands, path)] : [path];
