@@ -114,13 +114,16 @@ function isNestedDirectory(item: PlannedItem): boolean {
 
 async function hashEntries(
   items: readonly PlannedItem[],
-  { emit, signal }: BuildJob,
+  { emit, signal, clock, hashes }: BuildJob,
 ): Promise<ReadonlyMap<string, string>> {
   const files = items.flatMap((item) =>
     item.kind === "entry" && item.entry.type === "file" ? [item.entry] : [],
   );
   emit({ type: "hashing", files: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) });
-  return hashFiles(files, { signal, onProgress: (done) => emit({ type: "hashed", ...done }) });
+  const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
+  const found = await hashFiles(files, { signal, clock, cache: hashes, onProgress });
+  hashes.save();
+  return found;
 }
 
 /** `mayBeThere`: a directory in the image may have another mode and owner. */

@@ -3,6 +3,7 @@ import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import type { Fetch, ImageService } from "../service/service.ts";
+import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { Emit } from "./events.ts";
 import type { ImageFacts } from "./image-facts.ts";
@@ -27,6 +28,8 @@ export interface BuildJob {
   facts: ImageFacts;
   store: Store;
   memory: StepMemory;
+  /** Of the context's files, by what `stat` says of them. */
+  hashes: ContextHashes;
   /** For `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;

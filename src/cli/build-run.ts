@@ -78,6 +78,7 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
       service,
       facts: createImageFacts(service, store.facts),
       store,
+      hashes: store.hashes.open(context.realPath),
       memory: createStepMemory(store.steps, {
         session,
         dockerfile: resolve(runtime.workingDirectory, dockerfilePath),
@@ -89,6 +90,7 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
       emit: progress.emit,
     };
     const result = await runBuild(job);
+    job.hashes.tidy();
     files.write(result);
     return result;
   } catch (error) {

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { type BranchStore, createBranchStore } from "./branches.ts";
 import { openDatabase } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
+import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";
@@ -18,6 +19,7 @@ export interface Store {
   readonly imports: ImportMemory;
   readonly facts: FactStore;
   readonly steps: StepStore;
+  readonly hashes: HashStore;
   close(): void;
 }
 
@@ -34,6 +36,7 @@ export function openStore(path: string, clock: Clock): Store {
     imports: createImportMemory(database),
     facts: createFactStore(database),
     steps: createStepStore(database),
+    hashes: createHashStore(database, clock),
     close: () => database.close(),
   };
 }
@@ -101,6 +104,13 @@ const migrations = [
     title TEXT NOT NULL,
     inputs BLOB NOT NULL,
     PRIMARY KEY (session_id, dockerfile, ordinal)
+  ) STRICT;
+  `,
+  `
+  CREATE TABLE hash (
+    context TEXT PRIMARY KEY,
+    files BLOB NOT NULL,
+    written_at INTEGER NOT NULL
   ) STRICT;
   `,
 ];

@@ -82,6 +82,7 @@ test("a file of version 1 keeps its sessions, and all are on main", () => {
   const old = new Database(path);
   old.run("ALTER TABLE session DROP COLUMN active_branch");
   old.run("DROP TABLE step");
+  old.run("DROP TABLE hash");
   old.run("PRAGMA user_version = 1");
   old.close();
   const again = openStore(path, systemClock);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestedFormat, runCommandLine } from "../../src/cli/index.ts";
 import type { Runtime } from "../../src/cli/runtime.ts";
-import { systemClock } from "../../src/clock.ts";
+import { type Clock, systemClock } from "../../src/clock.ts";
 import { describeFailure } from "../../src/output/failure.ts";
 
 export interface Ended {
@@ -17,6 +17,7 @@ export interface BoughOptions {
   workingDirectory: string;
   environment?: Record<string, string>;
   signal?: AbortSignal;
+  clock?: Clock;
   platform?: NodeJS.Platform;
   /** What is piped in; nothing is if not said. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
@@ -66,7 +67,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       columns: 80,
       rows: 24,
     },
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,
     fetch: (input, init) => fetch(input, init),
     runInBackground() {

@@ -1,0 +1,97 @@
+/** What is remembered of a context's files, packed: read in one go, and looked up without taking it apart. */
+
+/** What tells one state of a file from another. */
+export interface FileState {
+  device: bigint;
+  inode: bigint;
+  size: bigint;
+  mtimeNanoseconds: bigint;
+  ctimeNanoseconds: bigint;
+}
+
+export interface FileRow {
+  path: string;
+  state: FileState;
+  /** 64 hexadecimal digits. */
+  sha256: string;
+}
+
+export interface FileTable {
+  readonly length: number;
+  /** The hash of exactly this path in this state. */
+  get(path: string, state: FileState): string | undefined;
+  rows(): FileRow[];
+}
+
+// Fields are in columns: stamp, count and the paths' length; five numbers a file; 64 digits a file; the paths with NUL
+// between them.
+const stamp = 0xb0000001;
+const headerBytes = 16;
+const numbers = 5;
+const digits = 64;
+
+export function packFiles(rows: readonly FileRow[]): Uint8Array {
+  const states = new BigUint64Array(rows.length * numbers);
+  for (const [index, { state }] of rows.entries()) states.set(numbersOf(state), index * numbers);
+  const hashes = Buffer.from(rows.map(({ sha256 }) => sha256).join(""), "latin1");
+  const paths = Buffer.from(rows.map(({ path }) => path).join("\0"));
+  const header = new Uint32Array([stamp, rows.length, paths.length, 0]);
+  return Buffer.concat([Buffer.from(header.buffer), Buffer.from(states.buffer), hashes, paths]);
+}
+
+/** Anything that `packFiles` has not made, on a machine like this one, is an empty table. */
+export function openFileTable(packed: Uint8Array): FileTable {
+  // A copy begins where numbers may.
+  const { buffer } = packed.slice();
+  const [found, count = 0, pathBytes = 0] = packed.length < headerBytes ? [] : new Uint32Array(buffer, 0, 3);
+  const hashesAt = headerBytes + count * numbers * BigUint64Array.BYTES_PER_ELEMENT;
+  const pathsAt = hashesAt + count * digits;
+  if (found !== stamp || count === 0 || packed.length !== pathsAt + pathBytes) return emptyTable;
+
+  const states = new BigUint64Array(buffer, headerBytes, count * numbers);
+  const hashes = Buffer.from(buffer, hashesAt, count * digits).toString("latin1");
+  const paths = Buffer.from(buffer, pathsAt).toString().split("\0");
+  if (paths.length !== count) return emptyTable;
+
+  let next = 0;
+  let places: Map<string, number> | undefined;
+  /** Files are asked for in the order in which they were written, if nothing has changed: then no map is needed. */
+  function placeOf(path: string): number | undefined {
+    if (paths[next] === path) return next++;
+    places ??= new Map(paths.map((each, index) => [each, index]));
+    const place = places.get(path);
+    if (place !== undefined) next = place + 1;
+    return place;
+  }
+  const hashAt = (place: number) => hashes.slice(place * digits, (place + 1) * digits);
+
+  return {
+    length: count,
+    get(path, state) {
+      const place = placeOf(path);
+      if (place === undefined) return undefined;
+      const at = place * numbers;
+      const isSame =
+        states[at + 4] === state.ctimeNanoseconds &&
+        states[at + 3] === state.mtimeNanoseconds &&
+        states[at + 2] === state.size &&
+        states[at + 1] === state.inode &&
+        states[at] === state.device;
+      return isSame ? hashAt(place) : undefined;
+    },
+    rows: () =>
+      paths.map((path, place) => {
+        const [device = 0n, inode = 0n, size = 0n, mtimeNanoseconds = 0n, ctimeNanoseconds = 0n] =
+          states.subarray(place * numbers, (place + 1) * numbers);
+        const state = { device, inode, size, mtimeNanoseconds, ctimeNanoseconds };
+        return { path, state, sha256: hashAt(place) };
+      }),
+  };
+}
+
+const emptyTable: FileTable = { length: 0, get: () => undefined, rows: () => [] };
+
+function numbersOf(state: FileState): bigint[] {
+  const { device, inode, size, mtimeNanoseconds, ctimeNanoseconds } = state;
+  return [device, inode, size, mtimeNanoseconds, ctimeNanoseconds];
+}

@@ -1,0 +1,85 @@
+import type { Database } from "bun:sqlite";
+import type { Clock } from "../clock.ts";
+import { type FileRow, type FileState, type FileTable, openFileTable, packFiles } from "./file-table.ts";
+
+/** Hashes of files by what `stat` says about them, so that unchanged files need not be read again. */
+export interface HashStore {
+  /** What is remembered of a build context; nothing is read before the first question. */
+  open(context: string): ContextHashes;
+}
+
+export interface ContextHashes {
+  get(path: string, state: FileState): string | undefined;
+  set(path: string, state: FileState, sha256: string): void;
+  /** Writes what was set, all or nothing. */
+  save(): void;
+  /**
+   * At the end of a build: files that it has not asked for are gone, or another Dockerfile's. Once they are most of what
+   * is remembered, they are forgotten.
+   */
+  tidy(): void;
+}
+
+/** Times as many as those that a build has asked for. */
+const mostUnasked = 2;
+/** A context that nobody has built for so long is forgotten. */
+const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
+
+export function createHashStore(database: Database, clock: Clock): HashStore {
+  const read = (context: string): FileTable => {
+    const row = database
+      .query<{ files: Uint8Array }, [string]>("SELECT files FROM hash WHERE context = ?")
+      .get(context);
+    return openFileTable(row?.files ?? new Uint8Array());
+  };
+  const write = database.transaction((context: string, files: Uint8Array) => {
+    const now = clock.now();
+    database.query("DELETE FROM hash WHERE written_at < ?").run(now - keptMilliseconds);
+    database
+      .query("INSERT OR REPLACE INTO hash (context, files, written_at) VALUES (?, ?, ?)")
+      .run(context, files, now);
+  });
+
+  return {
+    open(context) {
+      let table: FileTable | undefined;
+      const changes = new Map<string, FileRow>();
+      const asked = new Set<string>();
+      return {
+        get(path, state) {
+          table ??= read(context);
+          asked.add(path);
+          return table.get(path, state);
+        },
+        set(path, state, sha256) {
+          changes.set(path, { path, state, sha256 });
+        },
+        save() {
+          if (changes.size === 0) return;
+          table ??= read(context);
+          put(merge(table.rows(), changes));
+        },
+        tidy() {
+          if (table === undefined || table.length <= mostUnasked * asked.size) return;
+          put(table.rows().filter(({ path }) => asked.has(path)));
+        },
+      };
+
+      function put(rows: readonly FileRow[]): void {
+        const packed = packFiles(rows);
+        write.immediate(context, packed);
+        table = openFileTable(packed);
+        changes.clear();
+      }
+    },
+  };
+}
+
+/** Changed rows in their old places, new ones at the end. */
+function merge(rows: readonly FileRow[], changes: ReadonlyMap<string, FileRow>): FileRow[] {
+  const known = new Set(rows.map(({ path }) => path));
+  return [
+    ...rows.map((row) => changes.get(row.path) ?? row),
+    ...[...changes.values()].filter(({ path }) => !known.has(path)),
+  ];
+}

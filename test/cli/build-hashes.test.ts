@@ -1,0 +1,85 @@
+/** Files whose state is as it was are not read again; whatever changes in a file is noticed. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { lstatSync, readdirSync, renameSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { openStore } from "../../src/store/store.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+/** What was just written is too young to be remembered: the build happens a little later. */
+const later: Clock = { ...systemClock, now: () => Date.now() + 60_000 };
+
+let service: FakeService;
+let context: string;
+let home: string;
+beforeEach(async () => {
+  service = await startFakeService();
+  service.state.addImage("base:1");
+  context = temporaryDirectory();
+  home = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY a b /app/\nRUN make\n", a: "one", b: "two" });
+});
+afterEach(() => service.close());
+
+async function build(clock: Clock = later) {
+  service.clearRequests();
+  const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
+  const ended = await runBough(["build"], { workingDirectory: context, environment, clock });
+  return { ...ended, runs: service.requestsTo("POST /v1/instances").length };
+}
+
+function openHashes() {
+  const directory = join(home, "sessions");
+  const name = readdirSync(directory).find((each) => each.endsWith(".db")) ?? "";
+  const store = openStore(join(directory, name), systemClock);
+  const { dev, ino, size, mtimeNs, ctimeNs } = lstatSync(join(context, "a"), { bigint: true });
+  const state = { device: dev, inode: ino, size, mtimeNanoseconds: mtimeNs, ctimeNanoseconds: ctimeNs };
+  return { store, hashes: store.hashes.open(context), state, path: join(context, "a") };
+}
+
+test("a second build reads no file; what it sends is checked all the same", async () => {
+  expect((await build()).runs).toBe(1);
+  expect((await build()).runs).toBe(0);
+  // Who reads the file finds out that this is not its hash.
+  const { store, hashes, state, path } = openHashes();
+  hashes.set(path, state, "f".repeat(64));
+  hashes.save();
+  store.close();
+  const { exitCode, stderr } = await build();
+  expect(stderr).toContain(`${context}/a changed while it was being read`);
+  expect(exitCode).toBe(1);
+});
+
+test.each<[string, () => void]>([
+  [
+    "written in place, of the same size and with the same time",
+    () => writeFileSync(join(context, "a"), "eno"),
+  ],
+  [
+    "replaced, of the same size and with the same time",
+    () => {
+      writeFileSync(join(context, "new"), "eno");
+      renameSync(join(context, "new"), join(context, "a"));
+    },
+  ],
+])("a file that is %s is noticed", async (_, change) => {
+  await build();
+  const before = statSync(join(context, "a"));
+  change();
+  utimesSync(join(context, "a"), before.atime, before.mtime);
+  expect(statSync(join(context, "a")).mtimeMs).toBeCloseTo(before.mtimeMs, 0);
+  expect((await build()).runs).toBe(1);
+});
+
+test.each([
+  ["just before it was read is not remembered: it may be written again without a trace", 0, false],
+  ["a minute before it was read is remembered", 60_000, true],
+])("a file that was written %s", async (_, milliseconds, isRemembered) => {
+  const now = Date.now() + milliseconds;
+  await build({ ...systemClock, now: () => now });
+  const { store, hashes, state, path } = openHashes();
+  expect(hashes.get(path, state) !== undefined).toBe(isRemembered);
+  store.close();
+});
