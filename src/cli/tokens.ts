@@ -44,9 +44,11 @@ export function tokenize(words: readonly string[], options: Readonly<Record<stri
       tokens.push({ kind: "option-terminator", index });
       while (++index < words.length) tokens.push({ kind: "positional", index, value: words[index] ?? "" });
     } else if (word.startsWith("--")) {
-      const equals = word.indexOf("=", 3);
-      const rawName = equals < 0 ? word : word.slice(0, equals);
-      option(rawName, rawName.slice(2), equals < 0 ? undefined : word.slice(equals + 1));
+      const equals = word.indexOf("=");
+      // An option has a name of one character at least.
+      const hasValue = equals > 2;
+      const rawName = hasValue ? word.slice(0, equals) : word;
+      option(rawName, rawName.slice(2), hasValue ? word.slice(equals + 1) : undefined);
     } else if (word.startsWith("-") && word.length > 1) {
       for (let at = 1; at < word.length; at++) {
         const letter = word.charAt(at);

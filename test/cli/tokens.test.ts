@@ -15,7 +15,7 @@ test.each(
     ["build", ".", "--tag", "a:b", "--tag=c", "-t5", "-t", "5", "-qh", "-qt7", "-qht", "9"],
     ["--tag", "--quiet", "--tag", "--", "x"],
     ["a", "--", "-q", "--tag", "x"],
-    ["-", "--tag=", "--=x", "---", "--a=b=c", "-=", "-q=1", "--tag"],
+    ["-", "--tag=", "--=x", "---", "--a=b=c", "-=", "-q=1", "--==", "--=a=b", "--tag"],
   ].map((words) => [words] as const),
 )("%j", (words) => expectSame([...words]));
 
