@@ -1,10 +1,9 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { performCopy } from "./copy.ts";
-import { skippedInstruction } from "./differences.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
-import { inheritEnvironment } from "./inherited.ts";
+import { inheritEnvironment, takesVariables } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
 import { locate, titleOf } from "./location.ts";
 import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./platform.ts";
@@ -20,7 +19,9 @@ import {
   startBuild,
 } from "./state.ts";
 import { countUploads, recordStep } from "./step-record.ts";
+import { undefinedVariables } from "./undefined-variables.ts";
 import { unusedBuildArgs } from "./unused-arguments.ts";
+import { skippedInstruction } from "./warnings.ts";
 import { performWorkdir } from "./workdir.ts";
 
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
@@ -108,7 +109,19 @@ async function perform(instruction: Instruction, state: BuildState, build: Build
     return { ...state, globals: declareArguments(instruction, declared, build.buildArgs, escape) };
   }
   const informed = await inheritEnvironment(instruction, stage, build);
+  warnOfUndefined(instruction, informed, state.globals, build);
   return { ...state, stage: await performInStage(instruction, informed, state.globals, build) };
+}
+
+function warnOfUndefined(
+  instruction: Instruction,
+  stage: StageState,
+  globals: Arguments,
+  { dockerfile, emit }: BuildJob,
+): void {
+  if (!takesVariables(instruction)) return;
+  for (const warning of undefinedVariables(instruction, { ...stage, globals }, dockerfile.escape))
+    emit({ type: "warning", ...warning, line: instruction.range.start });
 }
 
 async function performInStage(

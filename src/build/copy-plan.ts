@@ -10,7 +10,7 @@ import { BoughError } from "../errors.ts";
 import type { CopyWords } from "./copy-words.ts";
 import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
-import { type ModeChange, parseMode } from "./mode.ts";
+import type { ModeChange } from "./mode.ts";
 
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
 export interface CopyPlan {
@@ -95,7 +95,7 @@ export async function planCopy(
     },
     around.isDirectoryInImage,
   );
-  const change: ModeChange = words.chmod === "" ? (mode) => mode : parseMode(words.chmod);
+  const change = words.changeMode;
   const items = [
     ...matches.flatMap((match) => planMatch(match, destination, change)),
     ...words.documents.map((document) => planDocument(document, destination, change, around)),

@@ -2,7 +2,8 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfil
 import { expandWord, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { saysDirectory } from "./destination.ts";
-import { copiedArchive, type Difference } from "./differences.ts";
+import { type ModeChange, parseMode } from "./mode.ts";
+import { type BuildWarning, copiedArchive } from "./warnings.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
 export interface CopyWords {
@@ -12,13 +13,14 @@ export interface CopyWords {
   documents: readonly HereDocument[];
   destination: string;
   exclude: readonly string[];
-  /** Empty where there is none, as for the next one. */
+  /** Empty where there is none. */
   chown: string;
-  chmod: string;
+  /** `--chmod` */
+  changeMode: ModeChange;
   /** Of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
   /** From what Docker would do with these words. */
-  differences: readonly Difference[];
+  warnings: readonly BuildWarning[];
 }
 
 /** @throws BoughError of kind `usage` for words that make no COPY or ADD, or none that bough knows */
@@ -40,6 +42,7 @@ export function expandCopyWords(
   const urls = isAdd ? sources.filter(isUrl) : [];
   const paths = sources.filter((source) => !urls.includes(source));
   const destination = expand(instruction.destination);
+  const chmod = expand(instruction.chmod ?? "");
   requireWords(sources, destination, instruction);
   if (isAdd) requireAddable(sources, checksum);
   return {
@@ -49,9 +52,9 @@ export function expandCopyWords(
     destination,
     exclude: instruction.exclude.map(expand),
     chown: expand(instruction.chown ?? ""),
-    chmod: expand(instruction.chmod ?? ""),
+    changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
     checksum,
-    differences: isAdd ? paths.filter(isArchive).map(copiedArchive) : [],
+    warnings: isAdd ? paths.filter(isArchive).map(copiedArchive) : [],
   };
 }
 

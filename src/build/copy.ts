@@ -10,7 +10,6 @@ import {
   planCopy,
 } from "./copy-plan.ts";
 import { expandCopyWords } from "./copy-words.ts";
-import { type Difference, skippedCopyFrom } from "./differences.ts";
 import { addFromUrl } from "./download.ts";
 import type { BuildJob } from "./job.ts";
 import { titleOf } from "./location.ts";
@@ -24,6 +23,7 @@ import {
 import { type Owner, resolveOwner } from "./ownership.ts";
 import { stage as addToStaged, type StagedEntry, type StagedFile } from "./staged.ts";
 import { lookUp, type StageState } from "./state.ts";
+import { type BuildWarning, skippedCopyFrom } from "./warnings.ts";
 
 const root: Owner = { uid: 0, gid: 0 };
 
@@ -34,7 +34,7 @@ export async function performCopy(
   build: BuildJob,
 ): Promise<StageState> {
   const line = instruction.range.start;
-  const warn = (warning: ContextWarning | Difference) => build.emit({ type: "warning", ...warning, line });
+  const warn = (warning: ContextWarning | BuildWarning) => build.emit({ type: "warning", ...warning, line });
   if (instruction.name === "COPY" && instruction.from !== undefined) {
     warn(skippedCopyFrom(instruction.from));
     return stage;
@@ -42,7 +42,7 @@ export async function performCopy(
   const { escape } = build.dockerfile;
   const lookup = lookUp(stage.env, stage.args, stage.inherited);
   const words = expandCopyWords(instruction, lookup, escape);
-  words.differences.forEach(warn);
+  words.warnings.forEach(warn);
   const { context, ignore, signal } = build;
   const { workdir, staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);

@@ -1,4 +1,5 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
+import { referencesOf } from "../dockerfile/references.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
 import { runOperation } from "./operation.ts";
@@ -14,30 +15,43 @@ export async function inheritEnvironment(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  if (stage.inherited !== undefined || !namesUnknown(instruction, stage)) return stage;
-  return { ...stage, inherited: await readEnvironment(stage, build) };
+  if (stage.inherited !== undefined || !namesUnknown(instruction, stage, build.dockerfile.escape))
+    return stage;
+  return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
 }
 
 const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
 
-function namesUnknown({ name, original, heredocs }: Instruction, stage: StageState): boolean {
-  if (!expanding.includes(name)) return false;
+/** Whether the build, and not a shell, replaces the variables of an instruction. */
+export function takesVariables({ name }: Instruction): boolean {
+  return expanding.includes(name);
+}
+
+function namesUnknown(instruction: Instruction, stage: StageState, escape: "\\" | "`"): boolean {
   const lookup = lookUp(stage.env, stage.args);
-  const text = [original, ...heredocs.map(({ content }) => content)].join("\n");
-  return [...text.matchAll(/\$\{?([A-Za-z_]\w*)/g)].some(
-    ([, variable = ""]) => lookup(variable) === undefined,
+  return (
+    takesVariables(instruction) &&
+    referencesOf(instruction, escape).some(({ name }) => lookup(name) === undefined)
   );
 }
 
 /** What Docker takes for an image that sets none. */
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+export const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-async function readEnvironment(stage: StageState, build: BuildJob): Promise<ReadonlyMap<string, string>> {
+async function readEnvironment(
+  stage: StageState,
+  line: number,
+  build: BuildJob,
+): Promise<ReadonlyMap<string, string>> {
   const { image } = stage.layer;
   const { facts } = build.store;
   const question = "environment";
   const known = facts.get(image, question) ?? (await askEnvironment(stage, build));
   facts.set(image, question, known);
+  if (known === "") {
+    const message = `the image has no program env to say what it sets: PATH is taken to be ${defaultPath}, all else to be empty`;
+    build.emit({ type: "warning", message, line });
+  }
   return new Map([["PATH", defaultPath], ...parseEnvironment(known)]);
 }
 

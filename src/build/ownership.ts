@@ -13,16 +13,29 @@ export interface Owner {
  * is both uid and gid, a name alone brings its primary group (BuildKit's rule).
  */
 export async function resolveOwner(chown: string, image: string, build: BuildJob): Promise<Owner> {
-  const [user = "", group] = chown.split(":", 2);
-  if (user === "" && (group ?? "") === "") {
-    throw new BoughError(`--chown=${chown} names no user`, {
-      kind: "usage",
-      hint: "Write --chown=user:group.",
-    });
-  }
+  const { user, group } = splitOwner(chown);
   const person = await findUser(user, image, build);
-  const gid = group === undefined || group === "" ? person.gid : await findGroup(group, image, build);
-  return { uid: person.uid, gid };
+  return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, image, build) };
+}
+
+/** What can be told without the image: names have no number yet. */
+export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | undefined } {
+  const { user, group } = splitOwner(chown);
+  const uid = user === "" ? 0 : numberOf(user);
+  return { uid, gid: group === "" ? uid : numberOf(group) };
+}
+
+function splitOwner(chown: string): { user: string; group: string } {
+  const [user = "", group = ""] = chown.split(":", 2);
+  if (user !== "" || group !== "") return { user, group };
+  throw new BoughError(`--chown=${chown} names no user`, {
+    kind: "usage",
+    hint: "Write --chown=user:group.",
+  });
+}
+
+function numberOf(text: string): number | undefined {
+  return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
 /** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
@@ -34,15 +47,14 @@ export async function resolveUser(stage: StageState, build: BuildJob): Promise<s
 }
 
 async function findUser(user: string, image: string, build: BuildJob): Promise<Owner> {
-  if (user === "") return { uid: 0, gid: 0 };
-  if (/^\d+$/.test(user)) return { uid: Number(user), gid: Number(user) };
+  const number = user === "" ? 0 : numberOf(user);
+  if (number !== undefined) return { uid: number, gid: number };
   const fields = await findRow("/etc/passwd", user, "user", image, build);
   return { uid: Number(fields[2]), gid: Number(fields[3]) };
 }
 
 async function findGroup(group: string, image: string, build: BuildJob): Promise<number> {
-  if (/^\d+$/.test(group)) return Number(group);
-  return Number((await findRow("/etc/group", group, "group", image, build))[2]);
+  return numberOf(group) ?? Number((await findRow("/etc/group", group, "group", image, build))[2]);
 }
 
 async function findRow(

@@ -1,18 +1,23 @@
 import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
-import type { Dockerfile, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, Mount, RunInstruction } from "../dockerfile/instruction.ts";
+import type { Problem } from "../dockerfile/problem.ts";
 
 /**
  * Refuses what would silently give another image than Docker's, before anything is run. What makes no difference to
  * the result, such as a cache mount, is warned about where it is performed.
  */
 export function refuseUnsupported(dockerfile: Dockerfile): void {
-  const problems = dockerfile.instructions.flatMap((instruction) =>
+  const problems = findUnsupported(dockerfile);
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}
+
+export function findUnsupported({ instructions }: Dockerfile): Problem[] {
+  return instructions.flatMap((instruction) =>
     refusals(instruction).map((reason) => ({
       message: `not supported: ${reason}`,
       range: instruction.range,
     })),
   );
-  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }
 
 function refusals(instruction: Instruction): string[] {
@@ -33,10 +38,15 @@ function refusals(instruction: Instruction): string[] {
   }
 }
 
+/** A mount that is empty to begin with, and whose content nobody is meant to keep. */
+export function canBeLeftOut({ type }: Mount): boolean {
+  return type === "cache" || type === "tmpfs";
+}
+
 function runRefusals({ mounts, flags }: RunInstruction): string[] {
   const flagValue = (name: string) => flags.find((flag) => flag.name === name)?.value;
   const found = mounts
-    .filter(({ type }) => type !== "cache" && type !== "tmpfs")
+    .filter((mount) => !canBeLeftOut(mount))
     .map(
       ({ type }) =>
         `--mount=type=${type}: the service has no such mounts, and the command would miss its files`,

@@ -2,7 +2,6 @@ import type { RunInstruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
-import { leftOutMount } from "./differences.ts";
 import { explainStep } from "./explain-step.ts";
 import { FailedStepError } from "./failed-step.ts";
 import { withReminders } from "./forgotten.ts";
@@ -14,6 +13,7 @@ import { resolveUser } from "./ownership.ts";
 import { placeStaged } from "./placement.ts";
 import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
 import { inputsOf } from "./step-inputs.ts";
+import { leftOutMount } from "./warnings.ts";
 
 /** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
 const outputLimit = 16 * 1024 * 1024;

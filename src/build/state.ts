@@ -89,10 +89,10 @@ export function declareArgument(
   return new Map(args).set(name, { value, isSupplied: supplied.has(name) });
 }
 
-export function setEnvironment(
-  stage: StageState,
+export function setEnvironment<Stage extends Pick<StageState, "env">>(
+  stage: Stage,
   pairs: readonly { key: string; value: string }[],
-): StageState {
+): Stage {
   const env = new Map(stage.env);
   for (const { key, value } of pairs) env.set(key, value);
   return { ...stage, env };

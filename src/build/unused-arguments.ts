@@ -1,13 +1,13 @@
 import type { Dockerfile } from "../dockerfile/instruction.ts";
-import type { Difference } from "./differences.ts";
 import { isPlatformArgument } from "./platform.ts";
 import { predefinedArguments } from "./state.ts";
+import type { BuildWarning } from "./warnings.ts";
 
 /** `--build-arg` of names that nothing in the Dockerfile asks for. */
 export function unusedBuildArgs(
   { instructions, path }: Dockerfile,
   supplied: ReadonlyMap<string, string>,
-): Difference[] {
+): BuildWarning[] {
   const declared = new Set(
     instructions.flatMap((instruction) =>
       instruction.name === "ARG" ? instruction.declarations.map(({ key }) => key) : [],

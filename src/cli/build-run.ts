@@ -1,16 +1,13 @@
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { buildSession, runBuild } from "../build/build.ts";
 import { createImageFacts } from "../build/image-facts.ts";
 import type { BuildJob } from "../build/job.ts";
 import { refuseUnsupported } from "../build/refusals.ts";
 import type { BuildResult } from "../build/result.ts";
 import { createStepMemory } from "../build/step-memory.ts";
-import { openBuildContext } from "../context/build-context.ts";
-import { readIgnoreRules } from "../context/ignore-file.ts";
+import { readCheckDirective } from "../check/check-directive.ts";
+import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
-import { BoughError, messageOf } from "../errors.ts";
 import { failureOf } from "../output/failure.ts";
 import type { Progress } from "../output/progress.ts";
 import { renderTable } from "../output/table.ts";
@@ -18,6 +15,7 @@ import { parseTag } from "../service/tag.ts";
 import { positiveInteger } from "./arguments.ts";
 import { withWayIn } from "./build-debugging.ts";
 import { prepareResultFiles } from "./build-files.ts";
+import { type BuildInputs, readBuildInputs } from "./build-inputs.ts";
 import { createProgress } from "./build-progress.ts";
 import type { Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -45,22 +43,19 @@ export async function runBuildCommand(invocation: Invocation): Promise<number> {
   }
 }
 
-async function buildWith(progress: Progress, { values, runtime, globals }: Invocation): Promise<BuildResult> {
+async function buildWith(progress: Progress, invocation: Invocation): Promise<BuildResult> {
+  const { values, runtime, globals } = invocation;
   // Docker's -t is a tag.
   const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
   const timeoutSeconds =
     positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
   const tag = values.text("tag") === undefined ? undefined : parseTag(values.text("tag") ?? "");
-  const buildArgs = readBuildArgs(values.list("build-arg"));
-  const context = await openBuildContext(values.positionals[0] ?? ".", runtime.workingDirectory);
-  const dockerfilePath = values.text("dockerfile") ?? join(context.path, "Dockerfile");
-  const dockerfile = readDockerfile(dockerfilePath, runtime.workingDirectory);
-  const ignore = readIgnoreRules({
-    contextPath: resolve(runtime.workingDirectory, context.path),
-    dockerfilePath: resolve(runtime.workingDirectory, dockerfilePath),
-    defaultExcludes: !values.flag("no-default-excludes"),
-  });
-
+  const inputs = await readBuildInputs(invocation);
+  const { context, ignore, buildArgs } = inputs;
+  const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
+  refuseUnsupported(dockerfile);
+  const directive = readCheckDirective(dockerfile);
+  if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
   const files = prepareResultFiles(values, runtime.workingDirectory);
 
   const { service, store, close } = await connect(runtime, globals, progress.log);
@@ -81,13 +76,16 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
       hashes: store.hashes.open(context.realPath),
       memory: createStepMemory(store.steps, {
         session,
-        dockerfile: resolve(runtime.workingDirectory, dockerfilePath),
+        dockerfile: inputs.dockerfile.absolutePath,
         explains: values.flag("explain"),
       }),
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal: runtime.signal,
-      emit: progress.emit,
+      emit: (event) => {
+        const isSkipped = event.type === "warning" && event.rule && !directive.isReported(event.rule);
+        if (!isSkipped) progress.emit(event);
+      },
     };
     const result = await runBuild(job);
     job.hashes.tidy();
@@ -100,35 +98,17 @@ async function buildWith(progress: Progress, { values, runtime, globals }: Invoc
   }
 }
 
-function readBuildArgs(given: readonly string[]): Map<string, string> {
-  return new Map(
-    given.map((text) => {
-      const separator = text.indexOf("=");
-      if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
-      throw new BoughError(`--build-arg takes KEY=VALUE, not ${JSON.stringify(text)}`, {
-        kind: "usage",
-        hint: separator === 0 ? "The name is missing." : `Write --build-arg ${text}=VALUE.`,
-      });
-    }),
+/** `# check=error=true`: Docker's checks are errors, before anything is run. */
+async function requireClean(
+  inputs: BuildInputs,
+  dockerfile: Dockerfile,
+  invocation: Invocation,
+): Promise<void> {
+  const { checkInputs } = await import("./build-check.ts");
+  const { isDockerRule } = await import("../check/rules.ts");
+  const { warnings } = await checkInputs(inputs, invocation);
+  const problems = warnings.flatMap(({ rule, message, range }) =>
+    isDockerRule(rule) && range !== undefined ? [{ message: `${message} (${rule})`, range }] : [],
   );
-}
-
-function readDockerfile(path: string, workingDirectory: string): Dockerfile {
-  let text: string;
-  try {
-    text = readFileSync(resolve(workingDirectory, path), "utf8");
-  } catch (error) {
-    const reason =
-      error instanceof Error && "code" in error && error.code === "ENOENT"
-        ? "there is no such file"
-        : messageOf(error);
-    throw new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
-      kind: "usage",
-      hint: "Name it with --dockerfile PATH, or give the context directory that holds it.",
-      cause: error,
-    });
-  }
-  const dockerfile = parseDockerfile(text, path);
-  refuseUnsupported(dockerfile);
-  return dockerfile;
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }

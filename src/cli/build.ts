@@ -1,5 +1,5 @@
 import type { ArgumentDefinitions } from "./arguments.ts";
-import type { Command } from "./command.ts";
+import type { Command, Invocation } from "./command.ts";
 
 const definitions: ArgumentDefinitions = {
   context: {
@@ -33,6 +33,10 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Say of every step that is not cached what has changed since the last build",
   },
+  check: {
+    type: "boolean",
+    description: "Parse, plan and lint without a service; exit 2 if there are errors, and build nothing",
+  },
   timeout: {
     type: "string",
     alias: "t",
@@ -60,8 +64,7 @@ export const build: Command = {
         "Build an image from a Dockerfile: each instruction runs on the service, each RUN becomes a cached layer.",
     },
     args: definitions,
-    // Loaded where something is built only, as citty is: the help is to be there at once.
-    run: async ({ data }) => (await import("./build-run.ts")).runBuildCommand(data),
+    run: ({ data }) => buildOrCheck(data),
   },
   examples: [
     ["build", "build ./Dockerfile with . as its context"],
@@ -71,6 +74,7 @@ export const build: Command = {
       "another Dockerfile, an ARG's value",
     ],
     ["build -q .", "print nothing but the image's UUID"],
+    ["build --check", "look for mistakes and build nothing; -f json says what would be done"],
   ],
   agentNote: [
     "This command is mutating: it may start operations on the service, store images and move tags.",
@@ -79,3 +83,9 @@ export const build: Command = {
     "See `bough agent` for the whole manual.",
   ].join("\n"),
 };
+
+/** Loaded where something is built only, as citty is: the help is to be there at once. */
+async function buildOrCheck(invocation: Invocation): Promise<number> {
+  if (invocation.values.flag("check")) return (await import("./build-check.ts")).runCheckCommand(invocation);
+  return (await import("./build-run.ts")).runBuildCommand(invocation);
+}

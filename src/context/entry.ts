@@ -52,6 +52,6 @@ export interface SourceMatch {
 /** A source that came to nothing, or to less than its words say, because of an ignore rule or a default exclude. */
 export interface ContextWarning {
   message: string;
-  /** Docker's name of the build check that it belongs to, if there is one. */
-  rule?: "CopyIgnoredFile";
+  /** Its name for `# check=skip=`; the first is Docker's. */
+  rule: "CopyIgnoredFile" | "DefaultExclude" | "SpecialFileLeftOut";
 }

@@ -80,9 +80,10 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
 }
 
 export function leftOut(source: string, rule: Rule): ContextWarning {
-  const advice = rule.origin.kind === "default" ? "; --no-default-excludes turns that list off" : "";
+  const isDefault = rule.origin.kind === "default";
+  const advice = isDefault ? "; --no-default-excludes turns that list off" : "";
   return {
-    rule: "CopyIgnoredFile",
+    rule: isDefault ? "DefaultExclude" : "CopyIgnoredFile",
     message: `nothing is copied from ${displayPath(source)}: ${describeRule(rule)} leaves it out${advice}`,
   };
 }

@@ -99,6 +99,9 @@ function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {
   return Object.entries(Object.groupBy(special, ({ kind }) => kind)).map(([kind, group = []]) => {
     const named = group.slice(0, mostNamed).map(({ contextPath }) => displayPath(contextPath));
     if (group.length > mostNamed) named.push(`and ${group.length - mostNamed} more`);
-    return { message: `${kind}s can't be copied and are left out: ${named.join(", ")}` };
+    return {
+      rule: "SpecialFileLeftOut",
+      message: `${kind}s can't be copied and are left out: ${named.join(", ")}`,
+    };
   });
 }

@@ -123,7 +123,7 @@ export const skippedNames = [
 export type SkippedName = (typeof skippedNames)[number];
 
 export interface SkippedInstruction extends InstructionBase<SkippedName> {
-  /** For CMD, ENTRYPOINT and SHELL. */
+  /** For CMD, ENTRYPOINT, SHELL and HEALTHCHECK CMD. */
   command: Command | undefined;
 }
 

@@ -127,7 +127,9 @@ test("hard links are files of their own, sockets and devices are passed over", a
   expect(matches[0]?.entries.map(({ type, relativePath }) => `${type} ${relativePath}`)).toEqual([
     ...["directory ", "file one", "file two"],
   ]);
-  expect(warnings).toEqual([{ message: "sockets can't be copied and are left out: d/socket" }]);
+  expect(warnings).toEqual([
+    { rule: "SpecialFileLeftOut", message: "sockets can't be copied and are left out: d/socket" },
+  ]);
 });
 
 test("a file's state is kept in nanoseconds", async () => {

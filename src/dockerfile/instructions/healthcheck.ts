@@ -18,13 +18,17 @@ export function parseHealthcheck(statement: Statement): SkippedInstruction {
   const [type = ""] = /^\S*/.exec(args.text) ?? [];
   const rest = args.text.slice(type.length);
   const text = rest.trimStart();
-  const command: Word = { text, offset: args.offset + type.length + rest.length - text.length };
+  const offset = args.offset + type.length + rest.length - text.length;
   const kind = { text: type, offset: args.offset };
-  const words = checkForm(statement, kind, command);
-  return { ...baseOf(statement, "HEALTHCHECK", words, flags.list), command: undefined };
+  const { words, command } = checkForm(statement, kind, { text, offset });
+  return { ...baseOf(statement, "HEALTHCHECK", words, flags.list), command };
 }
 
-function checkForm(statement: Statement, kind: Word, rest: Word): string[] {
+function checkForm(
+  statement: Statement,
+  kind: Word,
+  rest: Word,
+): { words: string[]; command: SkippedInstruction["command"] } {
   const type = kind.text.toUpperCase();
   const expected = "HEALTHCHECK CMD command or HEALTHCHECK NONE";
   switch (type) {
@@ -34,14 +38,14 @@ function checkForm(statement: Statement, kind: Word, rest: Word): string[] {
         expected,
         at: placeOf(statement.writtenName),
       });
-      return [];
+      return { words: [], command: undefined };
     case "NONE":
       if (rest.text !== "") {
         statement.report({ message: "HEALTHCHECK NONE takes no arguments", expected, at: placeOf(rest) });
       }
-      return [kind.text];
+      return { words: [kind.text], command: undefined };
     case "CMD": {
-      const { words } = parseCommand(statement, rest);
+      const { words, command } = parseCommand(statement, rest);
       if (words.length === 0) {
         statement.report({
           message: "Missing command after HEALTHCHECK CMD",
@@ -49,14 +53,14 @@ function checkForm(statement: Statement, kind: Word, rest: Word): string[] {
           at: placeOf(kind),
         });
       }
-      return [kind.text, ...words];
+      return { words: [kind.text, ...words], command };
     }
     default: {
       const meant = nearest(type, ["CMD", "NONE"]);
       const advice = meant === undefined ? "try CMD" : `did you mean ${meant}?`;
       const message = `Unknown type "${kind.text}" in HEALTHCHECK (${advice})`;
       statement.report({ message, expected, at: placeOf(kind) });
-      return [kind.text];
+      return { words: [kind.text], command: undefined };
     }
   }
 }

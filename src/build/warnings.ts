@@ -1,13 +1,19 @@
 import type { Mount, SkippedName } from "../dockerfile/instruction.ts";
 
-/** What a build here does otherwise than Docker's; a build and `--check` say it in the same words. */
-export interface Difference {
+/** What a build has to say of a Dockerfile; a check says the same in the same words. */
+export interface BuildWarning {
   /** Its name for `# check=skip=`. */
-  rule: "ArchiveNotUnpacked" | "CopyFromSkipped" | "InstructionSkipped" | "MountLeftOut" | "UnusedBuildArg";
+  rule:
+    | "ArchiveNotUnpacked"
+    | "CopyFromSkipped"
+    | "InstructionSkipped"
+    | "MountLeftOut"
+    | "UndefinedVar"
+    | "UnusedBuildArg";
   message: string;
 }
 
-export function skippedInstruction(name: SkippedName): Difference {
+export function skippedInstruction(name: SkippedName): BuildWarning {
   const reason = skipReasons[name] ?? "an image of this service carries no such setting";
   return { rule: "InstructionSkipped", message: `${name} is skipped: ${reason}` };
 }
@@ -17,18 +23,18 @@ const skipReasons: Partial<Record<SkippedName, string>> = {
   ONBUILD: "no image inherits its triggers here",
 };
 
-export function skippedCopyFrom(from: string): Difference {
+export function skippedCopyFrom(from: string): BuildWarning {
   const message = `COPY --from=${from} is skipped: builds of several stages are not supported yet`;
   return { rule: "CopyFromSkipped", message };
 }
 
-export function leftOutMount({ type, target }: Mount): Difference {
+export function leftOutMount({ type, target }: Mount): BuildWarning {
   const place = target === undefined ? "its directory" : target;
   const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
   return { rule: "MountLeftOut", message };
 }
 
-export function copiedArchive(source: string): Difference {
+export function copiedArchive(source: string): BuildWarning {
   const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would; unpack it in a RUN`;
   return { rule: "ArchiveNotUnpacked", message };
 }

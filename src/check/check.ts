@@ -1,0 +1,93 @@
+import { dependsOnPlatform } from "../build/platform.ts";
+import { findUnsupported } from "../build/refusals.ts";
+import { unusedBuildArgs } from "../build/unused-arguments.ts";
+import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
+import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
+import { parseDockerfile } from "../dockerfile/parse.ts";
+import type { Problem } from "../dockerfile/problem.ts";
+import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
+import { type Finding, lineOf } from "./finding.ts";
+import { lintDockerfile } from "./lint.ts";
+import { planBuild } from "./plan.ts";
+import type { AssumedPlatform, PlanOptions } from "./plan-state.ts";
+import type { PlannedFile } from "./planned-file.ts";
+import { type ErrorRule, isDockerRule } from "./rules.ts";
+
+/** What can be said of a build without carrying it out. */
+export interface CheckReport {
+  /** For the lines that a message shows. */
+  source: { path: string; lines: readonly string[] };
+  /** Empty where the text does not parse. */
+  instructions: readonly Instruction[];
+  files: readonly PlannedFile[];
+  /** Both by line. */
+  warnings: readonly Finding[];
+  errors: readonly Finding[];
+}
+
+export interface CheckOptions extends Omit<PlanOptions, "platform"> {
+  text: string;
+  /** Of the Dockerfile, for messages. */
+  path: string;
+  /** Asked only where an instruction depends on it. */
+  assumePlatform: () => Promise<AssumedPlatform>;
+}
+
+/** Parses, plans and lints. Nothing is asked of a service, and no file of the context is read. */
+export async function checkDockerfile(options: CheckOptions): Promise<CheckReport> {
+  const { text, path } = options;
+  const report = { source: { path, lines: text.split(/\r*\n/) }, instructions: [], files: [], warnings: [] };
+  try {
+    const dockerfile = parseDockerfile(text, path);
+    return await checkParsed(dockerfile, readCheckDirective(dockerfile), options);
+  } catch (error) {
+    if (!(error instanceof DockerfileError)) throw error;
+    return { ...report, errors: error.problems.map((problem) => errorOf("ParseError", problem)) };
+  }
+}
+
+async function checkParsed(
+  dockerfile: Dockerfile,
+  { isReported, turnsIntoErrors }: CheckDirective,
+  options: CheckOptions,
+): Promise<CheckReport> {
+  const platform = dependsOnPlatform(dockerfile) ? await options.assumePlatform() : undefined;
+  const plan = await planBuild(dockerfile, { ...options, platform });
+  const unused = unusedBuildArgs(dockerfile, options.buildArgs);
+  const warnings = [
+    ...unused.map((warning) => ({ ...warning, range: undefined })),
+    ...lintDockerfile(dockerfile),
+    ...plan.warnings,
+  ].filter(({ rule }) => isReported(rule));
+  const errors = [
+    ...findUnsupported(dockerfile).map((problem) => errorOf("Unsupported", problem)),
+    ...plan.errors,
+    ...(turnsIntoErrors ? violations(warnings) : []),
+  ];
+  return {
+    source: dockerfile,
+    instructions: dockerfile.instructions,
+    files: plan.files,
+    warnings: byLine(warnings),
+    errors: byLine(errors),
+  };
+}
+
+/** Of Docker's rules only: whoever asked Docker to be strict did not mean what is special here. */
+function violations(warnings: readonly Finding[]): Finding[] {
+  const violated = byLine(warnings).filter(({ rule }) => isDockerRule(rule));
+  const [first] = violated;
+  if (first === undefined) return [];
+  const rules = [...new Set(violated.map(({ rule }) => rule))].sort();
+  const message = `lint violation found for rules: ${rules.join(", ")}`;
+  return [{ rule: "LintViolation" satisfies ErrorRule, message, range: first.range }];
+}
+
+function errorOf(rule: ErrorRule, problem: Problem): Finding {
+  return { ...problem, rule: problem.rule ?? rule };
+}
+
+/** What is about no line comes first. */
+function byLine(findings: readonly Finding[]): Finding[] {
+  return findings.toSorted((one, other) => (lineOf(one) ?? 0) - (lineOf(other) ?? 0));
+}

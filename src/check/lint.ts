@@ -1,0 +1,27 @@
+import type { Dockerfile } from "../dockerfile/instruction.ts";
+import type { Finding } from "./finding.ts";
+import { lintBaseImages } from "./lints/base-images.ts";
+import { lintCasing } from "./lints/casing.ts";
+import { lintCommands } from "./lints/commands.ts";
+import { lintDescriptions } from "./lints/descriptions.ts";
+import { lintExpose } from "./lints/expose.ts";
+import { lintSecrets } from "./lints/secrets.ts";
+import { lintStageNames } from "./lints/stage-names.ts";
+
+/** A family of lints that need nothing but the Dockerfile. */
+type Lint = (dockerfile: Dockerfile) => Finding[];
+
+const lints: readonly Lint[] = [
+  lintBaseImages,
+  lintCasing,
+  lintCommands,
+  lintDescriptions,
+  lintExpose,
+  lintSecrets,
+  lintStageNames,
+];
+
+/** All that is to be said of a Dockerfile as it is written; what its words come to is for the plan. */
+export function lintDockerfile(dockerfile: Dockerfile): Finding[] {
+  return [...dockerfile.warnings, ...lints.flatMap((lint) => lint(dockerfile))];
+}

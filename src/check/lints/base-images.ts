@@ -1,0 +1,82 @@
+import { parsePlatform, usualPlatform } from "../../build/platform.ts";
+import { declareArguments } from "../../build/settings.ts";
+import { type Arguments, lookUp, startBuild } from "../../build/state.ts";
+import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.ts";
+import { referencesIn } from "../../dockerfile/references.ts";
+import { expandWord } from "../../dockerfile/words.ts";
+import { BoughError } from "../../errors.ts";
+import { parseReference } from "../../service/reference.ts";
+import { nearest } from "../../suggest.ts";
+import { type Finding, warn } from "../finding.ts";
+import { stagesOf } from "../stages.ts";
+
+/** FromPlatformFlagConstDisallowed, InvalidDefaultArgInFrom, RedundantTargetPlatform, UndefinedArgInFrom. */
+export function lintBaseImages(dockerfile: Dockerfile): Finding[] {
+  const defaults = defaultArguments(dockerfile);
+  return stagesOf(dockerfile).flatMap(({ from }) => [
+    ...undeclared(from, defaults, dockerfile),
+    ...invalidDefault(from, defaults, dockerfile),
+    ...needlessPlatform(from),
+  ]);
+}
+
+/** What FROM knows where nobody gives a `--build-arg`. Which platform it is makes no difference here. */
+function defaultArguments({ instructions, escape }: Dockerfile): Arguments {
+  const nothing = new Map<string, string>();
+  let args = startBuild(parsePlatform(usualPlatform), nothing).globals;
+  for (const instruction of instructions) {
+    if (instruction.name === "FROM") break;
+    if (instruction.name !== "ARG") continue;
+    const declared = { args, env: nothing, inherited: undefined, globals: args };
+    args = orElse(args, () => declareArguments(instruction, declared, nothing, escape));
+  }
+  return args;
+}
+
+function undeclared(from: FromInstruction, declared: Arguments, { escape }: Dockerfile): Finding[] {
+  const words = [from.image, from.platform ?? ""];
+  const names = words.flatMap((word) => referencesIn(word, escape)).filter(({ isRequired }) => isRequired);
+  return [...new Set(names.map(({ name }) => name))]
+    .filter((name) => !declared.has(name))
+    .map((name) => {
+      const meant = nearest(name, declared.keys());
+      const suggestion = meant === undefined ? "" : ` (did you mean ${meant}?)`;
+      return warn("UndefinedArgInFrom", `FROM argument '${name}' is not declared${suggestion}`, from);
+    });
+}
+
+function invalidDefault(from: FromInstruction, defaults: Arguments, { escape }: Dockerfile): Finding[] {
+  if (!from.image.includes("$")) return [];
+  const isValid = orElse(false, () => {
+    parseReference(expandWord(from.image, lookUp(new Map(), defaults), escape));
+    return true;
+  });
+  if (isValid) return [];
+  const message = `Default value for ARG ${from.image} results in empty or invalid base image name`;
+  return [warn("InvalidDefaultArgInFrom", message, from)];
+}
+
+function needlessPlatform(from: FromInstruction): Finding[] {
+  const { platform, stageName = "" } = from;
+  if (platform === undefined) return [];
+  if (/^\$(TARGETPLATFORM|\{TARGETPLATFORM\})$/.test(platform)) {
+    const message = `Setting platform to predefined ${platform} in FROM is redundant as this is the default behavior`;
+    return [warn("RedundantTargetPlatform", message, from)];
+  }
+  const constant = platform.includes("$") ? undefined : orElse(undefined, () => parsePlatform(platform));
+  // A stage that is called after its platform is meant to be for that one.
+  if (constant === undefined) return [];
+  if (stageName.includes(constant.os) || stageName.includes(constant.architecture)) return [];
+  const message = `FROM --platform flag should not use constant value "${platform}"`;
+  return [warn("FromPlatformFlagConstDisallowed", message, from)];
+}
+
+/** What is wrong with the words themselves is an error of the plan. */
+function orElse<Result>(otherwise: Result, action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof BoughError) return otherwise;
+    throw error;
+  }
+}

@@ -1,0 +1,54 @@
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import { type Finding, warn } from "../finding.ts";
+import { stagesOf } from "../stages.ts";
+
+/** ConsistentInstructionCasing, FromAsCasing, StageNameCasing. */
+export function lintCasing(dockerfile: Dockerfile): Finding[] {
+  const stages = stagesOf(dockerfile);
+  // An ARG before the first FROM has no say.
+  const instructions = stages.flatMap((stage) => [stage.from, ...stage.instructions]);
+  return [
+    ...instructionCasing(instructions),
+    ...stages.flatMap(({ from }) => [...keywordCasing(from), ...stageNameCasing(from)]),
+  ];
+}
+
+function instructionCasing(instructions: readonly Instruction[]): Finding[] {
+  const names = instructions.map(writtenName);
+  const lower = names.filter(isLower).length;
+  const isMajorityLower = lower > names.filter(isUpper).length;
+  const casing = isMajorityLower ? "lowercase" : "uppercase";
+  return instructions.flatMap((instruction, index) => {
+    const name = names[index] ?? "";
+    if (isMajorityLower ? isLower(name) : isUpper(name)) return [];
+    const message = `Command '${name}' should match the case of the command majority (${casing})`;
+    return [warn("ConsistentInstructionCasing", message, instruction)];
+  });
+}
+
+function keywordCasing(from: Instruction): Finding[] {
+  const [, keyword] = from.words;
+  const name = writtenName(from);
+  // A name of mixed casing is warned about as it is.
+  const isConsistent = isLower(name) ? isLower : isUpper(name) ? isUpper : () => true;
+  if (keyword === undefined || isConsistent(keyword)) return [];
+  return [warn("FromAsCasing", `'${keyword}' and '${name}' keywords' casing do not match`, from)];
+}
+
+function stageNameCasing(from: Instruction): Finding[] {
+  const [, , stage] = from.words;
+  if (stage === undefined || isLower(stage)) return [];
+  return [warn("StageNameCasing", `Stage name '${stage}' should be lowercase`, from)];
+}
+
+function writtenName({ original }: Instruction): string {
+  return /^[^\t\v\f\r ]+/.exec(original)?.[0] ?? "";
+}
+
+function isLower(text: string): boolean {
+  return text === text.toLowerCase();
+}
+
+function isUpper(text: string): boolean {
+  return text === text.toUpperCase();
+}

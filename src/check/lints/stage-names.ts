@@ -1,0 +1,26 @@
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { type Finding, warn } from "../finding.ts";
+import { stagesOf } from "../stages.ts";
+
+/** What a FROM or a COPY --from takes for something else than a stage. */
+const reservedNames = ["scratch", "context"];
+
+/** DuplicateStageName, ReservedStageName. */
+export function lintStageNames(dockerfile: Dockerfile): Finding[] {
+  const seen = new Set<string>();
+  return stagesOf(dockerfile).flatMap(({ from }) => {
+    const { stageName } = from;
+    if (stageName === undefined) return [];
+    const findings: Finding[] = [];
+    if (reservedNames.includes(stageName)) {
+      const message = `Stage name should not use the same name as reserved stage "${stageName}"`;
+      findings.push(warn("ReservedStageName", message, from));
+    }
+    if (seen.has(stageName)) {
+      const message = `Duplicate stage name "${stageName}", stage names should be unique`;
+      findings.push(warn("DuplicateStageName", message, from));
+    }
+    seen.add(stageName);
+    return findings;
+  });
+}

@@ -1,0 +1,25 @@
+import { expandBase, OtherPlatformError, requireImage, requirePlatform } from "../build/base.ts";
+import { lookUp } from "../build/state.ts";
+import type { FromInstruction } from "../dockerfile/instruction.ts";
+import { parseReference } from "../service/reference.ts";
+import { isTag } from "../service/tag.ts";
+import { type PlanJob, type PlannedStage, type PlanState, startStage } from "./plan-state.ts";
+
+/** FROM: whether it names what could be an image, of a platform that the service runs. */
+export function planFrom(from: FromInstruction, { globals, stages }: PlanState, job: PlanJob): PlannedStage {
+  const lookup = lookUp(new Map(), globals);
+  const reference = expandBase(from, lookup, job.escape);
+  const earlier = stages.get(reference.toLowerCase());
+  if (earlier === undefined) {
+    requireImage(reference);
+    if (!isTag(reference)) parseReference(reference);
+  }
+  try {
+    requirePlatform(from, job.platform?.platform, lookup, job.escape);
+  } catch (error) {
+    if (!(error instanceof OtherPlatformError) || job.platform?.isCertain === true) throw error;
+    job.warn("OtherPlatform", error.message, from);
+  }
+  const stage = startStage(from);
+  return earlier === undefined ? stage : { ...earlier, name: stage.name, args: stage.args };
+}

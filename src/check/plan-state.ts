@@ -1,0 +1,77 @@
+import type { Platform } from "../build/platform.ts";
+import type { Arguments } from "../build/state.ts";
+import type { BuildContext } from "../context/build-context.ts";
+import type { IgnoreRules } from "../context/ignore.ts";
+import type { FromInstruction, Instruction } from "../dockerfile/instruction.ts";
+import type { Finding } from "./finding.ts";
+import type { PlannedFile } from "./planned-file.ts";
+import type { WarningRule } from "./rules.ts";
+
+export interface PlanOptions {
+  context: BuildContext;
+  ignore: IgnoreRules;
+  buildArgs: ReadonlyMap<string, string>;
+  /** Of the service; `undefined` where no instruction depends on it. */
+  platform: AssumedPlatform | undefined;
+  signal: AbortSignal;
+}
+
+export interface AssumedPlatform {
+  platform: Platform;
+  /** False: the service might say otherwise, if it were asked. */
+  isCertain: boolean;
+}
+
+/** What the build would find on its way through the Dockerfile. */
+export interface Plan {
+  files: PlannedFile[];
+  warnings: Finding[];
+  errors: Finding[];
+}
+
+export interface PlanJob extends PlanOptions {
+  escape: "\\" | "`";
+  /** Grows from instruction to instruction. */
+  plan: Plan;
+  warn(rule: WarningRule, message: string, instruction: Instruction): void;
+}
+
+export interface PlanState {
+  /** Declared before the first FROM. */
+  globals: Arguments;
+  /** Finished ones by name. */
+  stages: ReadonlyMap<string, PlannedStage>;
+  stage: PlannedStage | undefined;
+}
+
+/** What the words of a stage depend on; there is no image in it. */
+export interface PlannedStage {
+  name: string | undefined;
+  env: ReadonlyMap<string, string>;
+  args: Arguments;
+  /** `undefined`: it depends on a variable of the image. */
+  workdir: string | undefined;
+  /** Some WORKDIR has been there. */
+  workdirIsSet: boolean;
+  staged: ReadonlyMap<string, { type: string }>;
+  /** Variables whose values depend on what the image sets. */
+  unknown: ReadonlySet<string>;
+}
+
+export function startStage({ stageName }: FromInstruction): PlannedStage {
+  return {
+    name: stageName,
+    env: new Map(),
+    args: new Map(),
+    workdir: "/",
+    workdirIsSet: false,
+    staged: new Map(),
+    unknown: new Set(),
+  };
+}
+
+export function endStage(state: PlanState): PlanState {
+  const { stage, stages } = state;
+  if (stage?.name === undefined) return { ...state, stage: undefined };
+  return { ...state, stages: new Map(stages).set(stage.name, stage), stage: undefined };
+}

@@ -1,0 +1,58 @@
+import type { Instruction } from "../dockerfile/instruction.ts";
+import type { CheckReport } from "./check.ts";
+import { type Finding, lineOf } from "./finding.ts";
+import type { PlannedFile } from "./planned-file.ts";
+
+/** The report as `-f json` prints it; what is not known is null. */
+export function describeReport({ instructions, files, warnings, errors }: CheckReport) {
+  return {
+    instructions: instructions.map(describeInstruction),
+    files: files.map(describeFile),
+    warnings: warnings.map(describeFinding),
+    errors: errors.map(describeFinding),
+  };
+}
+
+function describeInstruction(instruction: Instruction) {
+  const { name, range, flags, original, words, heredocs } = instruction;
+  return {
+    line: range.start,
+    endLine: range.end,
+    name,
+    flags: flags.map((flag) => ({ name: flag.name, value: flag.value ?? null })),
+    original,
+    args: words,
+    form: formOf(instruction),
+    heredocs: heredocs.map((document) => ({
+      name: document.name,
+      content: document.content,
+      expand: document.expand,
+      line: document.range.start,
+      endLine: document.range.end,
+    })),
+  };
+}
+
+/** Null for instructions that run no command. */
+function formOf(instruction: Instruction): "shell" | "exec" | null {
+  if (!("command" in instruction) || instruction.command === undefined) return null;
+  return instruction.command.form === "exec" ? "exec" : "shell";
+}
+
+function describeFile({ line, type, source, destination, destinationIs, mode, uid, gid, size }: PlannedFile) {
+  return {
+    ...{ line, type, source },
+    destination: destination ?? null,
+    destinationIs,
+    mode: mode === undefined ? null : mode.toString(8).padStart(4, "0"),
+    uid: uid ?? null,
+    gid: gid ?? null,
+    size: size ?? null,
+  };
+}
+
+function describeFinding(finding: Finding) {
+  const { rule, message, hint } = finding;
+  const advice = hint === undefined ? "" : `${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
+  return { rule, message: message + advice, line: lineOf(finding) ?? null };
+}

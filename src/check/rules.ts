@@ -1,0 +1,73 @@
+/** What `--check` can say, by the name that `# check=skip=` takes. */
+
+/** Docker's build checks, with Docker's names and meanings: https://docs.docker.com/reference/build-checks/ */
+export const dockerRules = [
+  "ConsistentInstructionCasing",
+  "CopyIgnoredFile",
+  "DuplicateStageName",
+  "ExposeInvalidFormat",
+  "ExposeProtoCasing",
+  "FromAsCasing",
+  "FromPlatformFlagConstDisallowed",
+  "InvalidDefaultArgInFrom",
+  "InvalidDefinitionDescription",
+  "JSONArgsRecommended",
+  "LegacyKeyValueFormat",
+  "MaintainerDeprecated",
+  "MultipleInstructionsDisallowed",
+  "NoEmptyContinuation",
+  "RedundantTargetPlatform",
+  "ReservedStageName",
+  "SecretsUsedInArgOrEnv",
+  "StageNameCasing",
+  "UndefinedArgInFrom",
+  "UndefinedVar",
+  "WorkdirRelativePath",
+] as const;
+
+/** What a build here does otherwise than Docker's. The build says the same in its log. */
+export const ownRules = [
+  /** `ADD archive.tar`: copied as it is. */
+  "ArchiveNotUnpacked",
+  /** `COPY --from`: builds of several stages are yet to come. */
+  "CopyFromSkipped",
+  /** One of the specification's default excludes leaves nothing of a source. */
+  "DefaultExclude",
+  /** An image of the service has no such setting. */
+  "InstructionSkipped",
+  /** `RUN --mount=type=cache` or `tmpfs`. */
+  "MountLeftOut",
+  /** `FROM --platform` asks for what the service in use, as far as one can tell, does not run. */
+  "OtherPlatform",
+  /** A socket, a pipe or a device in a directory that is copied. */
+  "SpecialFileLeftOut",
+  /** `--build-arg` of a name that no ARG declares. */
+  "UnusedBuildArg",
+] as const;
+
+/** What keeps a build from succeeding; no directive turns these off. */
+export const errorRules = [
+  /** `# check=` says something that is not known. */
+  "InvalidCheckDirective",
+  /** An instruction that cannot be carried out: a bad substitution, mode or digest, a word that comes to nothing. */
+  "InvalidInstruction",
+  /** A source of COPY or ADD that is not there, leads out of the context, or can't be copied. */
+  "InvalidSource",
+  /** `# check=error=true`, and one of Docker's checks has something to say. */
+  "LintViolation",
+  /** The text is no Dockerfile. */
+  "ParseError",
+  /** Right for Docker, refused here: leaving it out would give another image. */
+  "Unsupported",
+] as const;
+
+export type DockerRule = (typeof dockerRules)[number];
+export type WarningRule = DockerRule | (typeof ownRules)[number];
+export type ErrorRule = (typeof errorRules)[number];
+
+/** Reported only where `# check=experimental=` asks for them, as by Docker. */
+export const experimentalRules: readonly WarningRule[] = ["InvalidDefinitionDescription"];
+
+export function isDockerRule(rule: string): boolean {
+  return dockerRules.some((name) => name === rule);
+}

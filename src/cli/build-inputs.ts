@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type BuildContext, openBuildContext } from "../context/build-context.ts";
+import type { IgnoreRules } from "../context/ignore.ts";
+import { readIgnoreRules } from "../context/ignore-file.ts";
+import { BoughError, messageOf } from "../errors.ts";
+import type { Invocation } from "./command.ts";
+
+/** What a command line says is to be built. */
+export interface BuildInputs {
+  context: BuildContext;
+  dockerfile: {
+    /** As given; for messages. */
+    path: string;
+    absolutePath: string;
+    text: string;
+  };
+  ignore: IgnoreRules;
+  buildArgs: ReadonlyMap<string, string>;
+}
+
+/** @throws BoughError of kind `usage` where something is not there, or not what it should be */
+export async function readBuildInputs({
+  values,
+  runtime,
+}: Pick<Invocation, "values" | "runtime">): Promise<BuildInputs> {
+  const { workingDirectory } = runtime;
+  const buildArgs = readBuildArgs(values.list("build-arg"));
+  const context = await openBuildContext(values.positionals[0] ?? ".", workingDirectory);
+  const path = values.text("dockerfile") ?? join(context.path, "Dockerfile");
+  const absolutePath = resolve(workingDirectory, path);
+  const dockerfile = { path, absolutePath, text: readDockerfile(path, absolutePath) };
+  const ignore = readIgnoreRules({
+    contextPath: resolve(workingDirectory, context.path),
+    dockerfilePath: absolutePath,
+    defaultExcludes: !values.flag("no-default-excludes"),
+  });
+  return { context, dockerfile, ignore, buildArgs };
+}
+
+function readBuildArgs(given: readonly string[]): Map<string, string> {
+  return new Map(
+    given.map((text) => {
+      const separator = text.indexOf("=");
+      if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
+      throw new BoughError(`--build-arg takes KEY=VALUE, not ${JSON.stringify(text)}`, {
+        kind: "usage",
+        hint: separator === 0 ? "The name is missing." : `Write --build-arg ${text}=VALUE.`,
+      });
+    }),
+  );
+}
+
+function readDockerfile(path: string, absolutePath: string): string {
+  try {
+    return readFileSync(absolutePath, "utf8");
+  } catch (error) {
+    const reason =
+      error instanceof Error && "code" in error && error.code === "ENOENT"
+        ? "there is no such file"
+        : messageOf(error);
+    throw new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
+      kind: "usage",
+      hint: "Name it with --dockerfile PATH, or give the context directory that holds it.",
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { dockerRules, errorRules, ownRules } from "../../src/check/rules.ts";
+import { startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const cases = join(import.meta.dir, "../cases/check");
+
+describe("every rule has a golden case", () => {
+  const goldens = readdirSync(cases).map((name) => readFileSync(join(cases, name, "expected.txt"), "utf8"));
+  // Only a terminal's worth of what a file system can hold is kept in a repository.
+  const elsewhere = ["SpecialFileLeftOut"];
+  test.each([...dockerRules, ...ownRules, ...errorRules].filter((rule) => !elsewhere.includes(rule)))(
+    "%s",
+    (rule) => {
+      const heading = new RegExp(`^(WARNING|ERROR): ${rule}( - https://docs\\.docker\\.com/\\S+)?$`, "m");
+      expect(goldens.some((golden) => heading.test(golden))).toBe(true);
+    },
+  );
+});
+
+test("neither the service nor any state is touched", async () => {
+  const service = await startFakeService();
+  const context = temporaryDirectory();
+  const state = join(temporaryDirectory(), "state");
+  writeFiles(context, {
+    Dockerfile: "FROM --platform=$BUILDPLATFORM base:1\nADD https://127.0.0.1:9/x /x\nCOPY --chown=app a /\n",
+    a: "x",
+  });
+  const ended = await runBough(["--url", service.url, "--token", "t", "build", "--check", "--tag", "app"], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  await service.close();
+  expect(ended).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(service.requests).toEqual([]);
+  expect(existsSync(state)).toBe(false);
+});
+
+test("where no service is configured, and none can be, a Dockerfile is checked all the same", async () => {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM --platform=linux/amd64 base:1 AS linux\n" });
+  const ended = await runBough(["build", "--check"], { workingDirectory: context, platform: "darwin" });
+  expect(ended).toMatchObject({ exitCode: 0, stdout: "Check complete, no warnings found.\n" });
+});
+
+test("a platform that the embedded engine does not have is an error: nobody needs to be asked", async () => {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM --platform=linux/s390x base:1 AS s390x\n" });
+  const ended = await runBough(["--local", "build", "--check"], { workingDirectory: context });
+  expect(ended.exitCode).toBe(2);
+  expect(ended.stdout).toContain("FROM --platform=linux/s390x: the service runs linux/");
+});
+
+test("--quiet prints nothing: the exit code says it", async () => {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY missing /\n" });
+  const ended = await runBough(["build", "--check", "-q"], { workingDirectory: context });
+  expect(ended).toEqual({ exitCode: 2, stdout: "", stderr: "" });
+});
+
+test("a Dockerfile that is not there is bad usage, as for a build", async () => {
+  const context = temporaryDirectory();
+  const ended = await runBough(["build", "--check", "-f", "json"], { workingDirectory: context });
+  expect(ended).toMatchObject({ exitCode: 2, stdout: "" });
+  expect(JSON.parse(ended.stderr).error.message).toContain("cannot read the Dockerfile");
+});
+
+test("a pipe in a directory is named, and left out", async () => {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY directory /srv/\n", "directory/a": "x" });
+  Bun.spawnSync(["mkfifo", join(context, "directory/pipe")]);
+  const ended = await runBough(["build", "--check", "-f", "json"], { workingDirectory: context });
+  const { files, warnings } = JSON.parse(ended.stdout);
+  expect(files.map(({ source }: { source: string }) => source)).toEqual(["directory/a"]);
+  expect(warnings).toEqual([
+    { rule: "SpecialFileLeftOut", message: expect.stringContaining("directory/pipe"), line: 2 },
+  ]);
+});
