@@ -29,6 +29,7 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
   bough build . --build-arg VERSION=1.2         value of a declared ARG
   bough build . --no-cache                      ignore the layers of earlier builds
   bough build . --explain                       say why each step was not cached
+  bough build . --check -f json                 parse, plan and lint without a service; exit 2 if it can't be built
   bough build . --timeout 1800                  seconds that each RUN may take (default 600)
 - It is mutating: it starts operations, stores images, moves the tag.
 - The layer cache is per context directory (its absolute path); run it from the same place to profit.

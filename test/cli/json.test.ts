@@ -36,6 +36,7 @@ afterAll(() => service.close());
 /** In this order, since each needs what those before it have made. */
 const lines: [documented: string, line: string][] = [
   ["build", "build ."],
+  ["build --check", "build --check"],
   ["use", "use app:dev"],
   ["run", "run -- make"],
   ["session rollback", "session rollback"],
