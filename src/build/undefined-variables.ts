@@ -21,23 +21,24 @@ const everywhere = "PATH";
 /** Docker's check UndefinedVar: names that come to nothing, each once. */
 export function undefinedVariables(
   instruction: Instruction,
-  { env, args, inherited, globals }: Scope,
+  scope: Scope,
   escape: "\\" | "`",
 ): BuildWarning[] {
-  const known = new Set([everywhere, ...env.keys(), ...args.keys(), ...(inherited?.keys() ?? [])]);
+  const { env, args, inherited } = scope;
+  const isKnown = (name: string) =>
+    name === everywhere || env.has(name) || args.has(name) || inherited?.has(name) === true;
   return referencesOf(instruction, escape)
-    .filter(({ name, isRequired }) => isRequired && !known.has(name))
-    .map(({ name }) => {
-      const advice =
-        globals.has(name) || isPlatformArgument(name)
-          ? `: declare it in this stage, by ARG ${name}`
-          : suggest(name, [...known, ...globals.keys()], inherited !== undefined);
-      return { rule: "UndefinedVar", message: `Usage of undefined variable '$${name}'${advice}` };
-    });
+    .filter(({ name, isRequired }) => isRequired && !isKnown(name))
+    .map(({ name }) => ({
+      rule: "UndefinedVar",
+      message: `Usage of undefined variable '$${name}'${adviceOn(name, scope)}`,
+    }));
 }
 
-function suggest(name: string, known: Iterable<string>, isImageKnown: boolean): string {
-  const meant = nearest(name, known);
+function adviceOn(name: string, { env, args, inherited, globals }: Scope): string {
+  if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;
+  const names = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
+  const meant = nearest(name, [everywhere, ...names.flatMap((known) => [...known.keys()])]);
   if (meant !== undefined) return ` (did you mean $${meant}?)`;
-  return isImageKnown ? ": it is empty" : ": it is empty unless the base image sets it";
+  return inherited === undefined ? ": it is empty unless the base image sets it" : ": it is empty";
 }

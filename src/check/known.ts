@@ -19,10 +19,8 @@ export function updateUnknown(
   values: readonly { key: string; value: string | undefined }[],
   isKnown: IsKnown,
 ): ReadonlySet<string> {
-  const updated = new Set(unknown);
-  for (const { key, value } of values) {
-    if (value === undefined || isKnown(value)) updated.delete(key);
-    else updated.add(key);
-  }
-  return updated;
+  const lost = values.filter(({ value }) => value !== undefined && !isKnown(value)).map(({ key }) => key);
+  if (lost.length === 0 && !values.some(({ key }) => unknown.has(key))) return unknown;
+  const replaced = new Set(values.map(({ key }) => key));
+  return new Set([...unknown].filter((name) => !replaced.has(name)).concat(lost));
 }

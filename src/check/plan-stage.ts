@@ -1,5 +1,4 @@
 import { posix } from "node:path";
-import { expandCommand } from "../build/command.ts";
 import { defaultPath } from "../build/inherited.ts";
 import { canBeLeftOut } from "../build/refusals.ts";
 import { declareArguments, expandPairs, expandRequired } from "../build/settings.ts";
@@ -36,7 +35,6 @@ export async function planInStage(
         const { rule, message } = leftOutMount(mount);
         job.warn(rule, message, instruction);
       }
-      expandCommand(instruction, lookUp(stage.env, stage.args), escape);
       return { ...stage, staged: new Map() };
     case "COPY":
     case "ADD":
