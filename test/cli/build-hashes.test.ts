@@ -69,7 +69,8 @@ test.each<[string, () => void]>([
   const before = statSync(join(context, "a"));
   change();
   utimesSync(join(context, "a"), before.atime, before.mtime);
-  expect(statSync(join(context, "a")).mtimeMs).toBeCloseTo(before.mtimeMs, 0);
+  // A Date holds whole milliseconds.
+  expect(Math.trunc(statSync(join(context, "a")).mtimeMs)).toBe(Math.trunc(before.mtimeMs));
   expect((await build()).runs).toBe(1);
 });
 
