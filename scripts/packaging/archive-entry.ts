@@ -1,0 +1,21 @@
+/** Something that goes into an archive. */
+export type ArchiveEntry = {
+  /** Relative, with `/`; a directory's without one at its end. */
+  path: string;
+  uid?: number;
+  gid?: number;
+} & (
+  | { type: "file"; mode: number; content: Uint8Array | string }
+  | { type: "directory"; mode: number }
+  | { type: "symlink"; target: string }
+);
+
+/** In the order in which an archive has them: the same entries give the same bytes. */
+export function sortEntries(entries: readonly ArchiveEntry[]): ArchiveEntry[] {
+  return entries.toSorted((one, other) => Buffer.compare(Buffer.from(one.path), Buffer.from(other.path)));
+}
+
+export function contentOf(entry: ArchiveEntry): Uint8Array {
+  if (entry.type !== "file") return new Uint8Array();
+  return typeof entry.content === "string" ? new TextEncoder().encode(entry.content) : entry.content;
+}

@@ -1,0 +1,120 @@
+/**
+ * Makes dist/release from the checked-out commit: an archive for every target (or for those that the arguments name), the
+ * installer, a bill of materials and SHA256SUMS. The same commit gives the same bytes.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { formatBytes } from "../../src/output/quantity.ts";
+import { renderTable } from "../../src/output/table.ts";
+import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
+import type { ArchiveEntry } from "./archive-entry.ts";
+import { materialsOf, renderBillOfMaterials } from "./bill-of-materials.ts";
+import { readSource, type Source } from "./commit.ts";
+import { compile } from "./compile.ts";
+import { runProgram } from "./run-program.ts";
+import { lockedPackage } from "./runtime.ts";
+import { writeTar } from "./tar.ts";
+import { executableName, type Target, targets } from "./targets.ts";
+import { writeZip } from "./zip.ts";
+
+/** What a user downloads. A new dependency or a lost minification would show here. */
+const archiveLimitBytes = 60_000_000;
+/** What bough adds to the runtime: its code, as text and as bytecode. */
+const programLimitBytes = 8_000_000;
+
+const root = join(import.meta.dir, "../..");
+const out = join(root, "dist/release");
+
+async function main(names: readonly string[]): Promise<void> {
+  const chosen = chooseTargets(names);
+  const source = readSource(root);
+  const packages = await bundledPackages();
+  const documents = describeRelease(renderLicenses(packages, runtimeLicenses()));
+  const work = mkdtempSync(join(tmpdir(), "bough-release-"));
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  const rows: string[][] = [];
+  try {
+    for (const target of chosen) rows.push(release(target, source, documents, work));
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  const runtimes = chosen.map(({ runtimePackage }) => runtimePackage);
+  const materials = materialsOf(packages, runtimes, (name) => lockedPackage(root, name));
+  put(`bough-${source.version}.cdx.json`, renderBillOfMaterials(source, materials));
+  put("install.sh", readFileSync(join(root, "scripts/install.sh")), 0o755);
+  const sums = [...sha256.entries()].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  put("SHA256SUMS", sums.map(([name, digest]) => `${digest}  ${name}\n`).join(""));
+  process.stdout.write(renderTable(["TARGET", "EXECUTABLE", "OF IT BOUGH", "ARCHIVE", "FILE"], rows, {}));
+}
+
+function chooseTargets(names: readonly string[]): readonly Target[] {
+  const known = targets.map(({ name }) => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no target ${unknown}; there are ${known.join(", ")}`);
+  return names.length === 0 ? targets : targets.filter(({ name }) => names.includes(name));
+}
+
+/** What stands beside the executable in every archive. */
+function describeRelease(licenses: string): ArchiveEntry[] {
+  const text = (path: string, content: string): ArchiveEntry => ({
+    type: "file",
+    path,
+    mode: 0o644,
+    content,
+  });
+  const completion = (shell: string) =>
+    runProgram([process.execPath, "src/main.ts", "completion", shell], { cwd: root });
+  return [
+    text("README.md", readFileSync(join(root, "README.md"), "utf8")),
+    text("LICENSE", readFileSync(join(root, "LICENSE"), "utf8")),
+    text("THIRD-PARTY-LICENSES.md", licenses),
+    text("completions/bough.bash", completion("bash")),
+    text("completions/_bough", completion("zsh")),
+    text("completions/bough.fish", completion("fish")),
+  ];
+}
+
+function release(target: Target, source: Source, documents: readonly ArchiveEntry[], work: string): string[] {
+  const { content, runtimeBytes } = compile(root, target, source, work);
+  const directory = `bough-${source.version}-${target.name}`;
+  const executable: ArchiveEntry = { type: "file", path: executableName(target), mode: 0o755, content };
+  const entries = [executable, ...documents].map((entry) => ({
+    ...entry,
+    path: `${directory}/${entry.path}`,
+  }));
+  const archive =
+    target.archive === "zip"
+      ? writeZip(entries, source.date)
+      : Bun.gzipSync(writeTar(entries, source.date), { level: 9, library: "libdeflate" });
+  const name = `${directory}.${target.archive}`;
+  const programBytes = content.byteLength - runtimeBytes;
+  checkSize(`bough's part of ${target.name}`, programBytes, programLimitBytes);
+  checkSize(name, archive.byteLength, archiveLimitBytes);
+  put(name, archive);
+  const sizes = [content.byteLength, programBytes, archive.byteLength].map(formatBytes);
+  return [target.name, ...sizes, name];
+}
+
+function checkSize(what: string, bytes: number, limit: number): void {
+  if (bytes <= limit) return;
+  throw new Error(
+    `${what} has ${formatBytes(bytes)}; the limit is ${formatBytes(limit)} (${import.meta.file})`,
+  );
+}
+
+/** Digests of what has been written, by file name. */
+const sha256 = new Map<string, string>();
+
+function put(name: string, content: string | Uint8Array, mode = 0o644): void {
+  writeFileSync(join(out, name), content, { mode });
+  sha256.set(name, new Bun.CryptoHasher("sha256").update(content).digest("hex"));
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,61 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { runProgram } from "./run-program.ts";
+import type { Target } from "./targets.ts";
+
+/** A package as bun.lock pins it. */
+export interface LockedPackage {
+  version: string;
+  /** `sha512-` and the digest in base64. */
+  integrity: string;
+}
+
+/** What bun.lock says about a package. */
+export function lockedPackage(root: string, name: string): LockedPackage {
+  const lock: unknown = Bun.JSONC.parse(readFileSync(join(root, "bun.lock"), "utf8"));
+  const { packages } = lock as { packages: Record<string, readonly unknown[]> };
+  const entry = packages[name];
+  const [resolved, , , integrity] = entry ?? [];
+  if (typeof resolved !== "string" || typeof integrity !== "string") {
+    throw new Error(`bun.lock does not pin the package ${name}`);
+  }
+  return { version: resolved.slice(resolved.lastIndexOf("@") + 1), integrity };
+}
+
+/**
+ * Bun's executable for a target, from the npm registry and checked against bun.lock: `bun build --target` alone would
+ * take any bytes that a cache holds.
+ */
+export function bringRuntime(root: string, target: Target): string {
+  const { runtimePackage, format } = target;
+  const { version, integrity } = lockedPackage(root, runtimePackage);
+  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "bough-toolchain", "runtimes");
+  mkdirSync(cache, { recursive: true });
+  const tarball = join(cache, `${target.bunTarget}-${version}.tgz`);
+  if (!existsSync(tarball)) download(`${runtimePackage}@${version}`, cache, tarball);
+  const digest = new Bun.CryptoHasher("sha512").update(readFileSync(tarball)).digest("base64");
+  if (`sha512-${digest}` !== integrity) {
+    rmSync(tarball);
+    throw new Error(`${runtimePackage}@${version} is not what bun.lock pins: sha512-${digest}`);
+  }
+  const directory = join(cache, `${target.bunTarget}-${version}`);
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory);
+  const name = format.container === "PE" ? "bun.exe" : "bun";
+  runProgram(["tar", "-xzf", tarball, "-C", directory, "--strip-components=2", `package/bin/${name}`]);
+  return join(directory, name);
+}
+
+function download(specifier: string, cache: string, tarball: string): void {
+  const directory = mkdtempSync(join(cache, "download-"));
+  try {
+    const name = runProgram(
+      ["npm", "pack", specifier, "--silent", "--ignore-scripts", "--pack-destination", directory],
+      { cwd: directory },
+    );
+    renameSync(join(directory, name.trim()), tarball);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
