@@ -12,4 +12,5 @@ export const agent: Command = {
     ["agent", "read this first"],
     ["agent | less", "page by page"],
   ],
+  agentNote: "Read it once: every command line in it is run by a test of this version.",
 };

@@ -18,7 +18,10 @@ export const remove: Command = {
     args: definitions,
     run: ({ data }) => removeNamed(data),
   }),
-  examples: [["auth remove work", "the profile `work`"]],
+  examples: [
+    ["auth remove work", "the profile `work`"],
+    ["auth list", "which ones there are"],
+  ],
   agentNote: "The token stays valid at the service: it is only forgotten here.",
 };
 

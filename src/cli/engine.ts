@@ -19,7 +19,11 @@ export const df: Command = {
     args: {},
     run: ({ data }) => showUsage(data),
   }),
-  examples: [["engine df", "what there is"]],
+  examples: [
+    ["engine df", "what there is"],
+    ["engine df -f json", "as JSON, in bytes"],
+  ],
+  agentNote: "It only looks. `bough engine prune` says what could be removed.",
 };
 
 const pruneArguments: ArgumentDefinitions = {

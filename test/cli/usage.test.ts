@@ -2,10 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CommandTable } from "../../src/cli/command.ts";
+import type { CommandTable, Entry } from "../../src/cli/command.ts";
 import { commands } from "../../src/cli/commands.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { splitWords } from "../support/words.ts";
 
 const golden = join(import.meta.dir, "../cases/usage");
 
@@ -32,6 +33,35 @@ function screens(table: CommandTable, above: readonly string[] = []): string[][]
     return "commands" in entry ? [path, ...screens(entry.commands, path)] : [path];
   });
 }
+
+describe("every command's help", () => {
+  const all = screens(commands).flatMap((path) => {
+    const entry = path.reduce<Entry | undefined>(
+      (found, name) =>
+        found === undefined ? commands[name] : "commands" in found ? found.commands[name] : undefined,
+      undefined,
+    );
+    return entry !== undefined && "load" in entry ? [[path.join(" "), entry.load] as const] : [];
+  });
+
+  test.each(all)(
+    "%s: has a few examples that are command lines of bough, and a note for agents",
+    async (_, load) => {
+      const { examples, agentNote } = await load();
+      expect(examples.length).toBeGreaterThanOrEqual(2);
+      expect(examples.length).toBeLessThanOrEqual(5);
+      expect(agentNote).toMatch(/\.$/);
+      for (const [line] of examples) {
+        // What a shell makes of the line is not bough's; of the rest, every word has to be known.
+        const words = splitWords(line.replace(/ [|<>].*$/, "").replace(/"?\$\(.*?\)"?/g, "OP"));
+        const separator = words.indexOf("--");
+        const checked = [...(separator < 0 ? words : words.slice(0, separator)), "-h"];
+        const { exitCode, stderr } = await runBough(checked, { workingDirectory: "/" });
+        expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: "" });
+      }
+    },
+  );
+});
 
 test("no screen is of a command that is gone", () => {
   const names = ["overview", ...screens(commands).map((path) => path.join("-"))];
