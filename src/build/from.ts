@@ -1,11 +1,14 @@
+import { posix } from "node:path";
 import type { FromInstruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { parseReference } from "../service/reference.ts";
+import type { FoundImage } from "../service/service.ts";
 import { expandBase, requireImage, requirePlatform } from "./base.ts";
+import { inheritedVariables } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
 import { commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
-import { type BuildState, type Layer, lookUp, startStage } from "./state.ts";
+import { type BuildState, type Layer, lookUp, type StageState, startStage } from "./state.ts";
 
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;
@@ -26,16 +29,32 @@ export async function performFrom(
   const earlier = stages.get(reference.toLowerCase());
   const stage =
     earlier === undefined
-      ? startStage(name, await resolveBase(reference, instruction, build))
+      ? await startFromImage(name, reference, instruction, build)
       : { ...earlier, name, args: new Map() };
   return { ...state, stages, stage };
 }
 
-async function resolveBase(reference: string, instruction: FromInstruction, build: BuildJob): Promise<Layer> {
-  const { store, session, emit } = build;
+/** The image's own WORKDIR, USER and ENV go on to hold, where the service says what they are. */
+async function startFromImage(
+  name: string | undefined,
+  reference: string,
+  instruction: FromInstruction,
+  build: BuildJob,
+): Promise<StageState> {
   requireImage(reference);
-  const image = await resolveImage(reference, build);
-  emit({ type: "resolved", reference, image });
+  const { uuid, config } = await resolveImage(reference, build);
+  build.emit({ type: "resolved", reference, image: uuid });
+  const stage = startStage(name, baseLayer(uuid, instruction, build));
+  if (config === undefined) return stage;
+  return {
+    ...stage,
+    workdir: posix.resolve("/", config.working_dir ?? "/"),
+    user: config.user ?? undefined,
+    inherited: inheritedVariables(Object.entries(config.env)),
+  };
+}
+
+function baseLayer(image: string, instruction: FromInstruction, { store, session }: BuildJob): Layer {
   const known = findLayer(store.sessions, session, image);
   if (known !== undefined) return known;
   return commitLayer(store.sessions, session, {
@@ -51,12 +70,12 @@ async function resolveBase(reference: string, instruction: FromInstruction, buil
 async function resolveImage(
   reference: string,
   { service, store, useCache, emit }: BuildJob,
-): Promise<string> {
+): Promise<FoundImage> {
   const found = await service.findImage(reference);
-  if (found !== undefined && found !== "unknowable") return found.uuid;
+  if (found !== undefined && found !== "unknowable") return found;
   if (found === "unknowable" && useCache) {
     const remembered = store.imports.get(reference);
-    if (remembered !== undefined) return remembered;
+    if (remembered !== undefined) return { uuid: remembered };
   }
   const parsed = parseReference(reference);
   if (parsed.kind !== "registry") {
@@ -72,5 +91,6 @@ async function resolveImage(
     onProgress: (message) => emit({ type: "import-progress", message }),
   });
   store.imports.set(reference, image);
-  return image;
+  const imported = found === "unknowable" ? found : await service.findImage(image);
+  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
 }

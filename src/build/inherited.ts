@@ -7,8 +7,8 @@ import { lookUp, type StageState } from "./state.ts";
 
 /**
  * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
- * `ENV PATH=/opt/bin:$PATH`. The API tells nothing of an image's configuration, so one small operation is asked, once for
- * an image. A RUN needs none of this: its shell has them.
+ * `ENV PATH=/opt/bin:$PATH`. A service that tells nothing of an image's configuration is asked by one small operation, once
+ * for an image. A RUN needs none of this: its shell has them.
  */
 export async function inheritEnvironment(
   instruction: Instruction,
@@ -52,7 +52,11 @@ async function readEnvironment(
     const message = `the image has no program env to say what it sets: PATH is taken to be ${defaultPath}, all else to be empty`;
     build.emit({ type: "warning", message, line });
   }
-  return new Map([["PATH", defaultPath], ...parseEnvironment(known)]);
+  return inheritedVariables(parseEnvironment(known));
+}
+
+export function inheritedVariables(variables: readonly [string, string][]): ReadonlyMap<string, string> {
+  return new Map([["PATH", defaultPath], ...variables]);
 }
 
 /** The output of env(1); empty where the image has no such program. */

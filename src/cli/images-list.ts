@@ -56,7 +56,12 @@ async function listImages(invocation: Invocation): Promise<void> {
     const images = found.slice(0, limit);
     printResult(invocation, {
       id: [...new Set(images.map(({ uuid }) => uuid))].join("\n"),
-      json: images.map((image) => ({ ...image, operation_uuid: image.operation_uuid ?? null })),
+      json: images.map(({ uuid, tag, created_at, operation_uuid = null }) => ({
+        uuid,
+        tag,
+        created_at,
+        operation_uuid,
+      })),
       table: (style) =>
         renderTable(
           ["IMAGE", "TAG", "CREATED"],

@@ -6,11 +6,11 @@ import { asRecord, asText } from "./json.ts";
 import type { Operations } from "./operations.ts";
 import { isUuid } from "./reference.ts";
 import { aList, listIn } from "./requirements.ts";
-import type { ImageImport, ImageService } from "./service.ts";
+import type { FoundImage, ImageImport, ImageService } from "./service.ts";
 import { operationIdOf } from "./spawn.ts";
 import { isTag, withLatest } from "./tag.ts";
 import type { Transport } from "./transport.ts";
-import type { ImageRecord, ImportRequest } from "./types.ts";
+import type { ImageConfiguration, ImageRecord, ImportRequest } from "./types.ts";
 
 export interface ImageFilter {
   /** The beginning of a tag. */
@@ -68,7 +68,7 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
     }
   }
 
-  async function findByTag(name: string): Promise<{ uuid: string } | undefined | "unknowable"> {
+  async function findByTag(name: string): Promise<FoundImage | undefined | "unknowable"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
     const images = await listImages({ tag: name });
@@ -76,7 +76,7 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
     const complete = withLatest(name);
     const found =
       images.find((image) => image.tag === name) ?? images.find((image) => image.tag === complete);
-    return found === undefined ? undefined : { uuid: found.uuid };
+    return found && foundImage(found);
   }
 
   async function followImport(
@@ -103,7 +103,8 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
       const images = await listImages({ uuid });
       // It names an image of the service directly: whoever uses it will see whether it is there.
       if (images === "unknowable") return { uuid };
-      return images.some((image) => image.uuid.toLowerCase() === uuid) ? { uuid } : undefined;
+      const found = images.find((image) => image.uuid.toLowerCase() === uuid);
+      return found && { ...foundImage(found), uuid };
     },
 
     async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
@@ -170,19 +171,38 @@ function namesOperation({ headers }: Answer): boolean {
   return headers.get("location")?.includes("/operations/") === true;
 }
 
+function foundImage({ uuid, config }: ImageRecord): FoundImage {
+  return { uuid, ...(config === undefined ? {} : { config }) };
+}
+
 function readImages(body: unknown): ImageRecord[] {
   return listIn(body, "images").flatMap((item) => {
     const record = asRecord(item);
     const uuid = asText(record?.uuid);
     if (uuid === undefined) return [];
     const operation = asText(record?.operation_uuid);
+    const config = readConfiguration(record?.config);
     return [
       {
         uuid,
         tag: asText(record?.tag) ?? null,
         created_at: asText(record?.created_at) ?? "",
         ...(operation === undefined ? {} : { operation_uuid: operation }),
+        ...(config === undefined ? {} : { config }),
       },
     ];
   });
+}
+
+function readConfiguration(value: unknown): ImageConfiguration | undefined {
+  const record = asRecord(value);
+  if (record === undefined) return undefined;
+  const variables = Object.entries(asRecord(record.env) ?? {}).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return {
+    env: Object.fromEntries(variables),
+    working_dir: asText(record.working_dir) ?? null,
+    user: asText(record.user) ?? null,
+  };
 }

@@ -3,7 +3,7 @@
  * (`service/`). Every method rejects with a `BoughError` that names the call, the address and what the service said,
  * and with the signal's reason once the signal that the service was made with is aborted.
  */
-import type { InstanceRequest } from "./types.ts";
+import type { ImageConfiguration, InstanceRequest } from "./types.ts";
 
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
@@ -16,7 +16,7 @@ export interface ImageService {
    * The UUID of the image that `reference` (a UUID, `tag:<name>`, or a tag as written, then with `:latest`) names.
    * `undefined`: there is none. `"unknowable"`: this service cannot be asked for tags (it has no `GET /v1/images`).
    */
-  findImage(reference: string): Promise<{ uuid: string } | undefined | "unknowable">;
+  findImage(reference: string): Promise<FoundImage | undefined | "unknowable">;
 
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
   importImage(request: ImageImport): Promise<string>;
@@ -80,6 +80,12 @@ export interface ImageImport {
   /** For the registry; they go into the request and nowhere else. */
   credentials?: { username: string; password: string } | undefined;
   onProgress?: EventListener["onProgress"] | undefined;
+}
+
+export interface FoundImage {
+  uuid: string;
+  /** Where the service says it. */
+  config?: ImageConfiguration;
 }
 
 /** A look into an image without starting anything. `"unknowable"`: this service has no such route. */

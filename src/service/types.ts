@@ -92,6 +92,15 @@ export interface ImageRecord {
   tag: string | null;
   created_at: string;
   operation_uuid?: string | null;
+  /** What the image was made to be started with. An extension that bough's own engine has. */
+  config?: ImageConfiguration;
+}
+
+export interface ImageConfiguration {
+  env: Record<string, string>;
+  working_dir: string | null;
+  /** As in a USER instruction. */
+  user: string | null;
 }
 
 export interface FileRecord {

@@ -54,6 +54,20 @@ describe("finding an image", () => {
     expect(await service.findImage(uuid)).toBeUndefined();
   });
 
+  test("with what it was made to be started with, where the service says so", async () => {
+    const config = { env: { A: "1", B: 2 }, working_dir: "/srv", user: 7 };
+    const images = [
+      { uuid: "i-1", tag: "app:1", config },
+      { uuid: "i-2", tag: "app:2", config: "none" },
+    ];
+    const { service } = await start({ intercept: () => Response.json({ images }) });
+    expect(await service.findImage("app:1")).toEqual({
+      uuid: "i-1",
+      config: { env: { A: "1" }, working_dir: "/srv", user: null },
+    });
+    expect(await service.findImage("app:2")).toEqual({ uuid: "i-2" });
+  });
+
   test("that no tag can name is not asked for", async () => {
     const { fake, service } = await start();
     expect(await service.findImage(`alpine@sha256:${"0".repeat(64)}`)).toBeUndefined();

@@ -29,6 +29,7 @@ export function readLayoutImage(directory: string): LayoutImage {
     config: {
       env: Object.fromEntries(env.map(splitVariable)),
       workingDirectory: optionalText(settings.WorkingDir),
+      user: optionalText(settings.User),
     },
   };
 }

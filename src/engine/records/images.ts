@@ -6,6 +6,8 @@ import { RequestError } from "../http/answers.ts";
 export interface ImageConfig {
   env: Record<string, string>;
   workingDirectory: string | undefined;
+  /** Says as whom a build goes on from this image; a request that names nobody is root's all the same. */
+  user: string | undefined;
 }
 
 export interface Image {
@@ -116,7 +118,7 @@ export function listImages(database: Database, filter: ImageFilter): ImageRecord
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
   return database
     .query<RecordRow, (string | number)[]>(
-      `SELECT uuid, tag, created_at, operation FROM images LEFT JOIN tags ON tags.image = images.uuid
+      `SELECT uuid, tag, created_at, operation, config FROM images LEFT JOIN tags ON tags.image = images.uuid
        WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, images.rowid DESC, tag LIMIT ? OFFSET ?`,
     )
     .all(...parameters, filter.limit, filter.offset)
@@ -126,7 +128,9 @@ export function listImages(database: Database, filter: ImageFilter): ImageRecord
 /** One image under one of its tags, or as an untagged one. */
 export function describeImage(database: Database, uuid: string, tag: string | null): ImageRecord {
   const row = database
-    .query<Omit<RecordRow, "tag">, [string]>("SELECT uuid, created_at, operation FROM images WHERE uuid = ?")
+    .query<Omit<RecordRow, "tag">, [string]>(
+      "SELECT uuid, created_at, operation, config FROM images WHERE uuid = ?",
+    )
     .get(uuid);
   if (row === null) throw new RequestError(404, `there is no image ${uuid}`);
   return toRecord({ ...row, tag });
@@ -137,18 +141,21 @@ interface RecordRow {
   tag: string | null;
   created_at: number;
   operation: string | null;
+  config: string;
 }
 
 function toRecord(row: RecordRow): ImageRecord {
+  const { env, workingDirectory, user } = parseConfig(row.config);
   return {
     uuid: row.uuid,
     tag: row.tag,
     created_at: new Date(row.created_at).toISOString(),
     operation_uuid: row.operation,
+    config: { env, working_dir: workingDirectory ?? null, user: user ?? null },
   };
 }
 
 function parseConfig(text: string): ImageConfig {
   const config = JSON.parse(text) as Partial<ImageConfig>;
-  return { env: config.env ?? {}, workingDirectory: config.workingDirectory };
+  return { env: config.env ?? {}, workingDirectory: config.workingDirectory, user: config.user };
 }
