@@ -11,9 +11,17 @@ const interruption = new AbortController();
 /** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */
 let readerHasLeft = false;
 
+/** timeout(1) and others send a signal to the process and to its group: it arrives twice, and is meant once. */
+const echoMilliseconds = 200;
+let interruptedAt = 0;
+
 /** The first signal ends the work in good order; a second one ends the process. */
 function interrupt(): void {
-  if (interruption.signal.aborted) process.exit(exitCodes.interrupted);
+  const now = Date.now();
+  if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds) {
+    process.exit(exitCodes.interrupted);
+  }
+  interruptedAt ||= now;
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
 }
 

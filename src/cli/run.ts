@@ -84,6 +84,7 @@ export const run: Command = {
     "This command is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
     "There is no terminal: commands that ask get the standard input that is piped in, else none.",
     "A failing command keeps its changes as well; the exit code is the command's own.",
+    "Of each output stream 16 MiB arrive at least; what is cut off is said to be. For more, write a file and `bough cp` it.",
   ].join("\n"),
   takesRest: true,
 };

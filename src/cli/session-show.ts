@@ -60,7 +60,7 @@ function showSession(invocation: Invocation): void {
 }
 
 /** On a terminal layers go by the first digits of their hash, which is what `session checkout` takes, too. */
-export function renderHistory(history: readonly HistoryEntry[], active: string, style: TableStyle): string {
+function renderHistory(history: readonly HistoryEntry[], active: string, style: TableStyle): string {
   const name = (branch: string) =>
     `${style.columns === undefined ? branch : shortLayer(branch)}${branch === active ? " (active)" : ""}`;
   const rows = drawTree(history.map((entry) => ({ ...entry, isHead: entry.branches.includes(active) })));

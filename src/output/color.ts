@@ -22,7 +22,6 @@ const red = "31";
 const yellow = "33";
 const dim = "2";
 const bold = "1";
-const green = "32";
 
 /** The `[LEVEL]` that a log line begins with, in its colour. */
 export function paintLevel(text: string): string {
@@ -37,11 +36,6 @@ export function paintHeading(text: string): string {
 
 export function paintDim(text: string): string {
   return paint(dim, text);
-}
-
-/** What is active or in good order. */
-export function paintGood(text: string): string {
-  return paint(green, text);
 }
 
 function paint(code: string, text: string): string {

@@ -166,6 +166,18 @@ describe.each(settings)("%s", (_, prepare) => {
     });
   });
 
+  test("Ctrl-C, a reader that leaves and a closed standard input leave nothing running", async () => {
+    const { stderr } = await sh(
+      "timeout --preserve-status -s INT 1 bough -S k run -- sh -c 'touch /lost; sleep 1000'",
+      130,
+    );
+    expect(stderr).toMatch(/operation \S+ is cancelled/);
+    expect(await out("bough -S k ls -q /")).not.toContain("lost");
+    expect(await sh("bough -S k run -D -- yes | head -1")).toEqual({ stdout: "y\n", stderr: "" });
+    expect(await out("bough -S k run -D -- wc -c <&-")).toBe("0\n");
+    expect(await out("bough ps -q")).toBe("");
+  });
+
   test("a failed build prints the line that steps into the image before it", async () => {
     const { stderr } = await sh("bough build broken", 1);
     const [line = ""] = /^ {2}(bough .* session checkout layer:[0-9a-f]{12})$/m.exec(stderr)?.slice(1) ?? [];
