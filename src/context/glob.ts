@@ -146,7 +146,8 @@ function globText(token: GlobToken): string {
   }
 }
 
-function literalText(tokens: readonly GlobToken[]): string | undefined {
+/** The one text that the tokens match, if it is only one. */
+export function literalText(tokens: readonly GlobToken[]): string | undefined {
   let text = "";
   for (const token of tokens) {
     if (token.kind !== "character") return undefined;

@@ -1,4 +1,11 @@
-import { compileName, GlobSyntaxError, type GlobToken, type NameMatcher, tokenizeGlob } from "./glob.ts";
+import {
+  compileName,
+  GlobSyntaxError,
+  type GlobToken,
+  literalText,
+  type NameMatcher,
+  tokenizeGlob,
+} from "./glob.ts";
 
 /**
  * A pattern for whole paths, matched one name at a time from the root down, so that a walk asks it about a
@@ -16,7 +23,13 @@ interface PatternState {
   repeats: boolean;
   steps: readonly PatternStep[];
   /** The names that end the pattern here. */
-  ends: readonly NameMatcher[];
+  ends: readonly PatternEnd[];
+}
+
+export interface PatternEnd {
+  /** Where only one name matches. */
+  literal: string | undefined;
+  matches: NameMatcher;
 }
 
 interface PatternStep {
@@ -30,10 +43,12 @@ export const patternStart: PatternPosition = [0];
 
 /** Whether the path that led to `position`, with `name` at its end, matches. */
 export function isMatched(pattern: PathPattern, position: PatternPosition, name: string): boolean {
-  for (const index of position) {
-    for (const matches of pattern.states[index]?.ends ?? []) if (matches(name)) return true;
-  }
-  return false;
+  return endsAt(pattern, position).some(({ matches }) => matches(name));
+}
+
+/** What ends the pattern in the directory that led to `position`. */
+export function endsAt(pattern: PathPattern, position: PatternPosition): PatternEnd[] {
+  return position.flatMap((index) => pattern.states[index]?.ends ?? []);
 }
 
 /** The position below the directory `name`; empty where nothing below it can match. */
@@ -114,14 +129,14 @@ function compile(tokens: readonly GlobToken[]): PathPattern {
   for (let from = 0; from <= breaks.length; from++) {
     const start = from === 0 ? 0 : (breaks[from - 1]?.at ?? 0) + 1;
     const steps: PatternStep[] = [];
-    const ends: NameMatcher[] = [];
+    const ends: PatternEnd[] = [];
     for (let to = from; to <= breaks.length; to++) {
       const end = breaks[to];
       const label = tokens.slice(start, end?.at ?? tokens.length).filter(({ kind }) => kind !== "deep");
       if (end?.kind === "gap") label.push({ kind: "star" });
       if (label.length > 0) {
         const matches = compileLater(label);
-        if (end === undefined) ends.push(matches);
+        if (end === undefined) ends.push({ literal: literalText(label), matches });
         else steps.push({ matches, to: to + 1 });
       }
       if (end?.kind === "slash") break;

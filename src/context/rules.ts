@@ -1,6 +1,7 @@
+import type { NameMatcher } from "./glob.ts";
 import {
+  endsAt,
   enterDirectory,
-  isMatched,
   type PathPattern,
   type PatternPosition,
   patternStart,
@@ -69,6 +70,7 @@ class Cursor implements RuleCursor {
   private readonly decisionIndex: number;
   /** Rules after the decision that can match something below, in their order. */
   private readonly live: readonly LiveRule[];
+  private names: NameTable | undefined;
 
   constructor(rules: readonly Rule[], decisionIndex: number, live: readonly LiveRule[]) {
     this.rules = rules;
@@ -86,19 +88,49 @@ class Cursor implements RuleCursor {
   enter(name: string): RuleCursor {
     const decisionIndex = this.decideIndex(name);
     const live: LiveRule[] = [];
+    let isSame = decisionIndex === this.decisionIndex;
     for (const rule of this.live) {
       if (rule.index <= decisionIndex) continue;
       const position = enterDirectory(rule.pattern, rule.position, name);
+      isSame &&= isSamePosition(position, rule.position);
       if (position.length > 0) live.push({ index: rule.index, pattern: rule.pattern, position });
     }
-    return new Cursor(this.rules, decisionIndex, live);
+    // Most directories are like the one above them: what is known of names there holds here, too.
+    return isSame ? this : new Cursor(this.rules, decisionIndex, live);
   }
 
   private decideIndex(name: string): number {
-    for (let at = this.live.length - 1; at >= 0; at--) {
-      const rule = this.live[at];
-      if (rule !== undefined && isMatched(rule.pattern, rule.position, name)) return rule.index;
+    this.names ??= tabulate(this.live);
+    const { literals, others } = this.names;
+    const literal = literals.get(name) ?? this.decisionIndex;
+    for (const { index, matches } of others) {
+      if (index <= literal) break;
+      if (matches(name)) return index;
     }
-    return this.decisionIndex;
+    return literal;
   }
+}
+
+/** Rules by the names that they match in a directory: most match one name only, and need not be tried. */
+interface NameTable {
+  /** The last rule for each name. */
+  literals: ReadonlyMap<string, number>;
+  /** The last rule first. */
+  others: readonly { index: number; matches: NameMatcher }[];
+}
+
+function tabulate(live: readonly LiveRule[]): NameTable {
+  const literals = new Map<string, number>();
+  const others: { index: number; matches: NameMatcher }[] = [];
+  for (const { index, pattern, position } of live) {
+    for (const { literal, matches } of endsAt(pattern, position)) {
+      if (literal === undefined) others.unshift({ index, matches });
+      else literals.set(literal, index);
+    }
+  }
+  return { literals, others };
+}
+
+function isSamePosition(one: PatternPosition, other: PatternPosition): boolean {
+  return one.length === other.length && one.every((state, at) => state === other[at]);
 }
