@@ -96,25 +96,32 @@ export async function planCopy(
     around.isDirectoryInImage,
   );
   const change = words.changeMode;
-  const items = [
-    ...matches.flatMap((match) => planMatch(match, destination, change)),
-    ...words.documents.map((document) => planDocument(document, destination, change, around)),
-    ...words.urls.map((url) => planUrl(url, destination, change)),
-  ];
+  const items: PlannedItem[] = [];
+  for (const match of matches) {
+    for (const entry of match.entries) {
+      const planned = planEntry(entry, match, destination, change);
+      if (planned.path !== "/") items.push(planned);
+    }
+  }
+  for (const document of words.documents) items.push(planDocument(document, destination, change, around));
+  for (const url of words.urls) items.push(planUrl(url, destination, change));
   return {
     destination,
-    items: items.filter(({ path }) => path !== "/"),
+    items,
     warnings,
     largeContext: findLargeContext(matches),
   };
 }
 
-function planMatch(match: SourceMatch, destination: Destination, change: ModeChange): PlannedEntry[] {
-  return match.entries.map((entry) => {
-    const isTop = entry.relativePath === "";
-    const mode = isTop ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
-    return { kind: "entry", path: placeEntry(destination, match, entry.relativePath), entry, isTop, mode };
-  });
+function planEntry(
+  entry: ContextEntry,
+  match: SourceMatch,
+  destination: Destination,
+  change: ModeChange,
+): PlannedEntry {
+  const isTop = entry.relativePath === "";
+  const mode = isTop ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
+  return { kind: "entry", path: placeEntry(destination, match, entry.relativePath), entry, isTop, mode };
 }
 
 function planDocument(

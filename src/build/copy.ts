@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { ContextWarning } from "../context/entry.ts";
+import type { ContextWarning, FileEntry } from "../context/entry.ts";
 import { hashFiles } from "../context/hash.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import {
@@ -71,13 +71,13 @@ export async function performCopy(
     else additions.push([item.path, await stageUrl(item, owner, words.checksum, build)]);
   }
 
-  const files = additions.flatMap(([, entry]) => (entry.type === "file" ? [entry] : []));
-  build.emit({
-    type: "staged",
-    title: titleOf(instruction),
-    files: files.length,
-    bytes: files.reduce((sum, { size }) => sum + size, 0),
-  });
+  const amount = { files: 0, bytes: 0 };
+  for (const [, entry] of additions) {
+    if (entry.type !== "file") continue;
+    amount.files += 1;
+    amount.bytes += entry.size;
+  }
+  build.emit({ type: "staged", title: titleOf(instruction), ...amount });
   const made = directoriesToMake(tops, additions, owner).filter(
     (path) => !(isIntoExisting && leadsTo(path, place)),
   );
@@ -116,10 +116,14 @@ async function hashEntries(
   items: readonly PlannedItem[],
   { emit, signal, clock, hashes }: BuildJob,
 ): Promise<ReadonlyMap<string, string>> {
-  const files = items.flatMap((item) =>
-    item.kind === "entry" && item.entry.type === "file" ? [item.entry] : [],
-  );
-  emit({ type: "hashing", files: files.length, bytes: files.reduce((sum, { size }) => sum + size, 0) });
+  const files: FileEntry[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (item.kind !== "entry" || item.entry.type !== "file") continue;
+    files.push(item.entry);
+    bytes += item.entry.size;
+  }
+  emit({ type: "hashing", files: files.length, bytes });
   const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
   const found = await hashFiles(files, { signal, clock, cache: hashes, onProgress });
   hashes.save();

@@ -41,8 +41,10 @@ export function saysDirectory(destination: string): boolean {
 
 /** The absolute path in the image for each entry of a match. */
 export function placeEntry(destination: Destination, match: SourceMatch, relativePath: string): string {
-  if (match.isDirectory || destination.isDirectory) return posix.join(destination.path, relativePath);
-  return destination.path;
+  const { path, isDirectory } = destination;
+  if (relativePath === "" || !(match.isDirectory || isDirectory)) return path;
+  // Both are clean: there is nothing for `posix.join` to do.
+  return path === "/" ? `/${relativePath}` : `${path}/${relativePath}`;
 }
 
 function isDirectoryWhenStaged(path: string, staged: StagedTypes): boolean {

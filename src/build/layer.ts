@@ -10,7 +10,9 @@ import type { Layer, StageState } from "./state.ts";
 export function chainHash(stage: StageState, directive: readonly string[]): string {
   const state = {
     args: sorted(
-      [...stage.args].flatMap(([name, { value }]) => (value === undefined ? [[name]] : [[name, value]])),
+      Array.from(stage.args, ([name, { value }]): [string, ...string[]] =>
+        value === undefined ? [name] : [name, value],
+      ),
     ),
     env: sorted([...stage.env]),
     user: stage.user ?? null,
@@ -53,21 +55,21 @@ export function commitLayer(sessions: SessionStore, session: string, layer: NewL
 }
 
 function pendingFiles(staged: Staged): unknown[] {
-  return sorted([...staged].map(([path, entry]) => [path, ...fieldsOf(entry)]));
+  return sorted(Array.from(staged, rowOf));
 }
 
-function fieldsOf(entry: StagedEntry): unknown[] {
+function rowOf([path, entry]: [string, StagedEntry]): [string, ...unknown[]] {
   switch (entry.type) {
     case "file":
-      return ["file", entry.sha256, entry.uid, entry.gid, entry.mode];
+      return [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
     case "directory":
-      return ["directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
+      return [path, "directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
     case "symlink":
-      return ["symlink", entry.target, entry.uid, entry.gid];
+      return [path, "symlink", entry.target, entry.uid, entry.gid];
   }
 }
 
 /** By the first field, which is unique: a name or a path. By code unit, so that no locale plays a part. */
-function sorted<Row extends readonly unknown[]>(rows: Row[]): Row[] {
-  return rows.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+function sorted<Row extends readonly [string, ...unknown[]]>(rows: Row[]): Row[] {
+  return rows.sort((one, other) => (one[0] < other[0] ? -1 : 1));
 }

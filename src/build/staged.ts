@@ -44,7 +44,7 @@ export function stage(staged: Staged, additions: Iterable<readonly [string, Stag
     if (entry.type !== "directory" && previous?.type === "directory") {
       for (const below of result.keys()) if (below.startsWith(`${path}/`)) result.delete(below);
     }
-    result.delete(path);
+    if (previous !== undefined) result.delete(path);
     result.set(path, entry);
   }
   return result;

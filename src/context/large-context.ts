@@ -29,10 +29,16 @@ const mainShare = 0.8;
  * names one by one are wanted, however large.
  */
 export function findLargeContext(matches: readonly SourceMatch[]): LargeContext | undefined {
-  const files = matches
-    .filter(({ entries, source }) => entries[0]?.contextPath !== source || entries[0]?.type === "directory")
-    .flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
-  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  const files: FileEntry[] = [];
+  let bytes = 0;
+  for (const { entries, source } of matches) {
+    if (entries[0]?.contextPath === source && entries[0].type === "file") continue;
+    for (const entry of entries) {
+      if (entry.type !== "file") continue;
+      files.push(entry);
+      bytes += entry.size;
+    }
+  }
   if (bytes <= manyBytes && files.length <= manyFiles) return undefined;
   const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
   const tops = matches.flatMap(({ entries, isDirectory }) =>

@@ -72,6 +72,8 @@ function writeImage(directory: string, architecture: string, options: BusyboxIma
         ...(options.workingDirectory === undefined ? {} : { WorkingDir: options.workingDirectory }),
       },
       rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
+      // One entry a layer: `buildah bud --layers` counts them.
+      history: [{ created: "2024-01-01T00:00:00Z", created_by: "busybox" }],
     });
     const manifest = encode({
       schemaVersion: 2,
