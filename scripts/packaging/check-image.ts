@@ -1,0 +1,47 @@
+/** Runs what `scripts/image` made: with runc as it is, and as an image of bough's own engine. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runProgram } from "./run-program.ts";
+
+const root = join(import.meta.dir, "../..");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const layout = `oci:${join(root, "dist/image")}:${version}`;
+const work = mkdtempSync(join(tmpdir(), "bough-check-image-"));
+
+try {
+  expectVersion("runc", runWithRunc(["bough", "--version"]));
+  expectVersion("bough's engine", runOnEngine(["bough", "--version"]));
+} catch (error) {
+  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+
+function expectVersion(place: string, output: string): void {
+  if (output !== `${version}\n`)
+    throw new Error(`in ${place}, bough --version says ${JSON.stringify(output)}`);
+  process.stdout.write(`runs in ${place}: ${output}`);
+}
+
+/** With the user, environment and directory of the image's configuration. */
+function runWithRunc(words: readonly string[]): string {
+  const bundle = join(work, "bundle");
+  runProgram(["skopeo", "copy", "--quiet", layout, `oci:${join(work, "layout")}:one`]);
+  runProgram(["umoci", "unpack", "--image", `${join(work, "layout")}:one`, bundle]);
+  const path = join(bundle, "config.json");
+  const config = JSON.parse(readFileSync(path, "utf8"));
+  const process = { ...config.process, terminal: false, args: words };
+  writeFileSync(path, JSON.stringify({ ...config, process }));
+  return runProgram(["runc", "run", "--bundle", bundle, `bough-check-image-${Bun.randomUUIDv7()}`]);
+}
+
+/** bough, as it is in the image's first layers, on itself. */
+function runOnEngine(words: readonly string[]): string {
+  const bough = [join(work, "bundle/rootfs/usr/local/bin/bough"), "--local"];
+  const environment = [`BOUGH_HOME=${join(work, "state")}`];
+  const call = (...rest: string[]) => runProgram(["env", ...environment, ...bough, ...rest]);
+  call("images", "import", layout, "--tag", "bough:check");
+  return call("--session", "check", "run", "--use", "tag:bough:check", "--disposable", "--", ...words);
+}
