@@ -36,13 +36,25 @@ export interface CheckOptions extends Omit<PlanOptions, "platform"> {
 /** Parses, plans and lints. Nothing is asked of a service, and no file of the context is read. */
 export async function checkDockerfile(options: CheckOptions): Promise<CheckReport> {
   const { text, path } = options;
-  const report = { source: { path, lines: text.split(/\r*\n/) }, instructions: [], files: [], warnings: [] };
+  const parsed = attempt("ParseError", () => parseDockerfile(text, path));
+  if ("errors" in parsed) {
+    const source = { path, lines: text.split(/\r*\n/) };
+    return { source, instructions: [], files: [], warnings: [], errors: parsed.errors };
+  }
+  const dockerfile = parsed.result;
+  const directive = attempt("InvalidCheckDirective", () => readCheckDirective(dockerfile));
+  if ("result" in directive) return checkParsed(dockerfile, directive.result, options);
+  const none = readCheckDirective({ ...dockerfile, directives: new Map() });
+  const report = await checkParsed(dockerfile, none, options);
+  return { ...report, errors: [...directive.errors, ...report.errors] };
+}
+
+function attempt<Result>(rule: ErrorRule, action: () => Result): { result: Result } | { errors: Finding[] } {
   try {
-    const dockerfile = parseDockerfile(text, path);
-    return await checkParsed(dockerfile, readCheckDirective(dockerfile), options);
+    return { result: action() };
   } catch (error) {
     if (!(error instanceof DockerfileError)) throw error;
-    return { ...report, errors: error.problems.map((problem) => errorOf("ParseError", problem)) };
+    return { errors: error.problems.map((problem) => errorOf(rule, problem)) };
   }
 }
 

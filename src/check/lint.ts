@@ -7,9 +7,10 @@ import { lintDescriptions } from "./lints/descriptions.ts";
 import { lintExpose } from "./lints/expose.ts";
 import { lintSecrets } from "./lints/secrets.ts";
 import { lintStageNames } from "./lints/stage-names.ts";
+import { type Stage, stagesOf } from "./stages.ts";
 
 /** A family of lints that need nothing but the Dockerfile. */
-type Lint = (dockerfile: Dockerfile) => Finding[];
+type Lint = (dockerfile: Dockerfile, stages: readonly Stage[]) => Finding[];
 
 const lints: readonly Lint[] = [
   lintBaseImages,
@@ -23,5 +24,6 @@ const lints: readonly Lint[] = [
 
 /** All that is to be said of a Dockerfile as it is written; what its words come to is for the plan. */
 export function lintDockerfile(dockerfile: Dockerfile): Finding[] {
-  return [...dockerfile.warnings, ...lints.flatMap((lint) => lint(dockerfile))];
+  const stages = stagesOf(dockerfile);
+  return [...dockerfile.warnings, ...lints.flatMap((lint) => lint(dockerfile, stages))];
 }

@@ -8,12 +8,12 @@ import { BoughError } from "../../errors.ts";
 import { parseReference } from "../../service/reference.ts";
 import { nearest } from "../../suggest.ts";
 import { type Finding, warn } from "../finding.ts";
-import { stagesOf } from "../stages.ts";
+import type { Stage } from "../stages.ts";
 
 /** FromPlatformFlagConstDisallowed, InvalidDefaultArgInFrom, RedundantTargetPlatform, UndefinedArgInFrom. */
-export function lintBaseImages(dockerfile: Dockerfile): Finding[] {
+export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[]): Finding[] {
   const defaults = defaultArguments(dockerfile);
-  return stagesOf(dockerfile).flatMap(({ from }) => [
+  return stages.flatMap(({ from }) => [
     ...undeclared(from, defaults, dockerfile),
     ...invalidDefault(from, defaults, dockerfile),
     ...needlessPlatform(from),

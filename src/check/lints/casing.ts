@@ -1,10 +1,9 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
-import { stagesOf } from "../stages.ts";
+import type { Stage } from "../stages.ts";
 
 /** ConsistentInstructionCasing, FromAsCasing, StageNameCasing. */
-export function lintCasing(dockerfile: Dockerfile): Finding[] {
-  const stages = stagesOf(dockerfile);
+export function lintCasing(_: Dockerfile, stages: readonly Stage[]): Finding[] {
   // An ARG before the first FROM has no say.
   const instructions = stages.flatMap((stage) => [stage.from, ...stage.instructions]);
   return [

@@ -1,14 +1,10 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
-import { type Stage, stagesOf } from "../stages.ts";
+import type { Stage } from "../stages.ts";
 
 /** JSONArgsRecommended, MaintainerDeprecated, MultipleInstructionsDisallowed. */
-export function lintCommands(dockerfile: Dockerfile): Finding[] {
-  return stagesOf(dockerfile).flatMap((stage) => [
-    ...startCommandForms(stage),
-    ...maintainers(stage),
-    ...overruled(stage),
-  ]);
+export function lintCommands(_: Dockerfile, stages: readonly Stage[]): Finding[] {
+  return stages.flatMap((stage) => [...startCommandForms(stage), ...maintainers(stage), ...overruled(stage)]);
 }
 
 function startCommandForms({ instructions }: Stage): Finding[] {

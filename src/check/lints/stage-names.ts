@@ -1,14 +1,14 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
-import { stagesOf } from "../stages.ts";
+import type { Stage } from "../stages.ts";
 
 /** What a FROM or a COPY --from takes for something else than a stage. */
 const reservedNames = ["scratch", "context"];
 
 /** DuplicateStageName, ReservedStageName. */
-export function lintStageNames(dockerfile: Dockerfile): Finding[] {
+export function lintStageNames(_: Dockerfile, stages: readonly Stage[]): Finding[] {
   const seen = new Set<string>();
-  return stagesOf(dockerfile).flatMap(({ from }) => {
+  return stages.flatMap(({ from }) => {
     const { stageName } = from;
     if (stageName === undefined) return [];
     const findings: Finding[] = [];
