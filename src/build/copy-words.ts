@@ -2,6 +2,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfil
 import { expandWord, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { saysDirectory } from "./destination.ts";
+import { withoutCredentials } from "./download.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
 import { type BuildWarning, copiedArchive } from "./warnings.ts";
 
@@ -99,7 +100,8 @@ function requireWords(
 function requireAddable(sources: readonly string[], checksum: string | undefined): void {
   const repository = sources.find(isGitRepository);
   if (repository !== undefined) {
-    throw new BoughError(`ADD ${repository}: git repositories are not fetched`, {
+    const shown = URL.canParse(repository) ? withoutCredentials(repository) : repository;
+    throw new BoughError(`ADD ${shown}: git repositories are not fetched`, {
       kind: "usage",
       hint: "Clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
     });

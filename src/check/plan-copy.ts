@@ -29,8 +29,8 @@ export async function planCopying(
   const isKnown = knowledgeOf(stage, job.escape);
   if (!areSourcesKnown(instruction, isKnown)) return stage;
   const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, job.escape);
-  const isPlaceKnown =
-    isKnown(instruction.destination) && (stage.workdir !== undefined || words.destination.startsWith("/"));
+  const isAbsolute = words.destination.startsWith("/");
+  const isPlaceKnown = isKnown(instruction.destination) && (stage.workdir !== undefined || isAbsolute);
 
   let hasAsked = false;
   const plan = await findSources(
@@ -49,6 +49,7 @@ export async function planCopying(
   );
   for (const { rule, message } of [...words.warnings, ...plan.warnings]) job.warn(rule, message, instruction);
 
+  const isCertain = !hasAsked && isPlaceKnown && (isAbsolute || !stage.workdirIsAssumed);
   const destinationIs = plan.destination.isDirectory ? "directory" : "file";
   const owner = ownerOf(instruction, words, isKnown);
   for (const item of itemsOfTheirOwn(plan.items)) {
@@ -56,7 +57,7 @@ export async function planCopying(
       line: instruction.range.start,
       ...describeItem(item),
       destination: isPlaceKnown ? item.path : undefined,
-      destinationIs: hasAsked || !isPlaceKnown ? "unknown" : destinationIs,
+      destinationIs: isCertain ? destinationIs : "unknown",
       ...owner,
     };
     const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);

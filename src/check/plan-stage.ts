@@ -42,7 +42,7 @@ export async function planInStage(
     case "WORKDIR":
       return isKnown(instruction.path)
         ? planWorkdir(instruction, stage, lookup, job)
-        : { ...stage, workdir: undefined, workdirIsSet: true };
+        : { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
     case "ENV": {
       const unknown = updateUnknown(stage.unknown, instruction.pairs, isKnown);
       return { ...setEnvironment(stage, expandPairs(instruction, lookup, escape)), unknown };
@@ -81,7 +81,8 @@ function planWorkdir(
   }
   const isLost = stage.workdir === undefined && !isAbsolute;
   const workdir = isLost ? undefined : posix.resolve(stage.workdir ?? "/", path);
-  return { ...stage, workdir, workdirIsSet: true };
+  const workdirIsAssumed = stage.workdirIsAssumed && !isAbsolute;
+  return { ...stage, workdir, workdirIsSet: true, workdirIsAssumed };
 }
 
 /** Instructions whose variables are replaced when a command runs, and by the shell. */

@@ -53,6 +53,8 @@ export interface PlannedStage {
   workdir: string | undefined;
   /** Some WORKDIR has been there. */
   workdirIsSet: boolean;
+  /** None of them was absolute: it counts from `/`, where the image may have a WORKDIR of its own. */
+  workdirIsAssumed: boolean;
   staged: ReadonlyMap<string, { type: string }>;
   /** Variables whose values depend on what the image sets. */
   unknown: ReadonlySet<string>;
@@ -65,6 +67,7 @@ export function startStage({ stageName }: FromInstruction): PlannedStage {
     args: new Map(),
     workdir: "/",
     workdirIsSet: false,
+    workdirIsAssumed: true,
     staged: new Map(),
     unknown: new Set(),
   };

@@ -12,8 +12,9 @@ export interface PlannedFile {
   /** Absolute, in the image. `undefined`: it depends on a variable of the image. */
   destination: string | undefined;
   /**
-   * What the last word of the instruction names. `unknown`: nothing says so but the image; if it is a directory there,
-   * `destination` is that directory, and the file goes into it under its own name.
+   * What the last word of the instruction names. `unknown`: the image has a say in it. It may have a directory there:
+   * then that is `destination`, and the file goes into it under its own name. Or it may have a WORKDIR of its own, from
+   * which a relative path counts.
    */
   destinationIs: "file" | "directory" | "unknown";
   /** Permission bits; a link has none of its own. */

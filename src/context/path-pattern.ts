@@ -57,10 +57,6 @@ export function enterDirectory(
   position: PatternPosition,
   name: string,
 ): PatternPosition {
-  const [first = 0] = position;
-  const state = pattern.states[first];
-  // Most rules are a `**` and a name: no directory leads anywhere else.
-  if (position.length === 1 && state?.repeats === true && state.steps.length === 0) return position;
   const next = new Set<number>();
   for (const index of position) {
     const state = pattern.states[index];

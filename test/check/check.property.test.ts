@@ -1,0 +1,111 @@
+/** Whatever a Dockerfile says, a check ends with a report. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { parsePlatform, usualPlatform } from "../../src/build/platform.ts";
+import { checkDockerfile } from "../../src/check/check.ts";
+import { describeReport } from "../../src/check/report-json.ts";
+import { renderReport } from "../../src/check/report-text.ts";
+import { openBuildContext } from "../../src/context/build-context.ts";
+import { ignoreRules } from "../../src/context/ignore.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const names = [
+  "FROM",
+  "RUN",
+  "COPY",
+  "ADD",
+  "ENV",
+  "ARG",
+  "WORKDIR",
+  "USER",
+  "LABEL",
+  "EXPOSE",
+  "CMD",
+  "from",
+  "Copy",
+];
+const words = [
+  ...[
+    "a",
+    "alpine",
+    "as",
+    "AS",
+    "b/",
+    "/srv/",
+    ".",
+    "..",
+    "*",
+    "**",
+    "[",
+    "[a-",
+    "$A",
+    "${A:-b}",
+    "${A",
+    "${A:?}",
+  ],
+  ...[
+    "A=1",
+    "A=$A",
+    "$PATH",
+    "--chown=x",
+    "--chmod=u+x",
+    "--from=a",
+    "--platform=$TARGETPLATFORM",
+    "--parents",
+  ],
+  ...[
+    "--exclude=*",
+    "<<EOF",
+    "EOF",
+    '["a", "b"]',
+    '"',
+    "'",
+    "\\",
+    "https://h/x",
+    "https://",
+    "git@h:x.git",
+    "\u001b[31m",
+  ],
+];
+const line = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc
+      .tuple(fc.constantFrom(...names), fc.array(fc.constantFrom(...words), { maxLength: 5 }))
+      .map(([name, rest]) => [name, ...rest].join(" ")),
+  },
+  { weight: 1, arbitrary: fc.string() },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom("# check=skip=all", "# check=error=true", "# check=x", "# A", "", "EOF", "\\"),
+  },
+);
+
+test("in both forms, with an error where the exit code would say so", async () => {
+  const directory = temporaryDirectory();
+  writeFiles(directory, { a: "a", "b/c": "c" });
+  const context = await openBuildContext(directory, "/");
+  const ignore = ignoreRules([], { defaultExcludes: true });
+  const platform = { platform: parsePlatform(usualPlatform), isCertain: true };
+  await fc.assert(
+    fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, startsWell) => {
+      const text = [...(startsWell ? ["FROM alpine AS base"] : []), ...lines].join("\n");
+      const report = await checkDockerfile({
+        ...{ text, path: "Dockerfile", context, ignore, buildArgs: new Map([["A", "x"]]) },
+        signal: new AbortController().signal,
+        assumePlatform: async () => platform,
+      });
+      expect(renderReport(report)).toContain("Check complete, ");
+      expect(renderReport(report)).not.toContain("\u001b");
+      for (const { rule, message } of [
+        ...describeReport(report).errors,
+        ...describeReport(report).warnings,
+      ]) {
+        expect(rule).toMatch(/^[A-Z]\w+$/);
+        expect(message).not.toBe("");
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
