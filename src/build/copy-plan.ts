@@ -8,8 +8,8 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfil
 import { expandHeredoc, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import type { CopyWords } from "./copy-words.ts";
-import { withoutCredentials } from "./download.ts";
 import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
+import { withoutCredentials } from "./download.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import type { ModeChange } from "./mode.ts";
 
@@ -139,10 +139,13 @@ function planDocument(
 function planUrl(url: string, destination: Destination, change: ModeChange): PlannedUrl {
   const name = fileName(url);
   if (destination.isDirectory && name === "") {
-    throw new BoughError(`ADD ${withoutCredentials(url)}: the address ends in no file name to give it in ${destination.path}`, {
-      kind: "usage",
-      hint: "Name the file in the destination.",
-    });
+    throw new BoughError(
+      `ADD ${withoutCredentials(url)}: the address ends in no file name to give it in ${destination.path}`,
+      {
+        kind: "usage",
+        hint: "Name the file in the destination.",
+      },
+    );
   }
   return { kind: "url", path: placeName(destination, name), url, mode: change(urlMode, false) };
 }
