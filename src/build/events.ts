@@ -34,6 +34,8 @@ export type BuildEvent =
   | { type: "forgotten-files"; files: number }
   | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "spawned"; operation: string; title: string }
+  /** An operation of an earlier build, which was ended before it. */
+  | { type: "resumed"; operation: string; title: string }
   | { type: "output"; chunk: OutputChunk }
   | { type: "ran"; operation: string; stdout: CapturedOutput; stderr: CapturedOutput }
   | { type: "cancelling"; operation: string }

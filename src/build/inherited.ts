@@ -2,7 +2,8 @@ import type { Instruction } from "../dockerfile/instruction.ts";
 import { referencesOf } from "../dockerfile/references.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
-import { runOperation } from "./operation.ts";
+import { finishOperations } from "./operation.ts";
+import { runOperation } from "./run-operation.ts";
 import { lookUp, type StageState } from "./state.ts";
 
 /**
@@ -61,6 +62,11 @@ export function inheritedVariables(variables: readonly [string, string][]): Read
 
 /** The output of env(1); empty where the image has no such program. */
 async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
+  const step = {
+    key: `env ${stage.layer.image}`,
+    title: "env (asks for the image's variables)",
+    showsOutput: false,
+  };
   const ask = () =>
     runOperation(
       {
@@ -74,11 +80,11 @@ async function askEnvironment(stage: StageState, build: BuildJob): Promise<strin
         timeout: build.timeoutSeconds,
         disposable: true,
       },
-      "env (asks for the image's variables)",
+      step,
       build,
-      { showsOutput: false },
     );
   const outcome = await withReminders({ ...stage, staged: new Map() }, build, ask);
+  finishOperations([step.key], build);
   return outcome.exitCode === 0 ? outcome.stdout.text : "";
 }
 

@@ -9,6 +9,12 @@ import type { Emit } from "./events.ts";
 import type { ImageFacts } from "./image-facts.ts";
 import type { StepMemory } from "./step-memory.ts";
 
+/** The process that builds, in a word that tells it from all others. */
+export interface Owner {
+  id: string;
+  isAlive(id: string): boolean;
+}
+
 /** What is to be built, and what it is built with. */
 export interface BuildJob {
   dockerfile: Dockerfile;
@@ -28,6 +34,7 @@ export interface BuildJob {
   facts: ImageFacts;
   store: Store;
   memory: StepMemory;
+  owner: Owner;
   /** Of the context's files, by what `stat` says of them. */
   hashes: ContextHashes;
   /** For `ADD <url>`; the service is never reached through this one. */

@@ -1,28 +1,71 @@
 import { BoughError } from "../errors.ts";
+import { UnknownOutcomeError } from "../service/errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import type { InstanceRequest } from "../service/types.ts";
 import type { BuildJob } from "./job.ts";
 
-/** Runs one instance to its end; an interruption cancels it on the service before it is passed on. */
-export async function runOperation(
-  request: InstanceRequest,
-  title: string,
+/** What an operation is for. */
+export interface OperationStep {
+  /** Tells it from all others of the session, in every build that needs the very same one. */
+  key: string;
+  /** For people. */
+  title: string;
+  /** Default true. */
+  showsOutput?: boolean;
+}
+
+/** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
+export const outputLimit = 16 * 1024 * 1024;
+
+/** Follows an operation that runs. */
+export async function followOperation(
+  operation: string,
+  { key, showsOutput = true }: OperationStep,
   build: BuildJob,
-  { showsOutput = true } = {},
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
-  const operation = await service.spawn(request);
-  emit({ type: "spawned", operation, title });
   try {
-    if (!showsOutput) return await service.follow(operation);
-    const outcome = await service.follow(operation, (chunk) => emit({ type: "output", chunk }));
-    emit({ type: "ran", operation, stdout: outcome.stdout, stderr: outcome.stderr });
+    const outcome = showsOutput
+      ? await service.follow(operation, (chunk) => emit({ type: "output", chunk }))
+      : await service.follow(operation);
+    if (!isSuccess(outcome)) finishOperations([key], build);
+    if (showsOutput) emit({ type: "ran", operation, stdout: outcome.stdout, stderr: outcome.stderr });
     return outcome;
   } catch (error) {
     if (build.signal.aborted) {
       emit({ type: "cancelling", operation });
-      emit({ type: "cancelled", operation, confirmed: await service.cancel(operation) });
+      const confirmed = await service.cancel(operation);
+      if (confirmed) finishOperations([key], build);
+      emit({ type: "cancelled", operation, confirmed });
     }
+    throw error;
+  }
+}
+
+/** What they have come to is kept, or of no use: no later build needs to find them. */
+export function finishOperations(keys: readonly string[], { store, session, owner }: BuildJob): void {
+  store.unfinished.finish(session, keys, owner.id);
+}
+
+export function isSuccess({ status, exitCode, timedOut }: OperationOutcome): boolean {
+  return status === "SUCCESS" && !timedOut && (exitCode === undefined || exitCode === 0);
+}
+
+/** Starts an instance; written down before and after: a kill at any instant leaves something to find the operation by. */
+export async function startOperation(
+  request: InstanceRequest,
+  { key }: OperationStep,
+  build: BuildJob,
+): Promise<string> {
+  const { service, store, session, owner, clock, signal } = build;
+  const entry = { session, step: key, owner: owner.id, mark: service.newMark() };
+  store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
+  try {
+    const operation = await service.spawn({ ...request, truncate_output_at: outputLimit }, entry.mark);
+    store.unfinished.setOperation(entry, operation);
+    return operation;
+  } catch (error) {
+    if (!(error instanceof UnknownOutcomeError) && !signal.aborted) finishOperations([key], build);
     throw error;
   }
 }

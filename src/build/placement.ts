@@ -3,7 +3,8 @@ import type { InstanceFile } from "../service/types.ts";
 import { quote } from "./command.ts";
 import type { BuildJob } from "./job.ts";
 import { isRoot } from "./made-directories.ts";
-import { requireSuccess, runOperation } from "./operation.ts";
+import { requireSuccess } from "./operation.ts";
+import { runOperation } from "./run-operation.ts";
 import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 import type { StageState } from "./state.ts";
 import { uploadStaged } from "./upload.ts";
@@ -16,9 +17,10 @@ export interface Placement {
 
 /**
  * Uploads what is staged. The API puts regular files in place and makes their parents; symbolic links, empty
- * directories, and directories with an owner or mode of their own are made by one small operation before.
+ * directories, and directories with an owner or mode of their own are made by one small operation before. `hash`: the
+ * chain hash of the layer that comes of it.
  */
-export async function placeStaged(stage: StageState, build: BuildJob): Promise<Placement> {
+export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
   const files = instanceFiles(stage.staged, await uploadStaged(stage.staged, build));
   const script = placementScript(stage.staged);
   if (script === "") return { image: stage.layer.image, files };
@@ -35,7 +37,7 @@ export async function placeStaged(stage: StageState, build: BuildJob): Promise<P
       timeout: build.timeoutSeconds,
       disposable: false,
     },
-    "sh -s (makes the staged directories and links)",
+    { key: placementKey(hash), title: "sh -s (makes the staged directories and links)" },
     build,
   );
   if (outcome.exitCode === 127) {
@@ -45,6 +47,11 @@ export async function placeStaged(stage: StageState, build: BuildJob): Promise<P
     return { image: stage.layer.image, files };
   }
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+}
+
+/** Of the operation that prepares the layer of this chain hash. */
+export function placementKey(hash: string): string {
+  return `place ${hash}`;
 }
 
 /** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */

@@ -8,15 +8,13 @@ import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
 import { chainHash, commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
-import { requireSuccess, runOperation } from "./operation.ts";
+import { finishOperations, requireSuccess } from "./operation.ts";
 import { resolveUser } from "./ownership.ts";
-import { placeStaged } from "./placement.ts";
+import { placementKey, placeStaged } from "./placement.ts";
+import { runOperation } from "./run-operation.ts";
 import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
 import { inputsOf } from "./step-inputs.ts";
 import { leftOutMount } from "./warnings.ts";
-
-/** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
-const outputLimit = 16 * 1024 * 1024;
 
 /** RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. */
 export async function performRun(
@@ -75,6 +73,7 @@ interface Step {
 async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
   const { store, session, memory, emit } = build;
   const hash = chainHash(stage, step.directive);
+  const key = `run ${hash}`;
   const remembered = { ordinal: step.ordinal, inputs: () => inputsOf(stage, step, session) };
   const cached = build.useCache ? findLayer(store.sessions, session, hash) : undefined;
   if (cached !== undefined) {
@@ -85,7 +84,7 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
   explainStep(step, remembered, stage, build);
   const process = await step.process();
   const outcome = await withReminders(stage, build, async () => {
-    const { image, files } = await placeStaged(stage, build);
+    const { image, files } = await placeStaged(hash, stage, build);
     const request = {
       image,
       ...process,
@@ -94,18 +93,20 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
       files,
       timeout: build.timeoutSeconds,
       disposable: false,
-      truncate_output_at: outputLimit,
     };
-    return runOperation(request, step.title, build);
+    return runOperation(request, { key, title: step.title }, build);
   });
   const result = resultOf(outcome, stage, build);
-  const layer = commitLayer(store.sessions, session, {
-    hash,
-    image: result,
-    parent: stage.layer,
-    kind: "run",
-    title: step.title,
-    operation: outcome.operation,
+  const layer = store.atomically(() => {
+    finishOperations([key, placementKey(hash)], build);
+    return commitLayer(store.sessions, session, {
+      hash,
+      image: result,
+      parent: stage.layer,
+      kind: "run",
+      title: step.title,
+      operation: outcome.operation,
+    });
   });
   memory.remember(remembered, hash);
   return advance(stage, layer);

@@ -19,6 +19,7 @@ import { type BuildInputs, readBuildInputs } from "./build-inputs.ts";
 import { createProgress } from "./build-progress.ts";
 import type { Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
+import { ownProcess } from "./process-owner.ts";
 import { printResult } from "./result.ts";
 
 const defaultTimeoutSeconds = 600;
@@ -79,6 +80,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
         dockerfile: inputs.dockerfile.absolutePath,
         explains: values.flag("explain"),
       }),
+      owner: ownProcess(),
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal: runtime.signal,

@@ -75,6 +75,10 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
     }
     case "spawned":
       return info(`RUN spawned op=${event.operation} ${event.title}`);
+    case "resumed":
+      return info(
+        `RUN found again op=${event.operation} ${event.title}: a build that was ended has started it`,
+      );
     case "output":
     case "step-end":
     case "import-progress":

@@ -53,6 +53,7 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
     case "download-progress":
       return advance(state, event.bytes, undefined, event.total);
     case "spawned":
+    case "resumed":
       return { ...text(`operation ${event.operation} is running`), tail: emptyTail };
     case "output":
       return { ...state, activity: undefined, tail: appendOutput(state.tail, event.chunk) };

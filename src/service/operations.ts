@@ -23,7 +23,8 @@ export interface OperationsOptions {
   random: () => number;
 }
 
-export interface Operations extends Pick<ImageService, "spawn" | "findSpawned" | "follow" | "cancel"> {
+export interface Operations
+  extends Pick<ImageService, "newMark" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
   /** As `follow`, by looking alone: there is no output to wait for. */
   poll(operation: string): Promise<OperationOutcome>;
   /** Bounds how long a status that bough does not know is waited for. */
@@ -46,7 +47,9 @@ export function createOperations(options: OperationsOptions): Operations {
       expected.set(operation, { kind, timeoutSeconds });
     },
 
-    async spawn(request, mark = chooseMark(random())) {
+    newMark: () => chooseMark(random()),
+
+    async spawn(request, mark = operations.newMark()) {
       const { cancel } = operations;
       const operation = await spawnInstance({ ...options, cancel }, request, mark);
       operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
@@ -82,6 +85,8 @@ export function createOperations(options: OperationsOptions): Operations {
         silence.stop();
       }
     },
+
+    hasEnded: async (operation) => (await lookAtOperation(options, operation)).view.ended !== undefined,
 
     poll: (operation) => outcomeOf(operation, createEventLog()),
 

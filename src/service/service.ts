@@ -48,6 +48,9 @@ export interface ImageService {
    */
   spawn(request: InstanceRequest, mark?: number): Promise<string>;
 
+  /** For `spawn`. */
+  newMark(): number;
+
   /** The operation of a request that an earlier process has sent, or was about to send. */
   findSpawned(sent: SentRequest): Promise<string | undefined | "unknowable">;
 
@@ -60,6 +63,9 @@ export interface ImageService {
     onOutput?: (chunk: OutputChunk) => void,
     listener?: EventListener,
   ): Promise<OperationOutcome>;
+
+  /** Rejects with NotFoundError where the service knows no such operation. */
+  hasEnded(operation: string): Promise<boolean>;
 
   /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
   cancel(operation: string): Promise<boolean>;

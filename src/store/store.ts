@@ -6,6 +6,7 @@ import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";
+import { createUnfinishedStore, type UnfinishedStore } from "./unfinished.ts";
 import { createUploadCache, type UploadCache } from "./uploads.ts";
 import { createUrlCache, type UrlCache } from "./urls.ts";
 
@@ -19,7 +20,10 @@ export interface Store {
   readonly imports: ImportMemory;
   readonly facts: FactStore;
   readonly steps: StepStore;
+  readonly unfinished: UnfinishedStore;
   readonly hashes: HashStore;
+  /** All that `work` writes is written, or nothing. */
+  atomically<Result>(work: () => Result): Result;
   close(): void;
 }
 
@@ -36,7 +40,9 @@ export function openStore(path: string, clock: Clock): Store {
     imports: createImportMemory(database),
     facts: createFactStore(database),
     steps: createStepStore(database),
+    unfinished: createUnfinishedStore(database),
     hashes: createHashStore(database, clock),
+    atomically: (work) => database.transaction(work).immediate(),
     close: () => database.close(),
   };
 }
@@ -112,5 +118,16 @@ const migrations = [
     files BLOB NOT NULL,
     written_at INTEGER NOT NULL
   ) STRICT;
+  `,
+  `
+  CREATE TABLE unfinished (
+    session TEXT NOT NULL,
+    step TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    mark INTEGER NOT NULL,
+    operation TEXT,
+    started_at INTEGER NOT NULL,
+    PRIMARY KEY (session, step, owner)
+  ) STRICT, WITHOUT ROWID;
   `,
 ];

@@ -83,6 +83,7 @@ test("a file of version 1 keeps its sessions, and all are on main", () => {
   old.run("ALTER TABLE session DROP COLUMN active_branch");
   old.run("DROP TABLE step");
   old.run("DROP TABLE hash");
+  old.run("DROP TABLE unfinished");
   old.run("PRAGMA user_version = 1");
   old.close();
   const again = openStore(path, systemClock);

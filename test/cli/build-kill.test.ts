@@ -1,0 +1,299 @@
+/**
+ * SIGKILL of builds on a service that lives on: whatever the instant, no command is run a second time where its outcome
+ * can be known, and the next build goes on from there.
+ */
+
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { seededRandom } from "../support/random.ts";
+
+const main = join(import.meta.dir, "../../src/main.ts");
+
+let context: string;
+let state: string;
+let service: FakeService;
+/** What the next RUN does. */
+let outcome: RunOutcome | undefined;
+beforeEach(async () => {
+  context = temporaryDirectory();
+  state = temporaryDirectory();
+  outcome = undefined;
+  service = await startFakeService({ run: () => outcome });
+  service.state.addImage("base:1");
+});
+afterEach(async () => {
+  await service.close();
+});
+
+const wordsFor = (url: string, options: readonly string[]) => [
+  "--url",
+  url,
+  "--token",
+  "t0ken-t0ken",
+  "build",
+  ".",
+  ...options,
+];
+
+async function build(...options: string[]) {
+  const ended = await runBough(wordsFor(service.url, options), {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  return { ...ended, runs: service.state.instances.map(({ command }) => command) };
+}
+
+function startChild(world: World, ...options: string[]) {
+  return Bun.spawn([process.execPath, main, ...wordsFor(world.service.url, options)], {
+    cwd: world.context,
+    env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", BOUGH_HOME: world.state },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+}
+
+/** Builds in a process that is killed as soon as `isTime` says so. */
+async function buildAndKill(isTime: () => boolean, ...options: string[]): Promise<void> {
+  const child = startChild({ context, state, service }, ...options);
+  while (!isTime()) await Bun.sleep(1);
+  child.kill("SIGKILL");
+  await child.exited;
+}
+
+/** A command that goes on until it is released. */
+function held(): { outcome: RunOutcome; release: () => void } {
+  let release = () => {};
+  const until = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return { outcome: { until, stdout: "done\n" }, release: () => release() };
+}
+
+const isRunning = () => service.state.instances.length > 0;
+const operations = () => [...service.state.operations.values()].map(({ record }) => record);
+
+describe("a build that is killed while a command runs", () => {
+  test("the next one follows it to its end", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\nRUN next\n" });
+    const command = held();
+    outcome = command.outcome;
+    await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
+    outcome = undefined;
+    const again = build();
+    await Bun.sleep(100);
+    command.release();
+    const { exitCode, stderr, runs } = await again;
+    expect(stderr).toContain(`[INFO] RUN found again op=${operations()[0]?.uuid} RUN slow: a build that was`);
+    expect(stderr).toContain("[INFO] stdout:\ndone\n");
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "next"] });
+    expect((await build()).stderr.match(/cached layer/g)).toHaveLength(2);
+  });
+
+  test("and succeeds meanwhile: the next one takes its image", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    const command = held();
+    outcome = command.outcome;
+    await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
+    command.release();
+    const { exitCode, stdout, runs } = await build("-q");
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
+    expect(stdout.trim()).toBe(operations()[0]?.result?.image ?? "");
+  });
+
+  test.each<[string, RunOutcome]>([
+    ["fails", { exitCode: 1 }],
+    ["is stopped for taking too long", { exitCode: 137, timedOut: true }],
+    ["cannot be run", { error: "no capacity" }],
+  ])("and %s meanwhile: the next one runs it again", async (_, end) => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    const command = held();
+    outcome = { ...command.outcome, ...end };
+    await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
+    outcome = undefined;
+    command.release();
+    const { exitCode, runs } = await build();
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
+  });
+
+  test("and loses its image to the service's tidying up: the next one runs it again", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    const command = held();
+    outcome = command.outcome;
+    await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
+    command.release();
+    await Bun.sleep(10);
+    service.state.forgetImage(operations()[0]?.result?.image ?? "");
+    const { exitCode, runs } = await build();
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
+  });
+
+  test("with --no-cache the next one runs everything itself", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    outcome = held().outcome;
+    await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
+    outcome = undefined;
+    const { exitCode, runs } = await build("--no-cache");
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
+  });
+
+  test("what makes directories and links before a RUN is found again as well", async () => {
+    writeFiles(context, {
+      Dockerfile: "FROM base:1\nCOPY . /app\nRUN make\n",
+      "a/empty/": "directory/",
+      ".dockerignore": "Dockerfile",
+    });
+    const command = held();
+    outcome = command.outcome;
+    await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
+    outcome = undefined;
+    command.release();
+    const { exitCode, runs } = await build();
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["sh", "make"] });
+  });
+});
+
+describe("a build that is killed before it hears of the operation that it has started", () => {
+  test("the next one finds it by its mark", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    holdAnswers();
+    await buildAndKill(isRunning);
+    service.intercept = undefined;
+    const { exitCode, stderr, runs } = await build();
+    expect(stderr).toContain("RUN found again op=");
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
+  });
+
+  test("on a service without a list of operations: said, and run again", async () => {
+    await service.close();
+    service = await startFakeService({ sixCallsOnly: true, importAnswers: "image" });
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    holdAnswers();
+    await buildAndKill(isRunning);
+    service.intercept = undefined;
+    const { exitCode, stderr, runs } = await build();
+    expect(stderr).toContain("[WARN] a build was ended while it started RUN slow");
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
+  });
+
+  test("whose request never arrived: the next one waits until that is certain, and runs it", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+    service.intercept = ({ method, url }) =>
+      method === "POST" && url.endsWith("/instances") ? new Promise<never>(() => {}) : undefined;
+    await buildAndKill(() => service.requestsTo("POST /v1/instances").length > 0);
+    service.intercept = undefined;
+    const { exitCode, runs } = await build();
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
+  }, 20_000);
+});
+
+test("two builds at once each wait for an operation of their own", async () => {
+  writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
+  outcome = { delayMs: 300 };
+  const child = startChild({ context, state, service });
+  while (!isRunning()) await Bun.sleep(1);
+  const { exitCode, runs } = await build();
+  expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
+  expect(await child.exited).toBe(0);
+});
+
+/** `KILLS` and `KILL_SEED` set how many there are, and when. Two at a time: most of a build is starting up. */
+const kills = Number(process.env.KILLS ?? 200);
+test(`${kills} kills at random instants`, async () => {
+  const seed = Number(process.env.KILL_SEED ?? Date.now() % 1_000_000);
+  const worlds = [makeWorld(), makeWorld()];
+  const loops = worlds.map(async (world, index) =>
+    killOften(await world, seededRandom(seed + index), kills / 2),
+  );
+  for (const { builds, world } of await Promise.all(loops)) {
+    const runs = world.service.state.instances.map(
+      ({ image, command, env }) => `${command} ${env?.ROUND} on ${image}`,
+    );
+    process.stderr.write(`seed ${seed}: ${kills / 2} kills in ${builds} builds, ${runs.length} instances\n`);
+    expect({ seed, twice: runs.filter((run, index) => runs.indexOf(run) !== index) }).toEqual({
+      seed,
+      twice: [],
+    });
+    for (const name of readdirSync(join(world.state, "sessions")).filter((name) => name.endsWith(".db"))) {
+      const database = new Database(join(world.state, "sessions", name));
+      expect(database.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+      expect(database.query("PRAGMA foreign_key_check").all()).toEqual([]);
+      expect(database.query("SELECT step FROM unfinished").all()).toEqual([]);
+      database.close();
+    }
+    await world.service.close();
+  }
+}, 240_000);
+
+interface World {
+  context: string;
+  state: string;
+  service: FakeService;
+}
+
+async function makeWorld(): Promise<World> {
+  const world = {
+    context: temporaryDirectory(),
+    state: temporaryDirectory(),
+    service: await startFakeService({ run: () => ({ delayMs: 15, stdout: "working\n" }) }),
+  };
+  world.service.state.addImage("base:1");
+  const steps = ["two", "three", "four"].map((step) => `RUN ${step} $ROUND`);
+  writeFiles(world.context, {
+    Dockerfile: ["FROM base:1", "ARG ROUND", "RUN one $ROUND", "COPY data /data", ...steps].join("\n"),
+    "data/file": "x".repeat(100_000),
+    "data/empty": "directory/",
+  });
+  return world;
+}
+
+/** Builds on and on; a round that gets to its end is followed by one that has everything still to do. */
+async function killOften(world: World, random: () => number, kills: number) {
+  let round = 0;
+  let killed = 0;
+  let builds = 0;
+  let longest = 300;
+  for (; ; builds++) {
+    const child = startChild(world, "--build-arg", `ROUND=${round}`, "--tag", `app:${round}`);
+    const output = new Response(child.stderr).text();
+    const killAfter = random() * longest;
+    // From the first request on, before which there is nothing to lose, to some time after the end.
+    const before = world.service.requests.length;
+    while (world.service.requests.length === before && child.exitCode === null) await Bun.sleep(1);
+    const started = performance.now();
+    const timer = setTimeout(() => killed < kills && child.kill("SIGKILL"), killAfter);
+    await child.exited;
+    clearTimeout(timer);
+    if (child.signalCode === "SIGKILL") {
+      killed++;
+      continue;
+    }
+    expect({ exitCode: child.exitCode, output: await output }).toMatchObject({ exitCode: 0 });
+    if (killed === kills) return { builds, world };
+    longest = 1.2 * (performance.now() - started);
+    round++;
+  }
+}
+
+/** True once all calls of this kind have their answers. */
+function answered(call: string): boolean {
+  return service.requestsTo(call).every((request) => request.answered);
+}
+
+/** The service starts what it is asked to, and says nothing. */
+function holdAnswers(): void {
+  const intercept: FakeService["intercept"] = async (request) => {
+    if (request.method !== "POST" || !request.url.endsWith("/instances")) return undefined;
+    service.intercept = undefined;
+    await service.handle(request);
+    service.intercept = intercept;
+    return await new Promise<never>(() => {});
+  };
+  service.intercept = intercept;
+}
