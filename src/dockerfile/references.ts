@@ -1,6 +1,6 @@
 import { BoughError } from "../errors.ts";
 import type { Instruction } from "./instruction.ts";
-import { expandHeredoc, expandWord } from "./words.ts";
+import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
 /** A variable that a text asks for. */
 export interface VariableReference {
@@ -9,9 +9,9 @@ export interface VariableReference {
   isRequired: boolean;
 }
 
-/** The variables that a word asks for, each once, in the order in which they appear. None for a word that is not valid. */
+/** The variables that a word asks for, each once; of a word that is not valid, those in front of the fault. */
 export function referencesIn(word: string, escapeCharacter: string): VariableReference[] {
-  return find(word, (lookup) => expandWord(word, lookup, escapeCharacter));
+  return find(word, (text, lookup) => expandWord(text, lookup, escapeCharacter));
 }
 
 /** The variables that an instruction's words, flags and here-documents ask for; those of a RUN are the shell's. */
@@ -20,7 +20,7 @@ export function referencesOf(instruction: Instruction, escapeCharacter: string):
   const flags = instruction.flags.flatMap(({ value }) => value ?? []);
   const found = [...wordsOf(instruction), ...flags].flatMap((word) => referencesIn(word, escapeCharacter));
   for (const { content, expand } of instruction.heredocs) {
-    if (expand) found.push(...find(content, (lookup) => expandHeredoc(content, lookup, escapeCharacter)));
+    if (expand) found.push(...find(content, (text, lookup) => expandHeredoc(text, lookup, escapeCharacter)));
   }
   const names = new Map<string, VariableReference>();
   for (const { name, isRequired } of found)
@@ -35,22 +35,28 @@ function wordsOf(instruction: Instruction): readonly string[] {
     : instruction.words;
 }
 
-function find(text: string, expand: (lookup: (name: string) => undefined) => string): VariableReference[] {
+/** Lets the lexer ask for every name: it alone knows what quotes and escapes make of a `$`. */
+function find(text: string, expand: (text: string, lookup: Lookup) => string): VariableReference[] {
   if (!text.includes("$")) return [];
   const names = new Set<string>();
+  const lookup: Lookup = (name) => {
+    names.add(name);
+    return undefined;
+  };
   try {
-    expand((name) => void names.add(name));
+    // Nothing has a value here, and no message is to end the search.
+    expand(text.replace(orElseFail, "$1:-"), lookup);
   } catch (error) {
-    // `${NAME:?why}` fails here, since nothing has a value; what is really wrong is said where the word is expanded.
+    // What is wrong with the word is said where it is expanded.
     if (!(error instanceof BoughError)) throw error;
   }
+  const usedAsIs = new Set(Array.from(text.matchAll(useAsIs), ([, bare, braced]) => bare ?? braced));
   return [...names]
     .filter((name) => /^[\p{L}_]/u.test(name))
-    .map((name) => ({ name, isRequired: isUsedAsIs(name, text) }));
+    .map((name) => ({ name, isRequired: usedAsIs.has(name) }));
 }
 
-function isUsedAsIs(name: string, text: string): boolean {
-  return new RegExp(`\\$(?:${name}(?![\\p{L}\\p{Nd}_])|\\{${name}(?!:?[-+?]|[\\p{L}\\p{Nd}_]))`, "u").test(
-    text,
-  );
-}
+/** `${NAME:?` and `${NAME?` */
+const orElseFail = /(\$\{[\p{L}\p{Nd}_]+):?\?/gu;
+/** `$NAME`, `${NAME}` and `${NAME#...}`, but not `${NAME:-...}`. */
+const useAsIs = /\$(?:([\p{L}\p{Nd}_]+)|\{([\p{L}\p{Nd}_]+)(?!:?[-+?]|[\p{L}\p{Nd}_]))/gu;

@@ -225,6 +225,7 @@ describe("the edges of the API", () => {
   test("whoami", async () => {
     const whoami = await engine.json("GET", "/v1/whoami");
     expect(whoami).toMatchObject({ token_expiration: null, limits: { instance_max_timeout: 86_400 } });
+    expect(whoami.platform).toMatch(/^linux\/(amd64|arm64)$/);
   });
 });
 
