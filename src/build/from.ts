@@ -3,6 +3,7 @@ import type { FromInstruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { parseReference } from "../service/reference.ts";
 import type { FoundImage } from "../service/service.ts";
+import type { ImageConfiguration } from "../service/types.ts";
 import { expandBase, requireImage, requirePlatform } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
@@ -46,12 +47,28 @@ async function startFromImage(
   build.emit({ type: "resolved", reference, image: uuid });
   const stage = startStage(name, baseLayer(uuid, instruction, build));
   if (config === undefined) return stage;
+  warnOfConfiguration(reference, config, instruction, build);
   return {
     ...stage,
     workdir: posix.resolve("/", config.working_dir ?? "/"),
     user: config.user ?? undefined,
     inherited: inheritedVariables(Object.entries(config.env)),
   };
+}
+
+function warnOfConfiguration(
+  reference: string,
+  { onbuild, shell }: ImageConfiguration,
+  { range }: FromInstruction,
+  { emit }: BuildJob,
+): void {
+  const ignored = [
+    ...onbuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
+    ...(shell.length === 0
+      ? []
+      : [`its SHELL ${JSON.stringify(shell)} is not used: every RUN goes through /bin/sh`]),
+  ];
+  for (const what of ignored) emit({ type: "warning", message: `${reference}: ${what}`, line: range.start });
 }
 
 function baseLayer(image: string, instruction: FromInstruction, { store, session }: BuildJob): Layer {

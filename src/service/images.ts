@@ -204,5 +204,11 @@ function readConfiguration(value: unknown): ImageConfiguration | undefined {
     env: Object.fromEntries(variables),
     working_dir: asText(record.working_dir) ?? null,
     user: asText(record.user) ?? null,
+    onbuild: textsIn(record.onbuild),
+    shell: textsIn(record.shell),
   };
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }

@@ -101,6 +101,9 @@ export interface ImageConfiguration {
   working_dir: string | null;
   /** As in a USER instruction. */
   user: string | null;
+  /** Triggers and the shell of its own, as the image's Dockerfile gave them. */
+  onbuild: string[];
+  shell: string[];
 }
 
 export interface FileRecord {

@@ -154,3 +154,21 @@ test("a base image that can't be had is an error that names it", async () => {
   expect(failed.exitCode).toBe(1);
   expect(failed.stderr).toContain("localhost:1/no/such:image");
 });
+
+test("a base image's own WORKDIR, USER and ENV hold; its SHELL and triggers do not, and that is said", async () => {
+  const layout = await makeBusyboxLayout(temporaryDirectory(), {
+    environment: ["PATH=/usr/bin:/bin", "OWN=value"],
+    workingDirectory: "/srv/app",
+    configuration: { User: "1000:50", Shell: ["/bin/ash", "-ec"], OnBuild: ["RUN make"] },
+  });
+  const words = ["--local", "images", "import", layout, "--tag", "configured:1"];
+  expect((await runBough(words, { workingDirectory: "/", environment })).exitCode).toBe(0);
+  const context = temporaryDirectory();
+  writeFiles(context, {
+    Dockerfile: 'FROM configured:1\nENV PATH="/x:$PATH"\nRUN echo $(pwd) $(id -u) $OWN $PATH\n',
+  });
+  const built = await build(context);
+  expect(built.stderr).toContain("[INFO] stdout:\n/srv/app 1000 value /x:/usr/bin:/bin\n");
+  expect(built.stderr).toContain("[WARN] line 1: configured:1: its trigger ONBUILD RUN make is not run");
+  expect(built.stderr).toContain('[WARN] line 1: configured:1: its SHELL ["/bin/ash","-ec"] is not used');
+});

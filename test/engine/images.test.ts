@@ -36,6 +36,8 @@ describe("the list", () => {
       config: {
         env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
         working_dir: null,
+        onbuild: [],
+        shell: [],
         user: null,
       },
     });

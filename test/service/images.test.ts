@@ -55,7 +55,7 @@ describe("finding an image", () => {
   });
 
   test("with what it was made to be started with, where the service says so", async () => {
-    const config = { env: { A: "1", B: 2 }, working_dir: "/srv", user: 7 };
+    const config = { env: { A: "1", B: 2 }, working_dir: "/srv", user: 7, onbuild: ["RUN x", 1] };
     const images = [
       { uuid: "i-1", tag: "app:1", config },
       { uuid: "i-2", tag: "app:2", config: "none" },
@@ -63,7 +63,7 @@ describe("finding an image", () => {
     const { service } = await start({ intercept: () => Response.json({ images }) });
     expect(await service.findImage("app:1")).toEqual({
       uuid: "i-1",
-      config: { env: { A: "1" }, working_dir: "/srv", user: null },
+      config: { env: { A: "1" }, working_dir: "/srv", user: null, onbuild: ["RUN x"], shell: [] },
     });
     expect(await service.findImage("app:2")).toEqual({ uuid: "i-2" });
   });

@@ -13,6 +13,8 @@ export interface BusyboxImageOptions {
   /** Environment of the image's configuration, as `NAME=value`. */
   environment?: readonly string[];
   workingDirectory?: string;
+  /** More of the image's configuration, such as `User` and `OnBuild`. */
+  configuration?: Readonly<Record<string, unknown>>;
   /** Changes the root file system before it is packed. */
   prepare?: (root: string, architecture: string) => void;
   /** Makes an index with one image for each of these (`amd64`, `arm64`, ...); else it is one image for this machine. */
@@ -70,6 +72,7 @@ function writeImage(directory: string, architecture: string, options: BusyboxIma
         Env: options.environment ?? ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
         Cmd: ["sh"],
         ...(options.workingDirectory === undefined ? {} : { WorkingDir: options.workingDirectory }),
+        ...options.configuration,
       },
       rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
       // One entry a layer: `buildah bud --layers` counts them.

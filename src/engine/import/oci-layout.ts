@@ -21,7 +21,7 @@ export function readLayoutImage(directory: string): LayoutImage {
   const rootfs = (config.rootfs ?? {}) as Json;
   const diffIds = Array.isArray(rootfs.diff_ids) ? rootfs.diff_ids : [];
   const settings = (config.config ?? {}) as Json;
-  const env = Array.isArray(settings.Env) ? settings.Env.filter((entry) => typeof entry === "string") : [];
+  const env = asTexts(settings.Env);
   return {
     configDigest,
     contentDigest: new Bun.CryptoHasher("sha256").update(JSON.stringify(diffIds)).digest("hex"),
@@ -30,6 +30,8 @@ export function readLayoutImage(directory: string): LayoutImage {
       env: Object.fromEntries(env.map(splitVariable)),
       workingDirectory: optionalText(settings.WorkingDir),
       user: optionalText(settings.User),
+      onbuild: asTexts(settings.OnBuild),
+      shell: asTexts(settings.Shell),
     },
   };
 }
@@ -43,6 +45,10 @@ function readBlob(directory: string, digest: string): Json {
 
 function readJson(path: string): Json {
   return JSON.parse(readFileSync(path, "utf8")) as Json;
+}
+
+function asTexts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
 }
 
 function asList(value: unknown): Json[] {

@@ -8,6 +8,9 @@ export interface ImageConfig {
   workingDirectory: string | undefined;
   /** Says as whom a build goes on from this image; a request that names nobody is root's all the same. */
   user: string | undefined;
+  /** What no command here gets from it, and a build has to tell its user. */
+  onbuild: readonly string[];
+  shell: readonly string[];
 }
 
 export interface Image {
@@ -145,17 +148,24 @@ interface RecordRow {
 }
 
 function toRecord(row: RecordRow): ImageRecord {
-  const { env, workingDirectory, user } = parseConfig(row.config);
+  const { env, workingDirectory, user, onbuild, shell } = parseConfig(row.config);
   return {
     uuid: row.uuid,
     tag: row.tag,
     created_at: new Date(row.created_at).toISOString(),
     operation_uuid: row.operation,
-    config: { env, working_dir: workingDirectory ?? null, user: user ?? null },
+    config: {
+      env,
+      working_dir: workingDirectory ?? null,
+      user: user ?? null,
+      onbuild: [...onbuild],
+      shell: [...shell],
+    },
   };
 }
 
 function parseConfig(text: string): ImageConfig {
   const config = JSON.parse(text) as Partial<ImageConfig>;
-  return { env: config.env ?? {}, workingDirectory: config.workingDirectory, user: config.user };
+  const { env = {}, workingDirectory, user, onbuild = [], shell = [] } = config;
+  return { env, workingDirectory, user, onbuild, shell };
 }
