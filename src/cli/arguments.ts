@@ -30,6 +30,13 @@ export interface Values {
   rest: readonly string[] | undefined;
 }
 
+export interface ParsingOptions {
+  /** Takes what follows `--`. */
+  takesRest?: boolean | undefined;
+  /** What to do instead of options that other programs have, by option: `--target`. */
+  foreignOptions?: Readonly<Record<string, string>> | undefined;
+}
+
 /**
  * citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and takes unknown flags and
  * surplus arguments without a word; this one is strict. `command` is what the user typed to get here, for messages.
@@ -38,7 +45,7 @@ export function parseArguments(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   command: string,
-  takesRest = false,
+  { takesRest = false, foreignOptions = {} }: ParsingOptions = {},
 ): Values {
   const separator = raw.indexOf("--");
   const rest = separator < 0 ? undefined : raw.slice(separator + 1);
@@ -59,7 +66,7 @@ export function parseArguments(
       if (takesRest && positionals.length > 0) break;
       throw usage(
         `${command}: unknown option ${token.rawName}`,
-        suggestion(token.rawName, definitions, command),
+        foreignOptions[token.rawName] ?? suggestion(token.rawName, definitions, command),
       );
     }
     if (definition.type === "boolean") {
@@ -70,7 +77,10 @@ export function parseArguments(
     if (token.value === undefined)
       throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
     const earlier = texts.get(token.name) ?? [];
-    texts.set(token.name, definition.multiple === true ? [...earlier, token.value] : [token.value]);
+    // Taking the last one only would leave out the others without a word: of two --tag, one.
+    if (earlier.length > 0 && definition.multiple !== true)
+      throw usage(`${command}: ${token.rawName} is given twice, but takes one value`);
+    texts.set(token.name, [...earlier, token.value]);
   }
 
   const places = Object.values(definitions).filter((definition) => definition.type === "positional");
@@ -125,7 +135,7 @@ export function oneOf<const Choice extends string>(
   });
 }
 
-function readTokens(raw: readonly string[], definitions: ArgumentDefinitions): Token[] {
+export function readTokens(raw: readonly string[], definitions: ArgumentDefinitions): Token[] {
   const options: Record<string, OptionShape> = {};
   for (const [name, definition] of Object.entries(definitions)) {
     if (definition.type === "positional") continue;

@@ -82,6 +82,22 @@ export const build: Command = {
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the whole manual.",
   ].join("\n"),
+  foreignOptions: {
+    "--file": "A Dockerfile is named with --dockerfile PATH.",
+    "--target": "All stages are built; a Dockerfile that ends after that stage builds no more than it.",
+    "--pull": "An image is imported anew with `bough images import REFERENCE`.",
+    "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
+    "--secret": "A RUN has no secret mounts here.",
+    "--ssh": "A RUN has no ssh mounts here.",
+    "--output": "Files are copied out of an image with `bough cp`.",
+    "--push": "The image stays with the service; --tag names it there.",
+    "--load": "The image stays with the service; --tag names it there.",
+    "--label": "An image has no labels here.",
+    "--build-context": "FROM takes images of the service and the stages above.",
+    "--cache-from": "The cache is the service's images; `bough session list` shows what there is.",
+    "--cache-to": "The cache is the service's images; `bough session list` shows what there is.",
+    "--network": "The service decides what network a RUN has.",
+  },
 };
 
 /** Loaded where something is built only, as citty is: the help is to be there at once. */

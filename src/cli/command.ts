@@ -16,6 +16,8 @@ export interface Command {
   agentNote?: string;
   /** Takes what follows `--`. */
   takesRest?: boolean;
+  /** What to do instead of options that other programs have, by option: `--target`. */
+  foreignOptions?: Readonly<Record<string, string>>;
 }
 
 /** A command, loaded when it is called, or a group of them. */

@@ -59,7 +59,7 @@ export interface GlobalOptions {
 }
 
 /** `after` the command's name wins over `before` it. */
-export function readGlobals(before: Values, after: Values): GlobalOptions {
+export function readGlobals(before: Values, after: Values, command?: string): GlobalOptions {
   const text = (name: keyof typeof globalDefinitions) => after.text(name) ?? before.text(name);
   const flag = (name: keyof typeof globalDefinitions) => after.flag(name) || before.flag(name);
   const quiet = flag("quiet");
@@ -75,7 +75,7 @@ export function readGlobals(before: Values, after: Values): GlobalOptions {
       text("format") ?? "table",
       ["table", "json"],
       "--format",
-      "A Dockerfile is named with --dockerfile PATH.",
+      command === "bough build" ? "A Dockerfile is named with --dockerfile PATH." : undefined,
     ),
     logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
     quiet,

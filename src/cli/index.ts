@@ -2,7 +2,13 @@ import { BoughError } from "../errors.ts";
 import { paintLevel } from "../output/color.ts";
 import { nearest } from "../suggest.ts";
 import { version } from "../version.ts";
-import { type ArgumentDefinitions, findCommand, parseArguments, type Values } from "./arguments.ts";
+import {
+  type ArgumentDefinitions,
+  findCommand,
+  parseArguments,
+  readTokens,
+  type Values,
+} from "./arguments.ts";
 import type { Command, CommandTable, Entry, Invocation } from "./command.ts";
 import { commands } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
@@ -21,10 +27,12 @@ export async function runCommandLine(
   const start = findCommand(raw, globalDefinitions);
   const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
   const print = (text: string) => runtime.stdout.write(text);
-  if (before.flag("version")) {
+  if (before.flag("version") || raw[start] === "version") {
     print(`${version}\n`);
     return 0;
   }
+  if (raw[start] === "help" && raw.length > start + 1)
+    return runCommandLine([...raw.slice(start + 1), "--help"], runtime, onGlobals);
   if (before.flag("help") || raw[start] === "help") {
     print(renderOverview(overviewSummary, summaries(commands), overviewFooter));
     return 0;
@@ -59,14 +67,14 @@ export async function runCommandLine(
     ...globalsBeside(argumentsOf(command.definition)),
     ...argumentsOf(command.definition),
   };
-  const values = parseArguments(rest, definitions, name, command.takesRest === true);
+  const values = parseArguments(rest, definitions, name, command);
   if (values.flag("help") || values.flag("version")) {
     print(values.flag("help") ? renderHelp(command, name) : `${version}\n`);
     return 0;
   }
   checkPlaces(values, argumentsOf(command.definition), command, name);
 
-  const globals = readGlobals(before, values);
+  const globals = readGlobals(before, values, name);
   onGlobals(globals);
   const { stderr } = runtime;
   // Not loaded where only help or the version is asked for: that is to be there at once.
@@ -81,12 +89,8 @@ export async function runCommandLine(
 
 /** The format of errors: known even where the command line itself is wrong. */
 export function requestedFormat(raw: readonly string[]): GlobalOptions["format"] {
-  const separator = raw.indexOf("--");
-  const words = separator < 0 ? raw : raw.slice(0, separator);
-  const isJson = words.some(
-    (word, index) =>
-      /^(-f=?json|--format=json)$/.test(word) ||
-      (word === "json" && /^(-f|--format)$/.test(words[index - 1] ?? "")),
+  const isJson = readTokens(raw, globalDefinitions).some(
+    (token) => token.kind === "option" && token.name === "format" && token.value === "json",
   );
   return isJson ? "json" : "table";
 }

@@ -106,6 +106,24 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "build -f Dockerfile",
       '[ERROR] --format takes table or json, not "Dockerfile"\nA Dockerfile is named with --dockerfile PATH.\n',
     ],
+    ["images -f yaml", '[ERROR] --format takes table or json, not "yaml"\n'],
+    [
+      "build --tag a --tag b",
+      "[ERROR] bough build: --tag is given twice, but takes one value\n`bough build -h` shows how it is used.\n",
+    ],
+    [
+      "build -L info --log-level=debug",
+      "[ERROR] bough build: --log-level is given twice, but takes one value\n`bough build -h` shows how it is used.\n",
+    ],
+    [
+      "build --file ci.Dockerfile",
+      "[ERROR] bough build: unknown option --file\nA Dockerfile is named with --dockerfile PATH.\n",
+    ],
+    [
+      "build --platform linux/arm64",
+      "[ERROR] bough build: unknown option --platform\nThe service's own platform is built for; FROM --platform is checked against it.\n",
+    ],
+    ["help buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
     [
       "-L inof images",
       '[ERROR] --log-level takes debug or info or warn or error, not "inof"\nDid you mean info?\n',
@@ -172,9 +190,35 @@ test("elsewhere than on Linux a service has to be named", async () => {
   expect(ended.stderr).toContain("the embedded engine needs Linux");
 });
 
-test("--version", async () => {
+test.each([
+  ["build", ["help", "build"]],
+  ["images-import", ["help", "images", "import"]],
+])("help of %s by the word help", async (name, words) => {
+  const { stdout, exitCode } = await runBough(words, { workingDirectory: "/" });
+  expect({ stdout, exitCode }).toEqual({
+    stdout: readFileSync(join(golden, `${name}.txt`), "utf8"),
+    exitCode: 0,
+  });
+});
+
+test.each([
+  ["-f json images --nonsense"],
+  ["images --nonsense --format=json"],
+  ["images -fjson --nonsense"],
+  ["images -qfjson --nonsense"],
+])("bough %s: the error is JSON", async (line) => {
+  const { stderr } = await runBough(line.split(" "), { workingDirectory: "/" });
+  expect(JSON.parse(stderr)).toMatchObject({ error: { code: "usage" } });
+});
+
+test("what follows -- is no option of bough's", async () => {
+  const { stderr } = await runBough(["images", "--nonsense", "--", "-f", "json"], { workingDirectory: "/" });
+  expect(stderr).toStartWith("[ERROR] bough images: unknown option --nonsense\n");
+});
+
+test.each(["--version", "version"])("%s", async (word) => {
   const { version } = await Bun.file(join(import.meta.dir, "../../package.json")).json();
-  expect(await runBough(["--version"], { workingDirectory: "/" })).toEqual({
+  expect(await runBough([word], { workingDirectory: "/" })).toEqual({
     exitCode: 0,
     stdout: `${version}\n`,
     stderr: "",
