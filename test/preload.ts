@@ -6,6 +6,11 @@ import { afterAll } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
+
+/** A random one by hand: `FAST_CHECK_SEED=random`, or the seed that a failure has named. */
+const { FAST_CHECK_SEED: seed = "20251121" } = process.env;
+if (seed !== "random") fc.configureGlobal({ seed: Number(seed) });
 
 const home = mkdtempSync(join(tmpdir(), "bough-test-"));
 for (const name of Object.keys(process.env)) {

@@ -25,7 +25,7 @@ function randomNumbers(seed: number): () => number {
 }
 
 test(`${kills} kills at random instants`, async () => {
-  const seed = Number(process.env.KILL_SEED ?? Date.now() % 1_000_000);
+  const seed = Number(process.env.KILL_SEED ?? 1);
   const random = randomNumbers(seed);
   const home = temporaryDirectory();
   const context = temporaryDirectory();
