@@ -96,6 +96,10 @@ export const commands: CommandTable = {
     summary: "Serve the embedded engine over HTTP",
     load: async () => (await import("./serve.ts")).serve,
   },
+  doctor: {
+    summary: "Check the service, the credentials, and what the engine needs",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
   completion: {
     summary: "Print the completion script for a shell",
     load: async () => (await import("./completion.ts")).completion,

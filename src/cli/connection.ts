@@ -69,7 +69,8 @@ export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
   return chooseServiceFor(runtime, globals).kind === "embedded";
 }
 
-function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
+/** Which service the options, profiles and variables name. Rejects where that makes none. */
+export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
   const { environment } = runtime;
   const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
   if (choice.kind === "embedded" && runtime.platform !== "linux") {

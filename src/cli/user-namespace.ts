@@ -6,7 +6,8 @@ import type { Runtime } from "./runtime.ts";
 /** Set for the second run, so that a namespace that gives no root is an error and not an endless row of them. */
 const marker = "BOUGH_USER_NAMESPACE";
 
-const entry = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--"];
+/** What a program runs behind, to be root in a user namespace with file systems of its own. */
+export const userNamespaceEntry = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--"];
 
 /**
  * The engine mounts file systems and changes owners: only root can, or the root of a user namespace. For an ordinary
@@ -14,24 +15,32 @@ const entry = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount", 
  * package managers work in a RUN: this does not return then. Rejects with what is missing for it.
  */
 export function enterUserNamespace(runtime: Runtime): void {
-  const { environment, userId } = runtime;
-  if (userId === 0 || userId === undefined) return;
+  if (!needsUserNamespace(runtime)) return;
+  const problem = findUserNamespaceProblem(runtime);
+  if (problem !== undefined) throw problem;
+  runtime.replaceProcess(userNamespaceEntry, { [marker]: "1" });
+}
+
+export function needsUserNamespace({ userId }: Runtime): boolean {
+  return userId !== 0 && userId !== undefined;
+}
+
+/** Why an ordinary user can't have a user namespace in which the engine works, if so. */
+export function findUserNamespaceProblem({ environment }: Runtime): BoughError | undefined {
   const path = environment.PATH ?? "";
   const missing = ["unshare", "newuidmap"].filter((program) => Bun.which(program, { PATH: path }) === null);
   if (missing.length > 0) {
-    throw unusable(
+    return unusable(
       `the program ${missing.join(" and ")} is missing`,
       "Install it (Debian packages: util-linux, uidmap).",
     );
   }
-  if (environment[marker] !== undefined) throw unusable("the namespace gives no root");
+  if (environment[marker] !== undefined) return unusable("the namespace gives no root");
   // Tried on a program that does nothing: once this process is replaced, it can't explain anything any more.
-  const trial = spawnSync(entry[0] ?? "", [...entry.slice(1), "true"], {
-    env: { PATH: path },
-    encoding: "utf8",
-  });
-  if (trial.status !== 0) throw explain(trial.stderr.trim() || `unshare exited with ${trial.status}`);
-  runtime.replaceProcess(entry, { [marker]: "1" });
+  const [program = "", ...words] = userNamespaceEntry;
+  const trial = spawnSync(program, [...words, "true"], { env: { PATH: path }, encoding: "utf8" });
+  if (trial.status === 0) return undefined;
+  return explain(trial.stderr.trim() || `unshare exited with ${trial.status}`);
 }
 
 /** The switches by which kernels and distributions forbid user namespaces, and how each is turned. */

@@ -31,6 +31,13 @@ export function locate(program: ProgramName, environment: Environment): string {
   });
 }
 
+/** Those of the programs that are not there, each with its package. */
+export function missingPrograms(environment: Environment): { program: ProgramName; package: string }[] {
+  return (Object.keys(packages) as ProgramName[])
+    .filter((program) => Bun.which(program, { PATH: searchPath(environment) }) === null)
+    .map((program) => ({ program, package: packages[program] }));
+}
+
 /** An ordinary user's PATH often lacks the directories that runc and mount are in. */
 function searchPath(environment: Environment): string {
   return [environment.PATH, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]

@@ -1,0 +1,41 @@
+import { accessSync, constants, mkdirSync, statfsSync } from "node:fs";
+import { BoughError, messageOf } from "../errors.ts";
+import { formatBytes } from "../output/quantity.ts";
+import { openLocalStore } from "./connection.ts";
+import { type Finding, failureOf } from "./finding.ts";
+import type { GlobalOptions } from "./globals.ts";
+import type { Runtime } from "./runtime.ts";
+import { stateDirectory } from "./state-directory.ts";
+
+/** Less than this is soon used up by a build. */
+const littleRoomBytes = 1_000_000_000;
+
+/** Whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
+export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): Finding {
+  const check = "state directory";
+  const directory = stateDirectory(runtime.environment);
+  try {
+    makeWritable(directory);
+    if (hasService) openLocalStore(runtime, globals).close();
+    const { bavail, bsize } = statfsSync(directory);
+    const detail = `${directory}, ${formatBytes(bavail * bsize)} free`;
+    if (bavail * bsize >= littleRoomBytes) return { check, status: "ok", detail };
+    const fix =
+      "Make room on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
+    return { check, status: "warning", detail, fix };
+  } catch (error) {
+    return failureOf(check, error);
+  }
+}
+
+function makeWritable(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    throw new BoughError(`${directory} cannot be written to: ${messageOf(error)}`, {
+      hint: "Set BOUGH_HOME to a directory of your own.",
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * `bough doctor`: what is in order, what is not, and how it is put right. `test/cases/doctor/<case>.txt` is what is printed,
+ * with the machine's own facts replaced, then the exit code where it is not 0. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor-engine.ts";
+import { BoughError } from "../../src/errors.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeOrdinaryUser } from "../support/ordinary-user.ts";
+
+const cases = join(import.meta.dir, "../cases/doctor");
+const root = join(import.meta.dir, "../..");
+
+interface Situation {
+  words?: string;
+  environment?: Record<string, string>;
+  platform?: NodeJS.Platform;
+  /** Files below the home, with their modes. */
+  files?: Record<string, readonly [content: string, mode: number]>;
+}
+
+let service: FakeService;
+let bare: FakeService;
+beforeAll(async () => {
+  service = await startFakeService({ token: "good-token" });
+  bare = await startFakeService({ sixCallsOnly: true });
+});
+afterAll(() => Promise.all([service.close(), bare.close()]));
+
+const remote = { CONTREE_URL: "{service}", CONTREE_TOKEN: "good-token" };
+const profile = "[profile:work]\ntoken = good-token\nurl = {service}\ntype = jwt\n";
+
+const situations: Record<string, Situation> = {
+  "embedded engine": {},
+  "remote service": { environment: remote },
+  "remote service from a Mac": { environment: remote, platform: "darwin" },
+  "token refused": { environment: { ...remote, CONTREE_TOKEN: "wrong-token" } },
+  "service that knows no whoami": { environment: { ...remote, CONTREE_URL: "{bare}" } },
+  "no service on Windows": { platform: "win32" },
+  "unknown profile": { words: "--profile wrok", files: { "contree/auth.ini": [profile, 0o600] } },
+  "profile that others can read": {
+    words: "--profile work",
+    files: { "contree/auth.ini": [profile, 0o644] },
+  },
+  "state directory below a file": {
+    environment: { BOUGH_HOME: "{home}/file/state" },
+    files: { file: ["", 0o644] },
+  },
+  "state of another kind": { files: { "state/sessions/embedded.db": ["this is no database", 0o600] } },
+  "one object": { words: "--format json", environment: { ...remote, CONTREE_TOKEN: "wrong-token" } },
+  "only what is broken": { words: "--quiet", environment: { ...remote, CONTREE_TOKEN: "wrong-token" } },
+};
+
+describe("bough doctor, with", () => {
+  test.each(Object.entries(situations))("%s", async (name, situation) => {
+    const home = temporaryDirectory();
+    const fill = (text: string) =>
+      text.replaceAll("{service}", service.url).replaceAll("{bare}", bare.url).replaceAll("{home}", home);
+    for (const [path, [content, mode]] of Object.entries(situation.files ?? {})) {
+      mkdirSync(dirname(join(home, path)), { recursive: true });
+      writeFileSync(join(home, path), fill(content));
+      chmodSync(join(home, path), mode);
+    }
+    const environment = {
+      CONTREE_HOME: "{home}/contree",
+      BOUGH_HOME: "{home}/state",
+      ...situation.environment,
+    };
+    const options: BoughOptions = {
+      workingDirectory: "/",
+      environment: Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, fill(value)])),
+      ...(situation.platform === undefined ? {} : { platform: situation.platform }),
+    };
+    const words = [...(situation.words?.split(" ") ?? []), "doctor"];
+    const { exitCode, stdout, stderr } = await runBough(words, options);
+    const shown = normalize(stdout + stderr, home) + (exitCode === 0 ? "" : `exit code ${exitCode}\n`);
+    const path = join(cases, `${name}.txt`);
+    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, shown);
+    expect(shown).toBe(readFileSync(path, "utf8"));
+  });
+});
+
+function normalize(text: string, home: string): string {
+  return text
+    .replaceAll(home, "HOME")
+    .replaceAll(service.url, "https://service")
+    .replaceAll(bare.url, "https://bare")
+    .replace(/0\.\d+\.\d+, (commit \w+ of \S+, )?Bun [\d.]+, (\w+) \w+/, "VERSION, $2")
+    .replace(/"(version|commit|commitDate)": .*,/g, '"$1": ...,')
+    .replace(/\d+(\.\d)? [GT]B free/, "ROOM free")
+    .replace(/(runc|skopeo|umoci) \d[\w.+~-]*/g, "$1 VERSION");
+}
+
+describe("what the engine lacks is a failure where it is needed, else a warning", () => {
+  const fine: EngineFacts = {
+    isRoot: true,
+    namespaceProblem: undefined,
+    missing: [],
+    versions: ["runc 1"],
+    overlay: "mounted",
+  };
+  test.each<[string, Partial<EngineFacts>, string, string | undefined]>([
+    [
+      "programs",
+      {
+        missing: [
+          { program: "runc", package: "runc" },
+          { program: "sh", package: "dash" },
+        ],
+        versions: [],
+      },
+      "missing: runc, sh",
+      "apt-get install runc dash",
+    ],
+    [
+      "a user namespace",
+      { isRoot: false, namespaceProblem: new BoughError("why", { hint: "how" }), overlay: "untried" },
+      "why",
+      "how",
+    ],
+    [
+      "overlayfs",
+      { overlay: { problem: "no such device" } },
+      "overlayfs can't be mounted: no such device",
+      undefined,
+    ],
+  ])("%s", (_, facts, detail, fix) => {
+    for (const isNeeded of [true, false]) {
+      const found = diagnoseEngine({ ...fine, ...facts }, isNeeded).filter(({ status }) => status !== "ok");
+      expect(found).toHaveLength(1);
+      expect(found[0]).toMatchObject({ status: isNeeded ? "failed" : "warning", detail });
+      expect(found[0]?.fix).toContain(fix ?? "Linux 5.11");
+    }
+  });
+});
+
+describe("for an ordinary user, who stays himself", () => {
+  beforeAll(() => {
+    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  });
+
+  test.each([
+    [true, 0, "ok       engine's user      root of a user namespace\n"],
+    [false, 1, "failed   engine's user      the embedded engine needs root, or a user namespace"],
+  ])("sub-ids: %p", (subordinateIds, exitCode, line) => {
+    const user = makeOrdinaryUser({ subordinateIds });
+    const bough = user.give(join(root, "dist/bough"), "bough");
+    const environment = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${user.home}`];
+    const ended = Bun.spawnSync([...user.prefix, ...environment, bough, "doctor"]);
+    const stdout = ended.stdout.toString();
+    const left = Bun.spawnSync(["find", join(user.home, ".local/state/bough"), "-name", "overlay-trial-*"]);
+    user.remove();
+    expect(stdout).toContain(line);
+    if (subordinateIds) expect(stdout).toContain("ok       engine's layers    overlayfs can be mounted\n");
+    else expect(stdout).toContain("fix: As root: usermod --add-subuids");
+    expect(ended.exitCode).toBe(exitCode);
+    expect(left.stdout.toString()).toBe("");
+  });
+});
