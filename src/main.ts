@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs";
 import type { GlobalOptions } from "./cli/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/index.ts";
 import type { BackgroundProcess, Runtime } from "./cli/runtime.ts";
@@ -15,14 +16,26 @@ let readerHasLeft = false;
 const echoMilliseconds = 200;
 let interruptedAt = 0;
 
-/** The first signal ends the work in good order; a second one ends the process. */
+/** The first signal ends the work in good order; a second one ends the process, and says what it leaves behind. */
 function interrupt(): void {
   const now = Date.now();
-  if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds) {
-    process.exit(exitCodes.interrupted);
-  }
+  if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds) leaveAtOnce();
   interruptedAt ||= now;
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+}
+
+function leaveAtOnce(): never {
+  const left = [...runtime.running].join(" and ");
+  const error = new BoughError(`left at once${left === "" ? "" : `: ${left} may still run`}`, {
+    kind: "interrupted",
+    ...(left === "" ? {} : { hint: "`bough ps` shows what runs, `bough kill OPERATION` ends it." }),
+  });
+  try {
+    writeSync(2, describeFailure(error, requestedFormat(process.argv.slice(2))).text);
+  } catch {
+    // There is nowhere to say it.
+  }
+  process.exit(exitCodes.interrupted);
 }
 
 function stopWriting(error: NodeJS.ErrnoException): void {
@@ -78,6 +91,7 @@ const runtime: Runtime = {
   }),
   clock: systemClock,
   signal: interruption.signal,
+  running: new Set(),
   fetch: (input, init) => fetch(input, init),
   runInBackground,
   replaceProcess,

@@ -27,6 +27,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
     signal: runtime.signal,
     onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
+    running: runtime.running,
   };
   if (choice.kind === "remote") {
     const { url, token, project, source } = choice;

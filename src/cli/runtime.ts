@@ -15,6 +15,8 @@ export interface Runtime {
   clock: Clock;
   /** Aborted by Ctrl-C and SIGTERM. */
   signal: AbortSignal;
+  /** What a service does for this process just now, in words: said where a second Ctrl-C ends it at once. */
+  running: Set<string>;
   fetch: Fetch;
   /**
    * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither

@@ -29,6 +29,8 @@ export interface ServiceOptions {
   signal: AbortSignal;
   onNotice?: (notice: ServiceNotice) => void;
   knownFiles?: KnownFiles;
+  /** What the service does for this process just now, in words, for one that leaves without waiting for the end. */
+  running?: Set<string>;
   /** In [0, 1); spreads the waits before repeats. */
   random?: () => number;
 }
@@ -49,7 +51,14 @@ export function createService(options: ServiceOptions): Service {
   const onNotice = options.onNotice ?? (() => undefined);
   const random = options.random ?? Math.random;
   const transport = createTransport({ ...options, onNotice, random });
-  const operations = createOperations({ transport, clock, signal, onNotice, random });
+  const operations = createOperations({
+    transport,
+    clock,
+    signal,
+    onNotice,
+    random,
+    running: options.running ?? new Set(),
+  });
   const images = createImages({ transport, operations, signal });
   const files = createFiles({
     transport,

@@ -21,6 +21,8 @@ export interface OperationsOptions {
   onNotice: (notice: ServiceNotice) => void;
   /** In [0, 1). */
   random: () => number;
+  /** Kept up to date: `operation <id>` for each that is waited for. */
+  running: Set<string>;
 }
 
 export interface Operations
@@ -38,7 +40,7 @@ const silenceMilliseconds = 60_000;
 const cancelMilliseconds = 15_000;
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { clock, random } = options;
+  const { clock, random, running } = options;
   const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number }>();
   let hasEvents = true;
 
@@ -51,7 +53,12 @@ export function createOperations(options: OperationsOptions): Operations {
 
     async spawn(request, mark = operations.newMark()) {
       const { cancel } = operations;
-      const operation = await spawnInstance({ ...options, cancel }, request, mark);
+      const unnamed = "an operation that was just being started";
+      running.add(unnamed);
+      const operation = await spawnInstance({ ...options, cancel }, request, mark).finally(() =>
+        running.delete(unnamed),
+      );
+      running.add(nameOf(operation));
       operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
       return operation;
     },
@@ -66,6 +73,7 @@ export function createOperations(options: OperationsOptions): Operations {
     },
 
     async follow(operation, onOutput, listener) {
+      running.add(nameOf(operation));
       const log = createEventLog(listener);
       const silence = tellOfSilence(operation);
       const report = (chunk: OutputChunk) => {
@@ -94,9 +102,12 @@ export function createOperations(options: OperationsOptions): Operations {
       // Works after an interruption, when the service's own signal is aborted.
       const never = new AbortController().signal;
       try {
-        return await withDeadline({ clock, milliseconds: cancelMilliseconds, parent: never }, (own) =>
-          cancel({ ...options, signal: own }, operation),
+        const isEnded = await withDeadline(
+          { clock, milliseconds: cancelMilliseconds, parent: never },
+          (own) => cancel({ ...options, signal: own }, operation),
         );
+        if (isEnded) running.delete(nameOf(operation));
+        return isEnded;
       } catch {
         // The caller is told that the operation may still run; why is of no use to it.
         return false;
@@ -124,6 +135,7 @@ export function createOperations(options: OperationsOptions): Operations {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
     const view = await pollUntilEnded(options, operation, timeoutSeconds * 1000 + graceMilliseconds);
     expected.delete(operation);
+    running.delete(nameOf(operation));
     const { error, exitCode, timedOut, image } = view;
     const stdout = mergeOutput(log.output("stdout"), view.stdout);
     const stderr = mergeOutput(log.output("stderr"), view.stderr);
@@ -131,6 +143,10 @@ export function createOperations(options: OperationsOptions): Operations {
   }
 
   return operations;
+}
+
+function nameOf(operation: string): string {
+  return `operation ${operation}`;
 }
 
 async function cancel(options: PollingOptions, operation: string): Promise<boolean> {

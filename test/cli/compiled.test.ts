@@ -121,6 +121,35 @@ test.each([
   },
 );
 
+test("a second Ctrl-C leaves at once, and says what is left behind", async () => {
+  const service = await startFakeService({ run: () => ({ until: new Promise(() => {}) }) });
+  service.state.addImage("base:1");
+  // A service that does not get round to cancelling.
+  service.intercept = ({ method }) => (method === "DELETE" ? new Promise<never>(() => {}) : undefined);
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nRUN wait for ever\n" });
+  const child = start(["--url", service.url, "--token", "t0ken-t0ken", "build"], context, {
+    BOUGH_HOME: temporaryDirectory(),
+  });
+  let stderr = "";
+  const signs = ["spawned", "cancelling"];
+  for await (const chunk of child.stderr) {
+    stderr += new TextDecoder().decode(chunk);
+    if (signs[0] === undefined || !stderr.includes(signs[0])) continue;
+    child.kill("SIGINT");
+    signs.shift();
+    // What comes within a fifth of a second is the same interruption, sent to the process and to its group.
+    await Bun.sleep(250);
+  }
+  expect(await child.exited).toBe(130);
+  const [operation] = service.state.operations.keys();
+  await service.close();
+  expect(stderr).toEndWith(
+    `[ERROR] left at once: operation ${operation} may still run\n` +
+      "`bough ps` shows what runs, `bough kill OPERATION` ends it.\n",
+  );
+});
+
 test("a token that is refused: what was called, and what to do", async () => {
   const service = await startFakeService({ token: "right-token" });
   const context = temporaryDirectory();
