@@ -52,6 +52,7 @@ export async function download(
     build.emit({ type: "download-progress", bytes, total: Number.isNaN(total) ? undefined : total });
   });
   build.store.uploads.set(file.sha256, file.uuid);
+  build.store.uploads.flush();
   build.store.urls.set(shown, { ...validatorsOf(response.headers), sha256: file.sha256, size: file.size });
   build.emit({ type: "downloaded", url: shown, bytes: file.size, sha256: file.sha256 });
   return file;

@@ -36,6 +36,7 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
     case "text": {
       const { uuid } = await build.service.uploadStream(new Blob([content.text]).stream());
       build.store.uploads.set(sha256, uuid);
+      build.store.uploads.flush();
       return uuid;
     }
     case "url":

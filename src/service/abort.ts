@@ -6,16 +6,19 @@ export class DeadlineError extends Error {
   override readonly name = "DeadlineError";
 }
 
+/** Made once: a reason of its own, with a stack, would be a good part of what a small request takes. */
+const isOver = new DeadlineError("it is over");
+
 /**
  * A controller that is aborted together with `parent`, or `graceMilliseconds` after it. To be released when its work
  * is done: a build's signal outlives thousands of requests, and would hold on to all of them.
  */
 export function childOf(parent: AbortSignal, grace?: { clock: Clock; milliseconds: number }) {
   const controller = new AbortController();
-  const released = new AbortController();
+  const released = grace === undefined ? undefined : new AbortController();
   const forward = () => {
     if (grace === undefined) return controller.abort(parent.reason);
-    grace.clock.sleep(grace.milliseconds, released.signal).then(
+    grace.clock.sleep(grace.milliseconds, released?.signal).then(
       () => controller.abort(parent.reason),
       () => undefined,
     );
@@ -27,7 +30,7 @@ export function childOf(parent: AbortSignal, grace?: { clock: Clock; millisecond
     abort: (reason: unknown) => controller.abort(reason),
     release() {
       parent.removeEventListener("abort", forward);
-      released.abort();
+      released?.abort(isOver);
     },
   };
 }
@@ -59,7 +62,7 @@ export async function withDeadline<T>(
   try {
     return await abandonable(child.signal, work(child.signal));
   } finally {
-    timer.abort();
+    timer.abort(isOver);
     child.release();
   }
 }

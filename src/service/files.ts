@@ -12,6 +12,8 @@ import type { Transport } from "./transport.ts";
 export interface KnownFiles {
   get(sha256: string): string | undefined;
   set(sha256: string, uuid: string): void;
+  /** What was set may be kept together until then. */
+  flush?(): void;
 }
 
 export interface FilesOptions {
@@ -45,7 +47,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
   }
 
   async function sendSmall(file: LocalFile, stop: AbortSignal): Promise<string> {
-    const bytes = await readChecked(file);
+    const bytes = readChecked(file);
     const timeoutMilliseconds = uploadTimeoutMilliseconds;
     return checked(file, await postFile(transport, { body: () => bytes, signal: stop, timeoutMilliseconds }))
       .uuid;
@@ -107,7 +109,11 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         else done.reused++;
         progress?.({ ...done });
       }
-      await forEachAtOnce([...waiting.values()], uploadsAtOnce, signal, upload);
+      try {
+        await forEachAtOnce([...waiting.values()], uploadsAtOnce, signal, upload);
+      } finally {
+        knownFiles?.flush?.();
+      }
       return ids;
     },
   };

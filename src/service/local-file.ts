@@ -1,14 +1,32 @@
 /** Reading a file that is to be what was hashed before; what is not is an error, never other bytes under its hash. */
-import { statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { BoughError, messageOf } from "../errors.ts";
 import type { LocalFile } from "./service.ts";
 
-/** The whole file in memory: what is sent is what was checked. */
-export async function readChecked(file: LocalFile): Promise<Uint8Array> {
-  if (stateOf(file).size !== BigInt(file.size)) throw changed(file);
-  const bytes = await reading(file, () => Bun.file(file.absolutePath).bytes());
-  if (new Bun.CryptoHasher("sha256").update(bytes).digest("hex") !== file.sha256) throw changed(file);
+/**
+ * The whole of a small file in memory: what is sent is what was checked. It blocks: a promise for every file of a large
+ * context costs more than the file does.
+ */
+export function readChecked(file: LocalFile): Uint8Array {
+  const bytes = readWhole(file);
+  if (Bun.CryptoHasher.hash("sha256", bytes, "hex") !== file.sha256) throw changed(file);
   return bytes;
+}
+
+function readWhole(file: LocalFile): Uint8Array {
+  let descriptor: number | undefined;
+  try {
+    // Without waiting: the name may stand for a pipe by now.
+    descriptor = openSync(file.absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (fstatSync(descriptor).size !== file.size) throw changed(file);
+    const bytes = new Uint8Array(file.size);
+    if (readSync(descriptor, bytes, 0, file.size, null) !== file.size) throw changed(file);
+    return bytes;
+  } catch (error) {
+    throw error instanceof BoughError ? error : unreadable(file, error);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
 }
 
 /** For a file that is sent from the disk: notices from its state that somebody wrote to it. */

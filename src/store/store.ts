@@ -31,19 +31,23 @@ export interface Store {
 export function openStore(path: string, clock: Clock): Store {
   const database = openDatabase(path, migrations);
   const sessions = createSessionStore(database, clock);
+  const uploads = createUploadCache(database);
   return {
     path,
     sessions,
     branches: createBranchStore(database, clock, sessions),
     urls: createUrlCache(database),
-    uploads: createUploadCache(database),
+    uploads,
     imports: createImportMemory(database),
     facts: createFactStore(database),
     steps: createStepStore(database),
     unfinished: createUnfinishedStore(database),
     hashes: createHashStore(database, clock),
     atomically: (work) => database.transaction(work).immediate(),
-    close: () => database.close(),
+    close() {
+      uploads.flush();
+      database.close();
+    },
   };
 }
 

@@ -3,19 +3,38 @@ import type { Database } from "bun:sqlite";
 /** Which contents the service is known to have, by SHA-256, so that they need not even be asked for. */
 export interface UploadCache {
   get(sha256: string): string | undefined;
+  /** Written together with others, soon, or with `flush`: what is lost by a crash is only asked for once more. */
   set(sha256: string, file: string): void;
+  flush(): void;
   delete(sha256: string): void;
 }
 
+/** A transaction takes about as long as the upload of a small file. */
+const mostUnwritten = 500;
+
 export function createUploadCache(database: Database): UploadCache {
+  const unwritten = new Map<string, string>();
+  const write = database.transaction(() => {
+    const insert = database.query("INSERT OR REPLACE INTO upload (sha256, file) VALUES (?, ?)");
+    for (const [sha256, file] of unwritten) insert.run(sha256, file);
+  });
+  const flush = () => {
+    if (unwritten.size === 0) return;
+    write.immediate();
+    unwritten.clear();
+  };
   return {
+    flush,
     get: (sha256) =>
+      unwritten.get(sha256) ??
       database.query<{ file: string }, [string]>("SELECT file FROM upload WHERE sha256 = ?").get(sha256)
         ?.file,
     set(sha256, file) {
-      database.query("INSERT OR REPLACE INTO upload (sha256, file) VALUES (?, ?)").run(sha256, file);
+      unwritten.set(sha256, file);
+      if (unwritten.size >= mostUnwritten) flush();
     },
     delete(sha256) {
+      unwritten.delete(sha256);
       database.query("DELETE FROM upload WHERE sha256 = ?").run(sha256);
     },
   };
