@@ -8,6 +8,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeBough, serveEngine, serveEngineAs } from "./bough.ts";
 import { makeBuildah } from "./buildah.ts";
@@ -44,6 +45,16 @@ beforeAll(async () => {
   buildah = makeBuildah(join(directory, "buildah"));
   const bases = {
     "busybox:1": await makeBusyboxLayout(join(directory, "busybox")),
+    "configured:1": await makeBusyboxLayout(join(directory, "configured"), {
+      environment: ["PATH=/opt/bin:/bin", "GIVEN=by the image", "LINES=one\ntwo"],
+      workingDirectory: "/srv/app",
+      configuration: { User: "daemon" },
+      prepare: (root) =>
+        writeFiles(root, {
+          "srv/app/theirs": "x\n",
+          "opt/bin/tool": { text: "#!/bin/sh\necho tool\n", mode: 0o755 },
+        }),
+    }),
     "debian:bookworm-slim": debian.source,
   };
   const builders = [buildah, ...Object.values(boughs)];
