@@ -21,7 +21,7 @@ const installable = ["iputils-ping", "jq", "wget"];
 /** As Debian's own slim images have it. */
 const leftOut = ["doc", "info", "locale", "man"].map((name) => `path-exclude=/usr/share/${name}/*`);
 
-const recipe = { suite, installable, leftOut, version: 4 };
+const recipe = { suite, installable, leftOut, version: 5 };
 
 export async function findDebianBase(): Promise<DebianBase> {
   const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 12);
@@ -74,6 +74,8 @@ async function makeBase(directory: string): Promise<void> {
     architecture: process.arch === "arm64" ? "arm64" : "amd64",
     os: "linux",
     config: { Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], Cmd: ["bash"] },
+    // One entry a layer: buildah counts them.
+    history: [{ created_by: "mmdebstrap" }],
     rootfs: { type: "layers", diff_ids: [`sha256:${(await sha256(layer)).digest}`] },
   };
   const manifest = [{ Config: "config.json", RepoTags: [`debian:${suite}-slim`], Layers: ["layer.tar"] }];
