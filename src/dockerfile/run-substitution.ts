@@ -11,10 +11,10 @@ const maximumGrowth = 1024 * 1024;
 
 /**
  * The command line of a shell-form RUN with its declared variables replaced (spec 1, "Variable substitution"; design,
- * "Decisions"). `lookup` knows declared names only; every one of them must be in the command's environment too.
+ * "Decisions"). `lookup` knows declared names only; every one of them must be in the command's environment, with the
+ * same value.
  *
- * The rule: the result means to the shell what the line as written means with these variables set, which is what
- * Docker does; in it every `$NAME`, `${NAME}` and `${NAME<operator>}` is replaced by its value, unless replacing could
+ * The rule: the result means to the shell what the line as written means with these variables set; in it every `$NAME`, `${NAME}` and `${NAME<operator>}` is replaced by its value, unless replacing could
  * change that meaning. Such a reference stays as it is, and the shell finds the same value in its environment:
  * - names without a value here, `$(cmd)`, `$1`, `$?`, `$((1 + 1))` and all else that is the shell's;
  * - inside single quotes, behind a backslash, in comments, in here-documents with a quoted delimiter;
@@ -22,12 +22,14 @@ const maximumGrowth = 1024 * 1024;
  *   all names where it reads settings by `.`, `source` or `eval`;
  * - a value that the shell would read as more than text where it stands: quotes, `$`, `;`, a redirection, and blanks
  *   where they would split a word that the shell doesn't;
+ * - all references outside of quotes where IFS is set: it splits what a variable holds, and never plain text;
  * - `${#NAME}`, `${NAME:0:3}` and other operators or operands that only the shell understands.
  */
 export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: string): string {
   if (!line.includes("$")) return line;
   const { pieces, set } = scanShell(line);
   if (set.mayBeAny) return line;
+  const splitsByItself = set.names.has("IFS");
   let result = "";
   // Text that comes next would become part of the name of a `$NAME` that was left in front of it.
   let endsInName = false;
@@ -39,7 +41,8 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
     }
     const before = line.charAt(piece.start - 1);
     const isEscaped = before === "\\" || before === escapeCharacter;
-    const isReplaceable = !isEscaped && !set.names.has(piece.name);
+    const isSplit = splitsByItself && piece.quoting === "none";
+    const isReplaceable = !isEscaped && !isSplit && !set.names.has(piece.name);
     const value = isReplaceable ? valueOf(piece, lookup) : undefined;
     const after = pieces[index + 1];
     const following = typeof after === "string" ? after : "";
