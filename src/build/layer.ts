@@ -1,6 +1,6 @@
 import type { HistoryEntry, HistoryKind, SessionStore } from "../store/sessions.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
-import type { Layer, StageState } from "./state.ts";
+import { effectiveEnv, type Layer, type StageState } from "./state.ts";
 
 /**
  * Spec 1, "Layer cache": SHA-256 over the parent layer, the state, the directive and the pending files. The bytes are
@@ -14,7 +14,7 @@ export function chainHash(stage: StageState, directive: readonly string[]): stri
         value === undefined ? [name] : [name, value],
       ),
     ),
-    env: sorted([...stage.env]),
+    env: sorted([...effectiveEnv(stage)]),
     user: stage.user ?? null,
     workdir: stage.workdir,
   };

@@ -123,15 +123,21 @@ export function lookUp(
   };
 }
 
-/** What a RUN gets as its environment: declared arguments that have a value, under ENV. */
+/** What a RUN gets as its environment: each declared name with the value that `lookUp` has for it. */
 export function environmentOf(
   stage: StageState,
   passedThrough: ReadonlyMap<string, string>,
 ): Record<string, string> {
   const environment: Record<string, string> = Object.fromEntries(passedThrough);
   for (const [name, { value }] of stage.args) if (value !== undefined) environment[name] = value;
-  for (const [name, value] of stage.env) environment[name] = value;
+  for (const [name, value] of effectiveEnv(stage)) environment[name] = value;
   return environment;
+}
+
+/** ENV, with the value of a `--build-arg` where an ARG has declared the same name. */
+export function effectiveEnv({ env, args }: Pick<StageState, "env" | "args">): Map<string, string> {
+  const lookup = lookUp(env, args);
+  return new Map([...env].map(([name, value]) => [name, lookup(name) ?? value]));
 }
 
 const predefinedNames = new Set(

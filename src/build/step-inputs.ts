@@ -1,6 +1,6 @@
 import { isSecretName } from "./secret-name.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
-import type { StageState } from "./state.ts";
+import { effectiveEnv, type StageState } from "./state.ts";
 
 /** What a layer is made from: all that enters its chain hash, each under a name that a person knows. */
 export interface StepInputs {
@@ -31,7 +31,8 @@ export function inputsOf(
   salt: string,
 ): StepInputs {
   const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
-  const secrets = [...args, ...stage.env].flatMap(([name, value]) =>
+  const env = effectiveEnv(stage);
+  const secrets = [...args, ...env].flatMap(([name, value]) =>
     value !== null && value.length >= shortestSecret && isSecretName(name) ? [value] : [],
   );
   const variables = (values: Iterable<readonly [string, string | null]>): Variables =>
@@ -47,7 +48,7 @@ export function inputsOf(
     title,
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),
-    env: variables(stage.env),
+    env: variables(env),
     user: stage.user ?? null,
     workdir: stage.workdir,
     files: describeFiles(stage.staged),

@@ -47,6 +47,20 @@ describe("what the chain hash depends on", () => {
       { ...base, args: declareArgument(new Map(), "A", undefined, new Map()) },
       run,
     ],
+    [
+      "an argument's default under a variable",
+      { ...base, env: new Map([["A", "1"]]), args: declareArgument(new Map(), "A", "2", new Map()) },
+      run,
+    ],
+    [
+      "a --build-arg over a variable",
+      {
+        ...base,
+        env: new Map([["A", "1"]]),
+        args: declareArgument(new Map(), "A", "2", new Map([["A", "2"]])),
+      },
+      run,
+    ],
     ["a staged file", withFile("/a"), run],
     ["its path", withFile("/b"), run],
     ["its content", withFile("/a", { sha256: "b".repeat(64) }), run],

@@ -65,24 +65,23 @@ test.each([
   expect(changeWorkdir({ ...start, workdir: "/srv" }, given).workdir).toBe(workdir);
 });
 
-test("a RUN's environment has declared arguments under ENV, and proxies under both", () => {
+test("a RUN's environment has what substitution would put in, and proxies under it", () => {
   const supplied = new Map([
     ["http_proxy", "http://proxy"],
-    ["SHARED", "argument"],
+    ["SUPPLIED", "--build-arg"],
   ]);
-  const args = declareArgument(
-    declareArgument(none, "SHARED", undefined, supplied),
-    "UNSET",
-    undefined,
-    supplied,
-  );
+  let args = declareArgument(none, "SUPPLIED", undefined, supplied);
+  args = declareArgument(args, "DEFAULTED", "default", supplied);
+  args = declareArgument(args, "UNSET", undefined, supplied);
   const stage = setEnvironment({ ...start, args }, [
-    { key: "SHARED", value: "environment" },
+    { key: "SUPPLIED", value: "environment" },
+    { key: "DEFAULTED", value: "environment" },
     { key: "PATH", value: "/bin" },
   ]);
   expect(environmentOf(stage, predefinedArguments(supplied))).toEqual({
     http_proxy: "http://proxy",
-    SHARED: "environment",
+    SUPPLIED: "--build-arg",
+    DEFAULTED: "environment",
     PATH: "/bin",
   });
 });
