@@ -13,19 +13,11 @@ import { expandCopyWords } from "./copy-words.ts";
 import { addFromUrl } from "./download.ts";
 import type { BuildJob } from "./job.ts";
 import { titleOf } from "./location.ts";
-import {
-  defaultDirectoryMode,
-  directoriesAbove,
-  isRoot,
-  leadsTo,
-  stageDirectories,
-} from "./made-directories.ts";
-import { type Owner, resolveOwner } from "./ownership.ts";
+import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
+import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
 import { stage as addToStaged, type StagedEntry, type StagedFile } from "./staged.ts";
 import { lookUp, type StageState } from "./state.ts";
 import { type BuildWarning, skippedCopyFrom } from "./warnings.ts";
-
-const root: Owner = { uid: 0, gid: 0 };
 
 /** COPY and ADD: what the sources come to is staged for the next RUN; of it only URLs go to the service already. */
 export async function performCopy(
@@ -46,13 +38,23 @@ export async function performCopy(
   const { context, ignore, signal } = build;
   const { workdir, staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
+  let isImageAsked = false;
   const { destination, items, warnings, largeContext } = await planCopy(words, instruction, {
-    ...{ context, ignore, signal, workdir, staged, isDirectoryInImage, lookup, escape },
+    ...{ context, ignore, signal, workdir, staged, lookup, escape },
+    isDirectoryInImage: (path) => {
+      isImageAsked = true;
+      return isDirectoryInImage(path);
+    },
   });
   warnings.forEach(warn);
+  if (isImageAsked && build.facts.isGuessing && items.some((item) => mayGoInto(destination.path, item))) {
+    const { path } = destination;
+    const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
+    build.emit({ type: "warning", message, line });
+  }
   if (largeContext !== undefined)
     build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
-  const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage.layer.image, build);
+  const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
 
   const hashes = await hashEntries(items, build);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
@@ -102,6 +104,13 @@ function directoriesToMake(
 function nextBelow(place: string, path: string): string {
   const [top = ""] = posix.relative(place, path).split("/");
   return posix.join(place, top);
+}
+
+/** Whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */
+function mayGoInto(destination: string, item: PlannedItem): boolean {
+  if (item.kind === "document") return false;
+  const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;
+  return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);
 }
 
 function isTop(item: PlannedItem): boolean {

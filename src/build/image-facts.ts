@@ -3,8 +3,10 @@ import type { FactStore } from "../store/facts.ts";
 
 /** What an image holds, asked of the service at most once: an image never changes, so answers are kept for good. */
 export interface ImageFacts {
-  /** False, too, where the service can't be asked. */
+  /** Of a service that can't be asked: false. */
   isDirectory(image: string, path: string): Promise<boolean>;
+  /** Whether the service has told nothing when it was asked what a path is. */
+  readonly isGuessing: boolean;
   /** `undefined`: there is no such file. */
   readTextFile(image: string, path: string): Promise<string | undefined | "unknowable">;
 }
@@ -13,6 +15,10 @@ export function createImageFacts(inspector: ImageInspector, store: FactStore): I
   // A service that can't be asked once can't be asked at all.
   let unknowable = false;
   return {
+    get isGuessing() {
+      return unknowable;
+    },
+
     async isDirectory(image, path) {
       if (unknowable) return false;
       const key = `directory ${path}`;

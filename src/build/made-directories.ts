@@ -1,4 +1,4 @@
-import type { Owner } from "./ownership.ts";
+import { type Owner, root } from "./ownership.ts";
 import type { StagedDirectory } from "./staged.ts";
 import type { StageState } from "./state.ts";
 
@@ -35,12 +35,6 @@ export function directoriesAbove(path: string): string[] {
 export function leadsTo(directory: string, path: string): boolean {
   return path === directory || directory === "/" || path.startsWith(`${directory}/`);
 }
-
-export function isRoot({ uid, gid }: Owner): boolean {
-  return uid === 0 && gid === 0;
-}
-
-const root: Owner = { uid: 0, gid: 0 };
 
 function isMadeBefore(path: string, { staged, workdir, workdirIsPending }: StageState): boolean {
   if (workdirIsPending && leadsTo(path, workdir)) return true;

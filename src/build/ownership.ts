@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { fileError } from "../context/file-error.ts";
 import { BoughError } from "../errors.ts";
 import { numericUser } from "./command.ts";
 import type { BuildJob } from "./job.ts";
@@ -8,14 +10,23 @@ export interface Owner {
   gid: number;
 }
 
+export const root: Owner = { uid: 0, gid: 0 };
+
+export function isRoot({ uid, gid }: Owner): boolean {
+  return uid === 0 && gid === 0;
+}
+
+/** Where names have their numbers: what is staged counts before the image below it. */
+export type Accounts = Pick<StageState, "layer" | "staged">;
+
 /**
- * `--chown=user[:group]`, by number or by name; names are those of the image's own passwd and group. A number alone
+ * `--chown=user[:group]`, by number or by name; names are those of the stage's own passwd and group. A number alone
  * is both uid and gid, a name alone brings its primary group (BuildKit's rule).
  */
-export async function resolveOwner(chown: string, image: string, build: BuildJob): Promise<Owner> {
+export async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
   const { user, group } = splitOwner(chown);
-  const person = await findUser(user, image, build);
-  return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, image, build) };
+  const person = await findUser(user, accounts, build);
+  return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, accounts, build) };
 }
 
 /** What can be told without the image: names have no number yet. */
@@ -42,36 +53,68 @@ function numberOf(text: string): number | undefined {
 export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
   const { user } = stage;
   if (user === undefined || !user.includes(":") || numericUser(user) !== undefined) return user;
-  const { uid, gid } = await resolveOwner(user, stage.layer.image, build);
+  const { uid, gid } = await resolveOwner(user, stage, build);
   return `${uid}:${gid}`;
 }
 
-async function findUser(user: string, image: string, build: BuildJob): Promise<Owner> {
+async function findUser(user: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
   const number = user === "" ? 0 : numberOf(user);
   if (number !== undefined) return { uid: number, gid: number };
-  const fields = await findRow("/etc/passwd", user, "user", image, build);
+  const fields = await findRow("/etc/passwd", user, "user", accounts, build);
   return { uid: Number(fields[2]), gid: Number(fields[3]) };
 }
 
-async function findGroup(group: string, image: string, build: BuildJob): Promise<number> {
-  return numberOf(group) ?? Number((await findRow("/etc/group", group, "group", image, build))[2]);
+async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
+  return numberOf(group) ?? Number((await findRow("/etc/group", group, "group", accounts, build))[2]);
+}
+
+/** Whether names can be looked up at all: some services can't be asked. */
+export async function isKnowingUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
+  return (await readAccounts("/etc/passwd", accounts, build)) !== "unknowable";
+}
+
+async function readAccounts(
+  path: string,
+  { layer, staged }: Accounts,
+  build: BuildJob,
+): Promise<string | undefined | "unknowable"> {
+  const entry = staged.get(path);
+  if (entry === undefined) return build.facts.readTextFile(layer.image, path);
+  if (entry.type === "directory") return undefined;
+  if (entry.type === "symlink") return "unknowable";
+  switch (entry.content.kind) {
+    case "text":
+      return entry.content.text;
+    case "local":
+      return readLocal(entry.content.absolutePath);
+    case "url":
+      return "unknowable";
+  }
+}
+
+async function readLocal(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw fileError("read", path, error);
+  }
 }
 
 async function findRow(
   path: string,
   name: string,
   what: string,
-  image: string,
+  accounts: Accounts,
   build: BuildJob,
 ): Promise<string[]> {
-  const content = await build.facts.readTextFile(image, path);
+  const content = await readAccounts(path, accounts, build);
   if (content === "unknowable") {
-    throw new BoughError(
-      `the service can't be asked for the image's ${path}, so the ${what} ${name} has no number`,
-      {
-        hint: "Write it as a number, such as 1000:1000.",
-      },
-    );
+    const reason = accounts.staged.has(path)
+      ? `the ${path} that is staged can't be read before a RUN`
+      : `the service can't be asked for the image's ${path}`;
+    throw new BoughError(`${reason}, so the ${what} ${name} has no number`, {
+      hint: "Write it as a number, such as 1000:1000.",
+    });
   }
   const row = content
     ?.split("\n")

@@ -1,6 +1,6 @@
 import type { BuildJob } from "./job.ts";
-import { directoriesAbove, isRoot, leadsTo, stageDirectories } from "./made-directories.ts";
-import { type Owner, resolveOwner } from "./ownership.ts";
+import { directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
+import { isKnowingUsers, isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
 import { stage as addToStaged } from "./staged.ts";
 import { changeWorkdir, type StageState } from "./state.ts";
 
@@ -13,9 +13,7 @@ export async function performWorkdir(path: string, stage: StageState, build: Bui
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.workdir;
   const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
-  const staged = isLost
-    ? addToStaged(stage.staged, stageDirectories([left], { uid: 0, gid: 0 }, stage))
-    : stage.staged;
+  const staged = isLost ? addToStaged(stage.staged, stageDirectories([left], root, stage)) : stage.staged;
 
   const owner = await resolveWorkdirOwner(stage, build);
   if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
@@ -25,9 +23,9 @@ export async function performWorkdir(path: string, stage: StageState, build: Bui
 }
 
 /** Root where the service can't be asked who USER is. */
-async function resolveWorkdirOwner({ user, layer }: StageState, build: BuildJob): Promise<Owner> {
-  const root = { uid: 0, gid: 0 };
+async function resolveWorkdirOwner(stage: StageState, build: BuildJob): Promise<Owner> {
+  const { user } = stage;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
-  const isKnowable = (await build.facts.readTextFile(layer.image, "/etc/passwd")) !== "unknowable";
-  return isKnowable || /^\d+(:\d+)?$/.test(user) ? resolveOwner(user, layer.image, build) : root;
+  const isNumber = /^\d+(:\d+)?$/.test(user);
+  return isNumber || (await isKnowingUsers(stage, build)) ? resolveOwner(user, stage, build) : root;
 }

@@ -1,6 +1,6 @@
 import { type CopyPlan, planCopy, type Surroundings } from "../build/copy-plan.ts";
 import { type CopyWords, expandCopyWords } from "../build/copy-words.ts";
-import { numericOwner } from "../build/ownership.ts";
+import { numericOwner, root } from "../build/ownership.ts";
 import { skippedCopyFrom } from "../build/warnings.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import type { Lookup } from "../dockerfile/words.ts";
@@ -91,7 +91,7 @@ function ownerOf(
   isKnown: IsKnown,
 ): Pick<PlannedFile, "uid" | "gid"> {
   if (!isKnown(chown ?? "")) return { uid: undefined, gid: undefined };
-  return words.chown === "" ? { uid: 0, gid: 0 } : numericOwner(words.chown);
+  return words.chown === "" ? root : numericOwner(words.chown);
 }
 
 async function findSources(
