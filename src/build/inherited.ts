@@ -1,5 +1,6 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { referencesOf } from "../dockerfile/references.ts";
+import { BoughError } from "../errors.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
 import { finishOperations } from "./operation.ts";
@@ -85,8 +86,22 @@ async function askEnvironment(stage: StageState, build: BuildJob): Promise<strin
     );
   const outcome = await withReminders({ ...stage, staged: new Map() }, build, ask);
   finishOperations([step.key], build);
-  return outcome.exitCode === 0 ? outcome.stdout.text : "";
+  const { operation, status, error, exitCode, timedOut, stdout } = outcome;
+  const isRun = status === "SUCCESS" && !timedOut;
+  if (isRun && exitCode === 0) return stdout.text;
+  if (isRun && exitCode !== undefined && cannotBeStarted.includes(exitCode)) return "";
+  const end = timedOut
+    ? "it was stopped for taking too long"
+    : status === "SUCCESS"
+      ? `exit code ${exitCode}`
+      : (error ?? `it ended as ${status}`);
+  throw new BoughError(`the image could not be asked for its variables: ${end} (operation ${operation})`, {
+    hint: "Run the build again, or set each variable that this line uses in an ENV or ARG before it.",
+  });
 }
+
+/** As a shell has it: not executable, not there. */
+const cannotBeStarted = [126, 127];
 
 /** Set by whatever runs a command, not by the image. */
 const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
