@@ -1,7 +1,8 @@
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { BuildResult } from "../build/result.ts";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
+import { reasonOf } from "../system-error.ts";
 import type { Values } from "./arguments.ts";
 
 /** Files that a successful build leaves for other programs: `--metadata-file` and `--iidfile`. */
@@ -39,7 +40,7 @@ function prepare(option: string, given: string | undefined, workingDirectory: st
   try {
     rmSync(path, { force: true });
   } catch (error) {
-    throw problem(messageOf(error));
+    throw problem(reasonOf(error));
   }
   return path;
 }
@@ -52,6 +53,6 @@ function writeWhole(path: string, text: string): void {
     renameSync(unfinished, path);
   } catch (error) {
     rmSync(unfinished, { force: true });
-    throw new BoughError(`cannot write ${path}: ${messageOf(error)}`, { cause: error });
+    throw new BoughError(`cannot write ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }

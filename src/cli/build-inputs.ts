@@ -3,7 +3,8 @@ import { join, resolve } from "node:path";
 import { type BuildContext, openBuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
+import { errorCode, reasonOf } from "../system-error.ts";
 import type { Invocation } from "./command.ts";
 
 /** What a command line says is to be built. */
@@ -55,13 +56,13 @@ function readDockerfile(path: string, absolutePath: string): string {
   try {
     return readFileSync(absolutePath, "utf8");
   } catch (error) {
-    const reason =
-      error instanceof Error && "code" in error && error.code === "ENOENT"
-        ? "there is no such file"
-        : messageOf(error);
+    const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
     throw new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
       kind: "usage",
-      hint: "Name it with --dockerfile PATH, or give the context directory that holds it.",
+      hint:
+        path === "-"
+          ? "It is not taken from standard input by that name; --dockerfile /dev/stdin reads it there."
+          : "Name it with --dockerfile PATH, or give the context directory that holds it.",
       cause: error,
     });
   }

@@ -1,10 +1,11 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { type Clock, systemClock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import { errorCode } from "../system-error.ts";
 import { displayPath } from "./display-path.ts";
 import type { FileEntry } from "./entry.ts";
 import { fileStatOf } from "./entry-of.ts";
-import { errorCode, fileError, isMissing } from "./file-error.ts";
+import { fileError, isMissing } from "./file-error.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { type HashCache, isSameStat, isSettled } from "./stat-cache.ts";
 

@@ -1,8 +1,8 @@
 import { posix } from "node:path";
 import { BoughError } from "../errors.ts";
 import { nearest } from "../suggest.ts";
+import { errorCode } from "../system-error.ts";
 import { displayPath } from "./display-path.ts";
-import { errorCode } from "./file-error.ts";
 import type { FileSystem } from "./file-system.ts";
 import type { Resolution } from "./resolve-path.ts";
 

@@ -1,0 +1,30 @@
+import { messageOf } from "./errors.ts";
+
+/** `ENOENT` and its kind, of a failed system call. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+/** Why a call of the file system has failed, for people: `permission denied`. */
+export function reasonOf(error: unknown): string {
+  const code = errorCode(error);
+  return (code === undefined ? undefined : reasons[code]) ?? messageOf(error);
+}
+
+const reasons: Record<string, string> = {
+  EACCES: "permission denied",
+  EDQUOT: "the disk quota is used up",
+  EIO: "the disk reports an input/output error",
+  EISDIR: "it is a directory",
+  ELOOP: "it has become a symbolic link, or its links go in a circle",
+  EMFILE: "too many files are open",
+  ENAMETOOLONG: "the name is too long",
+  ENFILE: "too many files are open on this machine",
+  ENOENT: "no such file or directory",
+  ENOSPC: "no space is left on the disk",
+  ENOTDIR: "a part of the path is not a directory",
+  ENXIO: "it is not a regular file",
+  EPERM: "operation not permitted",
+  EROFS: "the file system is read-only",
+  ESTALE: "the network file system has lost it",
+};
