@@ -1,12 +1,13 @@
-import { writeSync } from "node:fs";
+import { readFileSync, writeSync } from "node:fs";
 import type { GlobalOptions } from "./cli/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/index.ts";
 import type { BackgroundProcess, Runtime } from "./cli/runtime.ts";
 import { createInput, createOutput } from "./cli/standard-streams.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError, exitCodes } from "./errors.ts";
-import { paintLevel } from "./output/color.ts";
 import { describeFailure } from "./output/failure.ts";
+import { dressLines } from "./output/terminal-text.ts";
+import { reasonOf } from "./system-error.ts";
 
 const interruption = new AbortController();
 /** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */
@@ -38,10 +39,26 @@ function leaveAtOnce(): never {
   process.exit(exitCodes.interrupted);
 }
 
+/** Results that could not be written: what still runs is of no use. */
+let writeFailure: BoughError | undefined;
+
 function stopWriting(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") process.exit(exitCodes.failed);
-  readerHasLeft = true;
-  interruption.abort(new BoughError("nobody reads the output any more", { kind: "interrupted" }));
+  if (error.code === "EPIPE") readerHasLeft = true;
+  // Of a terminal that is gone, SIGHUP tells, too.
+  else if (error.code !== "EIO")
+    writeFailure = new BoughError(`cannot write to standard output: ${reasonOf(error)}`);
+  const reason = new BoughError("nobody reads the output any more", { kind: "interrupted" });
+  interruption.abort(writeFailure ?? reason);
+}
+
+/** As nohup(1) has it: then the end of the terminal is not to end the work. Where the system doesn't say, nor is it. */
+function ignoresHangup(): boolean {
+  try {
+    const [, mask = ""] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+    return mask === "" || (BigInt(`0x${mask}`) & 1n) === 1n;
+  } catch {
+    return true;
+  }
 }
 
 /** A compiled program is its own executable; otherwise Bun runs this file. */
@@ -99,6 +116,8 @@ const runtime: Runtime = {
 
 process.on("SIGINT", interrupt);
 process.on("SIGTERM", interrupt);
+// The terminal is gone, but what runs on the service is not.
+if (!ignoresHangup()) process.on("SIGHUP", interrupt);
 void main();
 
 /** No top-level await: the compiled program's bytecode cache has no room for it. */
@@ -109,9 +128,11 @@ async function main(): Promise<void> {
     exitCode = await runCommandLine(process.argv.slice(2), runtime, (known) => {
       globals = known;
     });
+    await runtime.stdout.flush();
+    if (writeFailure !== undefined) throw writeFailure;
   } catch (error) {
     const failure = describeFailure(error, globals?.format ?? requestedFormat(process.argv.slice(2)));
-    runtime.stderr.write(runtime.stderr.hasColor ? paintLevel(failure.text) : failure.text);
+    runtime.stderr.write(dressLines(failure.text, runtime.stderr));
     exitCode = failure.exitCode;
   }
   // Exiting drops what a pipe has not taken yet.

@@ -37,10 +37,19 @@ export type BuildEvent =
   /** An operation of an earlier build, which was ended before it. */
   | { type: "resumed"; operation: string; title: string }
   | { type: "output"; chunk: OutputChunk }
-  | { type: "ran"; operation: string; stdout: CapturedOutput; stderr: CapturedOutput }
+  | ({ type: "ran" } & Ran)
   | { type: "cancelling"; operation: string }
   | { type: "cancelled"; operation: string; confirmed: boolean }
   | { type: "tagged"; image: string; tag: string }
   | { type: "finished"; result: BuildResult };
+
+/** A command is over, or nobody waits for it any more: then this is its output so far. */
+export interface Ran {
+  operation: string;
+  /** Its exit code is 0, and it was not stopped. */
+  succeeded: boolean;
+  stdout: CapturedOutput;
+  stderr: CapturedOutput;
+}
 
 export type Emit = (event: BuildEvent) => void;

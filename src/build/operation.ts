@@ -1,7 +1,8 @@
 import { BoughError } from "../errors.ts";
 import { UnknownOutcomeError } from "../service/errors.ts";
-import type { OperationOutcome } from "../service/service.ts";
+import type { OperationOutcome, OutputChunk } from "../service/service.ts";
 import type { InstanceRequest } from "../service/types.ts";
+import type { BuildEvent } from "./events.ts";
 import type { BuildJob } from "./job.ts";
 
 /** What an operation is for. */
@@ -24,15 +25,23 @@ export async function followOperation(
   build: BuildJob,
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
+  const soFar = { stdout: "", stderr: "" };
+  const onOutput = (chunk: OutputChunk) => {
+    soFar[chunk.stream] += chunk.text;
+    emit({ type: "output", chunk });
+  };
   try {
-    const outcome = showsOutput
-      ? await service.follow(operation, (chunk) => emit({ type: "output", chunk }))
-      : await service.follow(operation);
+    const outcome = showsOutput ? await service.follow(operation, onOutput) : await service.follow(operation);
     if (!isSuccess(outcome)) finishOperations([key], build);
-    if (showsOutput) emit({ type: "ran", operation, stdout: outcome.stdout, stderr: outcome.stderr });
+    if (showsOutput) emit(ranEvent(outcome));
     return outcome;
   } catch (error) {
     if (build.signal.aborted) {
+      const cut = (text: string) => ({ text, truncated: false });
+      const { stdout, stderr } = soFar;
+      // What a command has said before it hung is what tells why.
+      if (showsOutput)
+        emit({ type: "ran", operation, succeeded: false, stdout: cut(stdout), stderr: cut(stderr) });
       emit({ type: "cancelling", operation });
       const confirmed = await service.cancel(operation);
       if (confirmed) finishOperations([key], build);
@@ -40,6 +49,11 @@ export async function followOperation(
     }
     throw error;
   }
+}
+
+export function ranEvent(outcome: OperationOutcome): BuildEvent {
+  const { operation, stdout, stderr } = outcome;
+  return { type: "ran", operation, succeeded: isSuccess(outcome), stdout, stderr };
 }
 
 /** What they have come to is kept, or of no use: no later build needs to find them. */
@@ -74,9 +88,12 @@ export async function startOperation(
 export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number): string {
   const { operation, status, error, exitCode, image } = outcome;
   if (outcome.timedOut) {
-    throw new BoughError(`the command was stopped after ${timeoutSeconds} seconds (operation ${operation})`, {
-      hint: "Allow it more time with --timeout SECONDS.",
-    });
+    throw new BoughError(
+      `the command was stopped after ${timeoutSeconds} ${timeoutSeconds === 1 ? "second" : "seconds"} (operation ${operation})`,
+      {
+        hint: "Allow it more time with --timeout SECONDS.",
+      },
+    );
   }
   if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
   if (status === "FAILED") {

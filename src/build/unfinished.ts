@@ -3,7 +3,7 @@ import { NotFoundError } from "../service/errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import type { UnfinishedEntry } from "../store/unfinished.ts";
 import type { BuildJob } from "./job.ts";
-import { followOperation, isSuccess, type OperationStep, outputLimit } from "./operation.ts";
+import { followOperation, isSuccess, type OperationStep, outputLimit, ranEvent } from "./operation.ts";
 
 /** After so long a request that was sent just before its sender was killed has become an operation, or never will. */
 const settlingMilliseconds = 5000;
@@ -64,8 +64,7 @@ async function goOnWith(
     const outcome = await service.follow(operation);
     if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
     emit({ type: "resumed", operation, title });
-    if (step.showsOutput !== false)
-      emit({ type: "ran", operation, stdout: outcome.stdout, stderr: outcome.stderr });
+    if (step.showsOutput !== false) emit(ranEvent(outcome));
     return outcome;
   } catch (error) {
     if (error instanceof NotFoundError) return undefined;

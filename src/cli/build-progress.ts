@@ -13,7 +13,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
   const { stderr, clock } = runtime;
   switch (chooseMode(invocation)) {
     case "plain":
-      return createPlainProgress(log);
+      return createPlainProgress(log, globals.logLevel);
     case "json": {
       const { createJsonProgress } = await import("../output/json-progress.ts");
       return createJsonProgress({ write: stderr.write, clock, logLevel: globals.logLevel });

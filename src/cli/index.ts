@@ -1,5 +1,5 @@
 import { BoughError } from "../errors.ts";
-import { paintLevel } from "../output/color.ts";
+import { dressLines } from "../output/terminal-text.ts";
 import { nearest } from "../suggest.ts";
 import { version } from "../version.ts";
 import {
@@ -80,7 +80,7 @@ export async function runCommandLine(
   // Not loaded where only help or the version is asked for: that is to be there at once.
   const { runCommand } = await import("citty");
   const { createLog } = await import("../output/log.ts");
-  const log = createLog(globals.logLevel, (text) => stderr.write(stderr.hasColor ? paintLevel(text) : text));
+  const log = createLog(globals.logLevel, (text) => stderr.write(dressLines(text, stderr)));
   const invocation: Invocation = { values, globals, runtime, log, commands };
   // The arguments are parsed and checked already: citty is given none to look for.
   const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });

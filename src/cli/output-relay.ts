@@ -1,3 +1,4 @@
+import { describeCut } from "../output/cut.ts";
 import type { Log } from "../output/log.ts";
 import type { Service } from "../service/client.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../service/service.ts";
@@ -39,7 +40,7 @@ export function createOutputRelay(
           log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);
       }
       for (const stream of streams) {
-        if (outcome[stream].truncated) log.warn(`${stream} was cut off by the service`);
+        if (outcome[stream].truncated) log.warn(describeCut(stream, outcome[stream]));
       }
       await Promise.all(streams.map((stream) => runtime[stream].flush()));
     },

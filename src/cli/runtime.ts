@@ -13,7 +13,7 @@ export interface Runtime {
   stdout: Output;
   stderr: Output;
   clock: Clock;
-  /** Aborted by Ctrl-C and SIGTERM. */
+  /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
   signal: AbortSignal;
   /** What a service does for this process just now, in words: said where a second Ctrl-C ends it at once. */
   running: Set<string>;

@@ -1,17 +1,21 @@
-import type { BuildEvent } from "../build/events.ts";
+import type { BuildEvent, Ran } from "../build/events.ts";
 import type { BuildResult } from "../build/result.ts";
 import type { CapturedOutput } from "../service/service.ts";
+import { describeCut } from "./cut.ts";
 import { renderExplanation } from "./explanation.ts";
-import type { Log } from "./log.ts";
+import type { LogLevel } from "./log.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
 
 export interface LogLine {
-  level: keyof Log;
+  level: LogLevel;
   text: string;
 }
 
-/** A build as log lines; their shapes are those of spec 1, "Output". */
-export function renderBuildEvent(event: BuildEvent): LogLine[] {
+/**
+ * A build as log lines; their shapes are those of spec 1, "Output". What a failing command has written is shown at every
+ * `logLevel`: where one shows errors only, it is part of the error.
+ */
+export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
   switch (event.type) {
     case "step": {
       const { name, range } = event.instruction;
@@ -88,7 +92,7 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
     case "upload-progress":
       return [];
     case "ran":
-      return [...renderCaptured("stdout", event.stdout), ...renderCaptured("stderr", event.stderr)];
+      return renderRan(event, logLevel);
     case "cancelling":
       return [{ level: "warn", text: `interrupted: cancelling operation ${event.operation}` }];
     case "cancelled":
@@ -107,14 +111,15 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
   }
 }
 
-/** `9 steps, 4 cached, 12 files uploaded (1.2 MB), in 12.3 s` */
+/** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
 export function summarize({ steps, uploaded, seconds }: BuildResult): string {
   // That a FROM is known already spares no work worth counting.
-  const cached = steps.filter((step) => step.cached === true && step.operation !== null).length;
+  const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
+  const cached = layers.filter((step) => step.cached === true).length;
   const files = `${formatCount(uploaded.files, "file")} uploaded`;
   return [
     formatCount(steps.length, "step"),
-    `${cached} cached`,
+    `${cached} of ${formatCount(layers.length, "layer")} cached`,
     uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
     `in ${formatDuration(seconds)}`,
   ].join(", ");
@@ -144,7 +149,14 @@ function info(text: string): LogLine[] {
   return [{ level: "info", text }];
 }
 
-function renderCaptured(stream: string, { text, truncated }: CapturedOutput): LogLine[] {
-  const lines = text === "" ? [] : info(`${stream}:\n${text.replace(/\n$/, "")}`);
-  return truncated ? [...lines, { level: "warn", text: `${stream} was cut off by the service` }] : lines;
+function renderRan({ succeeded, stdout, stderr }: Ran, logLevel: LogLevel): LogLine[] {
+  const isShown = succeeded || logLevel === "info" || logLevel === "debug";
+  const level = isShown ? "info" : "error";
+  return [...renderCaptured("stdout", stdout, level), ...renderCaptured("stderr", stderr, level)];
+}
+
+function renderCaptured(stream: string, captured: CapturedOutput, level: LogLevel): LogLine[] {
+  const { text, truncated } = captured;
+  const lines = text === "" ? [] : [{ level, text: `${stream}:\n${text.replace(/\n$/, "")}` }];
+  return truncated ? [...lines, { level: "warn", text: describeCut(stream, captured) }] : lines;
 }

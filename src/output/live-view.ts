@@ -1,12 +1,11 @@
 import type { Clock } from "../clock.ts";
 import { renderBuildEvent } from "./build-log.ts";
-import { paintLevel } from "./color.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
-import { tameLines } from "./terminal-text.ts";
+import { dressLines } from "./terminal-text.ts";
 
 export interface LiveViewOptions {
   terminal: Terminal;
@@ -38,8 +37,7 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
     return renderLiveRows(state, clock.now(), { columns, lines, hasColor });
   };
   const log = createLog(logLevel, (text) => {
-    const tamed = tameLines(text, terminal.hasColor);
-    area.print(terminal.hasColor ? paintLevel(tamed) : tamed, rows());
+    area.print(dressLines(text, { isTerminal: true, hasColor: terminal.hasColor }), rows());
   });
 
   async function drawOn(): Promise<void> {
@@ -56,7 +54,7 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
     log,
     emit(event) {
       state = applyEvent(state, event, clock.now());
-      for (const { level, text } of renderBuildEvent(event)) log[level](text);
+      for (const { level, text } of renderBuildEvent(event, logLevel)) log[level](text);
     },
     fail: () => false,
     close() {

@@ -1,6 +1,6 @@
 import type { Emit } from "../build/events.ts";
 import { renderBuildEvent } from "./build-log.ts";
-import type { Log } from "./log.ts";
+import type { Log, LogLevel } from "./log.ts";
 
 /** How a build is shown while it goes on. */
 export interface Progress {
@@ -13,12 +13,12 @@ export interface Progress {
   close(): void;
 }
 
-/** Log lines and nothing else. */
-export function createPlainProgress(log: Log): Progress {
+/** Log lines and nothing else. `logLevel` is the log's. */
+export function createPlainProgress(log: Log, logLevel: LogLevel): Progress {
   return {
     log,
     emit(event) {
-      for (const { level, text } of renderBuildEvent(event)) log[level](text);
+      for (const { level, text } of renderBuildEvent(event, logLevel)) log[level](text);
     },
     fail: () => false,
     close() {},

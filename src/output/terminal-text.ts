@@ -1,4 +1,5 @@
 /** What a command wrote, made fit for a terminal on which something else is drawn too. */
+import { paintLevel } from "./color.ts";
 
 /** Control sequences (CSI, OSC, DCS and their kind), by their grammar in ECMA-48; unfinished ones end with the line. */
 const sequences =
@@ -19,6 +20,15 @@ export function tameLines(text: string, keepsColors: boolean): string {
     .split("\n")
     .map((line) => tameLine(overwritten(line), keepsColors))
     .join("\n");
+}
+
+/** Log lines as a stream gets them: a terminal tame ones, a file or a pipe what was written. */
+export function dressLines(
+  text: string,
+  { isTerminal, hasColor }: { isTerminal: boolean; hasColor: boolean },
+): string {
+  const shown = isTerminal ? tameLines(text, hasColor) : text;
+  return hasColor ? paintLevel(shown) : shown;
 }
 
 /** One row without any control character: of what a carriage return overwrites, the last text; tabs are spaces. */

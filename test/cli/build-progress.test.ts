@@ -2,9 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
+import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 let service: FakeService;
@@ -22,8 +23,12 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 function build(...words: string[]) {
+  return buildWith({}, ...words);
+}
+
+function buildWith(options: Partial<BoughOptions>, ...words: string[]) {
   const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
-  return runBough(["build", ...words], { workingDirectory: context, environment });
+  return runBough(["build", ...words], { workingDirectory: context, environment, ...options });
 }
 
 const image = expect.stringMatching(/^a0000000-/);
@@ -136,11 +141,69 @@ test.each([
   expect(exitCode).toBe(2);
 });
 
+describe("what a RUN has written", () => {
+  test.each([[["-q"]], [["-L", "error"]]])("is shown with %p, too, if it has failed", async (words) => {
+    outcome = { exitCode: 3, stdout: "working\n", stderr: "broken\n" };
+    const { stderr, stdout } = await build(...words);
+    expect(stderr).toStartWith(
+      "[ERROR] stdout:\nworking\n[ERROR] stderr:\nbroken\n[ERROR] Dockerfile:4: the command failed with exit code 3",
+    );
+    expect(stdout).toBe("");
+  });
+
+  test("is not, if it has not", async () => {
+    const { stderr } = await build("-q");
+    expect(stderr).toBe("");
+  });
+
+  test("is shown as far as it has come when the build is interrupted", async () => {
+    outcome = {
+      chunks: [
+        { stream: "stdout", data: "waiting for\n" },
+        { stream: "stderr", data: "the lock\n" },
+      ],
+      until: new Promise(() => {}),
+    };
+    const interruption = new AbortController();
+    const interrupt = () => interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+    let seen = "";
+    const onStderr = (text: string) => {
+      seen += text;
+      if (seen.includes("the lock")) interrupt();
+    };
+    const { stderr, exitCode } = await buildWith(
+      { signal: interruption.signal, onStderr },
+      ...["--progress", "json"],
+    );
+    expect(exitCode).toBe(130);
+    const events = stderr
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const ran = events.find(({ type }) => type === "ran");
+    expect(ran).toMatchObject({
+      succeeded: false,
+      stdout: { text: "waiting for\n" },
+      stderr: { text: "the lock\n" },
+    });
+  });
+
+  test("steers no terminal; a pipe gets every byte", async () => {
+    outcome = { stdout: "\u001b]0;EVIL\u0007a\u001b[2Jb\rc\n" };
+    const shown = await buildWith({ hasErrorTerminal: true }, "--progress", "plain", "--no-cache");
+    expect(shown.stderr).toContain("[INFO] stdout:\nc\n");
+    expect(shown.stderr).not.toContain("\u001b");
+    expect((await build("--no-cache")).stderr).toContain(`[INFO] stdout:\n${outcome.stdout}`);
+  });
+});
+
 test("the summary counts steps, cached layers and uploads", async () => {
   expect((await build()).stderr).toMatch(
-    /\[INFO\] 6 steps, 0 cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
+    /\[INFO\] 6 steps, 0 of 2 layers cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
   );
-  expect((await build()).stderr).toMatch(/\[INFO\] 6 steps, 2 cached, 0 files uploaded, in 0\.\d\d s\n$/);
+  expect((await build()).stderr).toMatch(
+    /\[INFO\] 6 steps, 2 of 2 layers cached, 0 files uploaded, in 0\.\d\d s\n$/,
+  );
 });
 
 test("a large context gets a warning with its largest paths, as rules that leave them out", async () => {

@@ -44,7 +44,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("a signal", () => {
-  test.each(["SIGINT", "SIGTERM"] as const)(
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
     "%s cancels the operation, moves no branch, and ends with 130",
     async (signal) => {
       await serve({ until: never });
@@ -59,6 +59,18 @@ describe("a signal", () => {
       expect(JSON.parse(shown.stdout).history).toHaveLength(1);
     },
   );
+
+  test("SIGHUP that nohup has set aside ends nothing", async () => {
+    const { promise: end, resolve: finish } = Promise.withResolvers<void>();
+    await serve({ until: end });
+    const command = `trap "" HUP; exec '${process.execPath}' '${main}' run -D -- sleep 1000`;
+    const child = Bun.spawn(["sh", "-c", command], { env: environment, stdin: "ignore", stderr: "ignore" });
+    await until(() => service.requestsTo(/events$/).length > 0);
+    child.kill("SIGHUP");
+    finish();
+    expect(await child.exited).toBe(0);
+    expect(lastOperation()?.status).toBe("SUCCESS");
+  });
 
   test("leaves an operation alone whose logs are followed", async () => {
     await serve({ chunks: [{ stream: "stdout", data: "begun\n" }], until: never });
@@ -79,6 +91,15 @@ describe("a signal", () => {
     expect(await child.exited).toBe(130);
     expect(service.state.operations.size).toBe(0);
   });
+});
+
+test("results that can't be written are an error that says why", async () => {
+  const command = `'${process.execPath}' '${main}' -h > /dev/full`;
+  const child = Bun.spawn(["sh", "-c", command], { env: environment, stdin: "ignore", stderr: "pipe" });
+  expect(await new Response(child.stderr).text()).toBe(
+    "[ERROR] cannot write to standard output: no space is left on the disk\n",
+  );
+  expect(await child.exited).toBe(1);
 });
 
 describe("a reader that has read enough", () => {
@@ -180,6 +201,8 @@ describe("output", () => {
     await serve({ stdout: "0123456789", truncateAt: 4 }, { events: false });
     const child = start(["run", "-D", "--", "x"]);
     expect(await new Response(child.stdout).text()).toBe("0123");
-    expect(await new Response(child.stderr).text()).toBe("[WARN] stdout was cut off by the service\n");
+    expect(await new Response(child.stderr).text()).toBe(
+      "[WARN] stdout is cut off after 4 B: its end is missing, and an error there with it. A command can write it to a file instead\n",
+    );
   });
 });

@@ -23,6 +23,8 @@ export interface BoughOptions {
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
   /** Standard output is a terminal of so many columns. */
   terminalColumns?: number;
+  /** Standard error is one. */
+  hasErrorTerminal?: boolean;
   /** Hears of everything that goes to standard error, as it does. */
   onStderr?: (text: string) => void;
 }
@@ -62,7 +64,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
         options.onStderr?.(written);
       },
       flush: async () => {},
-      isTerminal: false,
+      isTerminal: options.hasErrorTerminal === true,
       hasColor: false,
       columns: 80,
       rows: 24,
