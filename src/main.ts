@@ -2,6 +2,7 @@ import { readFileSync, writeSync } from "node:fs";
 import type { GlobalOptions } from "./cli/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/index.ts";
 import type { BackgroundProcess, Runtime } from "./cli/runtime.ts";
+import { endingSignals } from "./cli/signals.ts";
 import { createInput, createOutput } from "./cli/standard-streams.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError, exitCodes } from "./errors.ts";
@@ -114,10 +115,7 @@ const runtime: Runtime = {
   replaceProcess,
 };
 
-process.on("SIGINT", interrupt);
-process.on("SIGTERM", interrupt);
-// The terminal is gone, but what runs on the service is not.
-if (!ignoresHangup()) process.on("SIGHUP", interrupt);
+for (const signal of endingSignals(process.platform, ignoresHangup())) process.on(signal, interrupt);
 void main();
 
 /** No top-level await: the compiled program's bytecode cache has no room for it. */

@@ -85,7 +85,7 @@ export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): Serv
 
 /** One database per service and project, so that layers of one never pass for those of another. */
 function storePath(runtime: Runtime, choice: ServiceChoice): string {
-  return join(stateDirectory(runtime.environment), "sessions", `${storeName(choice)}.db`);
+  return join(stateDirectory(runtime), "sessions", `${storeName(choice)}.db`);
 }
 
 function storeName(choice: ServiceChoice): string {

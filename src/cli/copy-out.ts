@@ -7,6 +7,7 @@ import { readTar } from "../service/tar-reader.ts";
 import type { Invocation } from "./command.ts";
 import { type Extracted, extractArchive } from "./extract.ts";
 import type { ImagePath } from "./image-path.ts";
+import { checkLocalName } from "./local-name.ts";
 
 /** Where on this machine something is to go. */
 export interface LocalPlace {
@@ -31,7 +32,9 @@ export async function copyFile(
 ): Promise<Copied> {
   const isDirectory = statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
   if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is no directory`, { kind: "usage" });
-  const to = isDirectory ? join(local, posix.basename(path)) : local;
+  const name = posix.basename(path);
+  if (isDirectory) checkLocalName(name, runtime.platform);
+  const to = isDirectory ? join(local, name) : local;
   const temporary = `${to}.bough-${crypto.randomUUID().slice(0, 8)}`;
   try {
     const writer = Bun.file(temporary).writer();
@@ -68,9 +71,16 @@ export async function copyDirectory(
   if (stats !== undefined && !exists) {
     throw new BoughError(`${local} is a file, and ${path} is a directory`, { kind: "usage" });
   }
-  const to = exists && !meansContents ? join(local, posix.basename(path)) : local;
+  const name = posix.basename(path);
+  const isNamed = exists && !meansContents;
+  if (isNamed) checkLocalName(name, runtime.platform);
+  const to = isNamed ? join(local, name) : local;
   makeRoot(to);
-  const extracted = await extractArchive(readTar(archive), to, { signal: runtime.signal, warn: log.warn });
+  const extracted = await extractArchive(readTar(archive), to, {
+    signal: runtime.signal,
+    platform: runtime.platform,
+    warn: log.warn,
+  });
   return { path: to, ...extracted };
 }
 

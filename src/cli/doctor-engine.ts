@@ -82,7 +82,7 @@ umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
 function tryOverlay(runtime: Runtime, needsNamespace: boolean): EngineFacts["overlay"] {
   const { environment } = runtime;
   try {
-    const parent = stateDirectory(environment);
+    const parent = stateDirectory(runtime);
     mkdirSync(parent, { recursive: true, mode: 0o700 });
     const directory = mkdtempSync(join(parent, "overlay-trial-"));
     const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;

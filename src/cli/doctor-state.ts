@@ -13,7 +13,7 @@ const littleRoomBytes = 1_000_000_000;
 /** Whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
 export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): Finding {
   const check = "state directory";
-  const directory = stateDirectory(runtime.environment);
+  const directory = stateDirectory(runtime);
   try {
     makeWritable(directory);
     if (hasService) openLocalStore(runtime, globals).close();

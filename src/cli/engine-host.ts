@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
+import { BoughError } from "../errors.ts";
 import type { Runtime } from "./runtime.ts";
 import { stateDirectory } from "./state-directory.ts";
 import { enterUserNamespace } from "./user-namespace.ts";
@@ -9,8 +10,13 @@ import { enterUserNamespace } from "./user-namespace.ts";
  * again in a user namespace first, and this does not return then.
  */
 export function enterEngine(runtime: Runtime): string {
+  if (runtime.platform !== "linux") {
+    throw new BoughError("the embedded engine needs Linux", {
+      hint: "Elsewhere bough works with a service: see --url, or `bough auth -h`.",
+    });
+  }
   enterUserNamespace(runtime);
-  return join(stateDirectory(runtime.environment), "engine");
+  return join(stateDirectory(runtime), "engine");
 }
 
 /**

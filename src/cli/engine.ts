@@ -107,7 +107,7 @@ function renderPlan(plan: PrunePlan, isDone: boolean): string {
 
 /** Every branch of every database of the engine's: its own, and those of servers on this machine that may be it, too. */
 function imagesOfBranches(runtime: Runtime): Set<string> {
-  const directory = join(stateDirectory(runtime.environment), "sessions");
+  const directory = join(stateDirectory(runtime), "sessions");
   const databases = existsSync(directory)
     ? readdirSync(directory).filter((name) => name.endsWith(".db"))
     : [];

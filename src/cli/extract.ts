@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { displayPath } from "../context/display-path.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import type { TarEntry } from "../service/tar-reader.ts";
+import { checkLocalName } from "./local-name.ts";
 
 export interface Extracted {
   files: number;
@@ -17,7 +18,7 @@ export interface Extracted {
 export async function extractArchive(
   entries: AsyncIterable<TarEntry>,
   root: string,
-  options: { signal: AbortSignal; warn: (message: string) => void },
+  options: { signal: AbortSignal; platform: NodeJS.Platform; warn: (message: string) => void },
 ): Promise<Extracted> {
   const extracted: Extracted = { files: 0, bytes: 0 };
   /** Set at the end: nothing can be written to a directory that is read-only. */
@@ -26,6 +27,7 @@ export async function extractArchive(
     options.signal.throwIfAborted();
     const names = partsOf(entry.name);
     if (names.length === 0) continue;
+    for (const name of names) checkLocalName(name, options.platform);
     const path = makeParents(root, names);
     try {
       switch (entry.type) {

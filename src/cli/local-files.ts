@@ -5,9 +5,9 @@ import { openBuildContext } from "../context/build-context.ts";
 import type { ContextEntry, FileEntry } from "../context/entry.ts";
 import { entryOf } from "../context/entry-of.ts";
 import { isMissing } from "../context/file-error.ts";
-import { localFileSystem } from "../context/file-system.ts";
 import { hashFiles } from "../context/hash.ts";
 import { ignoreRules } from "../context/ignore.ts";
+import { localFileSystem, localPath } from "../context/local-file-system.ts";
 import { resolveSources } from "../context/sources.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import type { FileArgument } from "./file-argument.ts";
@@ -73,7 +73,7 @@ async function findEntries(
 function realPath(host: string, workingDirectory: string): string {
   const path = resolve(workingDirectory, host);
   try {
-    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
+    return localPath(lstatSync(path).isSymbolicLink() ? realpathSync(path) : path);
   } catch (error) {
     const reason = isMissing(error) ? "there is no such file or directory" : messageOf(error);
     throw new BoughError(`cannot read --file ${host}: ${reason}`, { kind: "usage", cause: error });

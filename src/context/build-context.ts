@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { BoughError } from "../errors.ts";
 import { displayPath } from "./display-path.ts";
 import { fileError, isMissing } from "./file-error.ts";
+import { localPath } from "./local-file-system.ts";
 
 /** The directory that COPY and ADD take their sources from. */
 export interface BuildContext {
@@ -27,7 +28,7 @@ export async function openBuildContext(path: string, workingDirectory: string): 
   }
   const absolutePath = resolve(workingDirectory, path);
   try {
-    const realPath = realpathSync(absolutePath);
+    const realPath = localPath(realpathSync(absolutePath));
     if (!statSync(realPath).isDirectory()) {
       throw new BoughError(`the build context ${displayPath(path)} is not a directory`, {
         kind: "usage",

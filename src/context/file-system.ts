@@ -1,4 +1,4 @@
-import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from "node:fs";
+import type { BigIntStats } from "node:fs";
 
 /**
  * What a walk asks the file system, in calls that block: a promise for every file of a large context costs more
@@ -11,9 +11,3 @@ export interface FileSystem {
   stat(path: string): BigIntStats;
   readLink(path: string): string;
 }
-
-export const localFileSystem: FileSystem = {
-  readDirectory: (path) => readdirSync(path),
-  stat: (path) => lstatSync(path, { bigint: true }),
-  readLink: (path) => readlinkSync(path),
-};

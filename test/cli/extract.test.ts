@@ -28,6 +28,7 @@ beforeEach(() => {
 const extract = (...entries: RawEntry[]) =>
   extractArchive(readTar(inChunks(tarOf(entries))), root, {
     signal: new AbortController().signal,
+    platform: "linux",
     warn: (message) => warnings.push(message),
   });
 

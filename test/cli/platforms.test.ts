@@ -1,0 +1,70 @@
+/** What differs from system to system, as far as it can be told without the system. */
+import { describe, expect, test } from "bun:test";
+import { checkLocalName } from "../../src/cli/local-name.ts";
+import { endingSignals } from "../../src/cli/signals.ts";
+import { stateDirectory } from "../../src/cli/state-directory.ts";
+import { runBough } from "../support/bough.ts";
+
+const home = { HOME: "/home/ann" };
+const windows = { HOME: "/c/Users/Ann", LOCALAPPDATA: "/c/Users/Ann/AppData/Local" };
+
+test.each<[NodeJS.Platform, Record<string, string>, string]>([
+  ["linux", home, "/home/ann/.local/state/bough"],
+  ["darwin", home, "/home/ann/.local/state/bough"],
+  ["linux", { ...home, XDG_STATE_HOME: "/state" }, "/state/bough"],
+  ["linux", { ...home, XDG_STATE_HOME: "state" }, "/home/ann/.local/state/bough"],
+  ["linux", { ...home, BOUGH_HOME: "" }, "/home/ann/.local/state/bough"],
+  ["linux", { ...windows, ...home }, "/home/ann/.local/state/bough"],
+  ["win32", windows, "/c/Users/Ann/AppData/Local/bough"],
+  ["win32", { ...windows, XDG_STATE_HOME: "/state" }, "/state/bough"],
+  ["win32", { ...windows, BOUGH_HOME: "/b" }, "/b"],
+  ["win32", { HOME: "/c/Users/Ann" }, "/c/Users/Ann/.local/state/bough"],
+])("state on %s with %j is in %s", (platform, environment, expected) => {
+  expect(stateDirectory({ platform, environment })).toBe(expected);
+});
+
+test.each<[NodeJS.Platform, boolean, NodeJS.Signals[]]>([
+  ["linux", false, ["SIGINT", "SIGTERM", "SIGHUP"]],
+  ["linux", true, ["SIGINT", "SIGTERM"]],
+  ["darwin", false, ["SIGINT", "SIGTERM", "SIGHUP"]],
+  ["win32", true, ["SIGINT", "SIGBREAK", "SIGHUP"]],
+])("signals that end the work on %s, SIGHUP being ignored: %p", (platform, ignoresHangup, signals) => {
+  expect(endingSignals(platform, ignoresHangup)).toEqual(signals);
+});
+
+describe("names in an image that Windows takes for something else", () => {
+  test.each([
+    "..\\..\\evil",
+    "C:",
+    "C:\\x",
+    "file:stream",
+    "CON",
+    "nul.txt",
+    "com1",
+    "a.",
+    "a ",
+    "a\nb",
+    "a?",
+  ])("%j", (name) => {
+    expect(() => checkLocalName(name, "win32")).toThrow("can't be the name of a file on Windows");
+    expect(() => checkLocalName(name, "linux")).not.toThrow();
+    expect(() => checkLocalName(name, "darwin")).not.toThrow();
+  });
+
+  test.each(["a", ".hidden", "a b", "console", "com", "naïve.txt", "lpt10"])(
+    "%j is one as any other",
+    (name) => {
+      expect(() => checkLocalName(name, "win32")).not.toThrow();
+    },
+  );
+});
+
+describe("elsewhere than on Linux there is no engine, and that is what is said", () => {
+  test.each(["images", "serve", "engine df", "engine prune"])("bough %s", async (line) => {
+    for (const platform of ["darwin", "win32"] as const) {
+      const { exitCode, stderr } = await runBough(line.split(" "), { workingDirectory: "/", platform });
+      expect(exitCode).toBeGreaterThan(0);
+      expect(stderr).toContain("the embedded engine needs Linux");
+    }
+  });
+});
