@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
@@ -70,6 +71,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await Promise.all(running.map(({ ended }) => ended));
       closing.abort();
       database.close();
+      // Contents whose sender was interrupted are large. What can't be removed now, the next engine removes.
+      await rm(layout.scratch, { recursive: true, force: true }).catch(() => undefined);
     },
   };
 }

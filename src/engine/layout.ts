@@ -16,9 +16,9 @@ export interface Layout {
   events: string;
   /** runc's own state, one directory a container. */
   containers: string;
-  /** `<process>/`: what each process that has the engine open is writing or deleting. */
+  /** `<process>.<id>/`: what each open engine is writing or deleting. */
   scratches: string;
-  /** This process's own part of `scratches`. */
+  /** This engine's own part of `scratches`; it ends with the engine. */
   scratch: string;
   /** Always empty: each operation mounts its root file system here, in a mount namespace that nobody else sees. */
   root: string;
@@ -39,7 +39,7 @@ export function makeLayout(directory: string): Layout {
     events: join(directory, "events"),
     containers: join(directory, "containers"),
     scratches: join(directory, "scratch"),
-    scratch: join(directory, "scratch", currentProcess()),
+    scratch: join(directory, "scratch", `${currentProcess()}.${crypto.randomUUID()}`),
     root: join(directory, "root"),
     skeleton: join(directory, "skeleton"),
     empty: join(directory, "empty"),

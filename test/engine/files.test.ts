@@ -45,6 +45,26 @@ test("a body comes as a stream of any length, and none of it is held in memory",
   expect(await response.json()).toMatchObject({ size: 64 << 20 });
 });
 
+test("an engine that is closed while a body still comes leaves nothing of it", async () => {
+  const closed = await TestEngine.open();
+  const scratch = join(closed.directory, "scratch");
+  const { promise: isRead, resolve: read } = Promise.withResolvers<void>();
+  let chunks = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (chunks++ > 0) read();
+      else controller.enqueue(new Uint8Array(1 << 20));
+      return chunks === 1 ? undefined : new Promise(() => {});
+    },
+  });
+  void closed.engine.fetch(new Request("http://engine/v1/files", { method: "POST", body }));
+  await isRead;
+  expect(readdirSync(scratch, { recursive: true }).length).toBe(2);
+  await closed.engine.close();
+  expect(readdirSync(scratch)).toEqual([]);
+  await closed.close();
+});
+
 test("a body that breaks off leaves nothing", async () => {
   const before = stored();
   const body = new ReadableStream<Uint8Array>({
