@@ -1,7 +1,7 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { performCopy } from "./copy.ts";
-import { ForgottenLayerError, forgetLayer, isForgotten, withReminders } from "./forgotten.ts";
+import { ForgottenLayerError, forgetLayer, isForgotten, noticeLoss, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
 import { inheritEnvironment, takesVariables } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
@@ -57,7 +57,9 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
     const step = index + 1;
     emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
     const since = build.clock.now();
-    const next = await locate(dockerfile, instruction, () => perform(instruction, state, build));
+    const next = await locate(dockerfile, instruction, () =>
+      noticeLoss(state.stage, build, () => perform(instruction, state, build)),
+    );
     const record = recordStep(placeOf(instruction, since, build), state.stage, next.stage);
     steps.push(record);
     emit({ type: "step-end", step, record });

@@ -28,19 +28,33 @@ export async function withReminders<Result>(
     return await action();
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
-    if ((await isForgotten(stage.layer, build)) || !forgetUploads(stage, build))
-      throw lost(stage.layer, error);
+    if (await isForgotten(stage.layer, build)) throw new ForgottenLayerError(stage.layer);
+    if (!forgetUploads(stage, build)) throw await lossOf(stage.layer, error, build);
   }
   try {
     return await action();
   } catch (error) {
-    throw error instanceof NotFoundError ? lost(stage.layer, error) : error;
+    throw error instanceof NotFoundError ? await lossOf(stage.layer, error, build) : error;
+  }
+}
+
+/** Runs `action`, which may look into the stage's image; where that is why it fails, with a `ForgottenLayerError`. */
+export async function noticeLoss<Result>(
+  stage: StageState | undefined,
+  build: BuildJob,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (stage === undefined || !(error instanceof NotFoundError)) throw error;
+    throw (await isForgotten(stage.layer, build)) ? new ForgottenLayerError(stage.layer) : error;
   }
 }
 
 /** Whether the service says that it has no such image; one that can't be asked says nothing. */
 export async function isForgotten(layer: Layer, { service }: BuildJob): Promise<boolean> {
-  return layer.cached && (await service.findImage(layer.image)) === undefined;
+  return layer.cached && (await service.hasImage(layer.image)) === false;
 }
 
 /** Drops all that bough remembers of a forgotten layer, so that the next round makes it anew. */
@@ -63,6 +77,7 @@ function forgetUploads(stage: StageState, { store, emit }: BuildJob): boolean {
 }
 
 /** Only what an earlier build left can have been forgotten since; anything else is a fault of the service. */
-function lost(layer: Layer, error: NotFoundError): Error {
-  return layer.cached ? new ForgottenLayerError(layer) : error;
+async function lossOf(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
+  const isThere = layer.cached ? await service.hasImage(layer.image) : true;
+  return isThere === true ? error : new ForgottenLayerError(layer);
 }

@@ -1,5 +1,6 @@
 import { BoughError } from "../errors.ts";
-import { UnknownOutcomeError } from "../service/errors.ts";
+import { NotFoundError, UnknownOutcomeError } from "../service/errors.ts";
+import { saysMissing } from "../service/missing.ts";
 import type { OperationOutcome, OutputChunk } from "../service/service.ts";
 import type { InstanceRequest } from "../service/types.ts";
 import type { BuildEvent } from "./events.ts";
@@ -18,7 +19,7 @@ export interface OperationStep {
 /** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
 export const outputLimit = 16 * 1024 * 1024;
 
-/** Follows an operation that runs. */
+/** Follows an operation that runs. Rejects with NotFoundError where the service lacks what the operation needs. */
 export async function followOperation(
   operation: string,
   { key, showsOutput = true }: OperationStep,
@@ -31,9 +32,14 @@ export async function followOperation(
     emit({ type: "output", chunk });
   };
   try {
-    const outcome = showsOutput ? await service.follow(operation, onOutput) : await service.follow(operation);
+    const outcome = await service
+      .follow(operation, showsOutput ? onOutput : undefined)
+      .catch((error: unknown) => {
+        throw error instanceof NotFoundError ? forgottenOperation(operation, error) : error;
+      });
     if (!isSuccess(outcome)) finishOperations([key], build);
     if (showsOutput) emit(ranEvent(outcome));
+    refuseMissing(outcome);
     return outcome;
   } catch (error) {
     if (build.signal.aborted) {
@@ -54,6 +60,19 @@ export async function followOperation(
 export function ranEvent(outcome: OperationOutcome): BuildEvent {
   const { operation, stdout, stderr } = outcome;
   return { type: "ran", operation, succeeded: isSuccess(outcome), stdout, stderr };
+}
+
+/** Not what the request lacks: it was started. */
+function forgottenOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
+  return new UnknownOutcomeError(
+    `the service no longer knows operation ${operation}: what became of its command is unknown`,
+    { hint: "Build again: what is finished is cached, and this step is run anew.", cause },
+  );
+}
+
+function refuseMissing({ status, error, operation }: OperationOutcome): void {
+  if (status !== "FAILED" || error === undefined || !saysMissing(error)) return;
+  throw new NotFoundError(`the service could not run the command: ${error} (operation ${operation})`);
 }
 
 /** What they have come to is kept, or of no use: no later build needs to find them. */

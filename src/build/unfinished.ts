@@ -1,5 +1,5 @@
 /** Operations of builds that were killed: the next build that comes to the same step goes on with them. */
-import { NotFoundError } from "../service/errors.ts";
+import { NotFoundError, UnknownOutcomeError } from "../service/errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import type { UnfinishedEntry } from "../store/unfinished.ts";
 import type { BuildJob } from "./job.ts";
@@ -67,12 +67,12 @@ async function goOnWith(
     if (step.showsOutput !== false) emit(ranEvent(outcome));
     return outcome;
   } catch (error) {
-    if (error instanceof NotFoundError) return undefined;
+    if (error instanceof NotFoundError || error instanceof UnknownOutcomeError) return undefined;
     throw error;
   }
 }
 
 /** The service may have lost it since. One that can't be asked is taken at its word. */
 async function hasImage({ image }: OperationOutcome, { service }: BuildJob): Promise<boolean> {
-  return image === undefined || (await service.findImage(image)) !== undefined;
+  return image === undefined || (await service.hasImage(image)) !== false;
 }

@@ -80,9 +80,7 @@ export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel): LogLine
     case "spawned":
       return info(`RUN spawned op=${event.operation} ${event.title}`);
     case "resumed":
-      return info(
-        `RUN found again op=${event.operation} ${event.title}: a build that was ended has started it`,
-      );
+      return info(`RUN found again op=${event.operation} ${event.title}`);
     case "output":
     case "step-end":
     case "import-progress":

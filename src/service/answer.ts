@@ -2,6 +2,7 @@
 import { BoughError } from "../errors.ts";
 import { NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, nameOf, printable, statusText } from "./failure-text.ts";
+import { saysMissing } from "./missing.ts";
 import type { Failure } from "./retry.ts";
 
 export interface Answer {
@@ -94,10 +95,14 @@ function statusError(
   message: string,
   hasToken: boolean,
 ): BoughError {
-  if (status === 404) return new NotFoundError(message);
+  if (isMissing(status, message)) return new NotFoundError(message);
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
   const hint = hintFor(status, retryAfter);
   return new BoughError(message, hint === undefined ? {} : { hint });
+}
+
+function isMissing(status: number, message: string): boolean {
+  return status === 404 || status === 410 || ([400, 409, 422, 424].includes(status) && saysMissing(message));
 }
 
 function tokenHint(hasToken: boolean): string {

@@ -69,6 +69,7 @@ export function createService(options: ServiceOptions): Service {
   return {
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
     findImage: images.findImage,
+    hasImage: images.hasImage,
     listImages: images.listImages,
     importImage: images.importImage,
     tagImage: images.tagImage,
@@ -81,7 +82,7 @@ export function createService(options: ServiceOptions): Service {
     follow: operations.follow,
     hasEnded: operations.hasEnded,
     cancel: operations.cancel,
-    ...createInspector(transport),
+    ...createInspector(transport, images.hasImage),
     ...createAccounts(transport),
     ...createOperationRecords(transport),
     ...createEventSnapshots(transport, signal),

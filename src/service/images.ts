@@ -22,7 +22,7 @@ export interface ImageFilter {
   until?: string;
 }
 
-export interface Images extends Pick<ImageService, "findImage" | "importImage" | "tagImage"> {
+export interface Images extends Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
   /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
   /** Takes all tags away from an image. Rejects with NotFoundError where the image is gone. */
@@ -39,7 +39,11 @@ const pageSize = 1000;
 const noSuchRoute = [404, 405, 501];
 
 export function createImages({ transport, operations, signal }: ImagesOptions): Images {
+  /** A service that has no such list now has none for the next question. */
+  let isListed = true;
+
   async function listImages(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
+    if (!isListed) return "unknowable";
     const images = new Map<string, ImageRecord>();
     for (let offset = 0; ; offset += pageSize) {
       const answer = await transport.call({
@@ -58,7 +62,10 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
         handles: noSuchRoute,
         requires: aList("images"),
       });
-      if (noSuchRoute.includes(answer.status)) return "unknowable";
+      if (noSuchRoute.includes(answer.status)) {
+        isListed = false;
+        return "unknowable";
+      }
       const page = readImages(answer.body);
       const before = images.size;
       // An image with several tags is listed once for each.
@@ -105,6 +112,11 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
       if (images === "unknowable") return { uuid };
       const found = images.find((image) => image.uuid.toLowerCase() === uuid);
       return found && { ...foundImage(found), uuid };
+    },
+
+    async hasImage(uuid) {
+      const images = await listImages({ uuid });
+      return images === "unknowable" ? images : images.some((image) => image.uuid === uuid);
     },
 
     async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {

@@ -2,16 +2,18 @@
 
 import { posix } from "node:path";
 import type { Answer } from "./answer.ts";
+import { NotFoundError } from "./errors.ts";
 import { asRecord, asText, type JsonRecord } from "./json.ts";
-import type { ImageInspector, PathType } from "./service.ts";
+import type { ImageInspector, ImageService, PathType } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
 const noSuchRoute = [405, 501];
 /** 404: there is no such path, or no such route. The others: the path is of another type. */
 const noSuchThing = [400, 404, 409, 422];
 
-export function createInspector(transport: Transport): ImageInspector {
-  let isServed: Promise<boolean> | undefined;
+/** `hasImage`: whether the service still has it, where it can be asked. */
+export function createInspector(transport: Transport, hasImage: ImageService["hasImage"]): ImageInspector {
+  let isServed: boolean | undefined;
 
   function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
     return transport.call({
@@ -24,9 +26,16 @@ export function createInspector(transport: Transport): ImageInspector {
     });
   }
 
-  /** Tells a path that is missing from a route that is missing: every image has a root. */
-  function hasRoutes(image: string): Promise<boolean> {
-    isServed ??= ask(image, "list", "/").then(({ status }) => status === 200);
+  /**
+   * Tells a path that is missing from a route that is missing, since every image has a root, and from an image that is.
+   * Rejects with NotFoundError for that.
+   */
+  async function hasRoutes(image: string): Promise<boolean> {
+    if (isServed !== undefined) return isServed;
+    const { status } = await ask(image, "list", "/");
+    if (status !== 200 && (await hasImage(image)) === false)
+      throw new NotFoundError(`the service no longer has image ${image}`);
+    isServed = status === 200;
     return isServed;
   }
 

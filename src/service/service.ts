@@ -18,6 +18,9 @@ export interface ImageService {
    */
   findImage(reference: string): Promise<FoundImage | undefined | "unknowable">;
 
+  /** Whether the service still has an image. `"unknowable"`: it cannot be asked. */
+  hasImage(uuid: string): Promise<boolean | "unknowable">;
+
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
   importImage(request: ImageImport): Promise<string>;
 

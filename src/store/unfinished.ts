@@ -76,7 +76,8 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
            FROM unfinished WHERE session = ? AND step = ? ORDER BY started_at`,
         )
         .all(session, step)
-        .filter((entry) => !isAlive(entry.owner));
+        // Its own: finished, but of no use yet when the step had to be begun again.
+        .filter((entry) => entry.owner === owner || !isAlive(entry.owner));
       return left.length === 0 ? undefined : takeOver.immediate(session, step, owner, left);
     },
   };

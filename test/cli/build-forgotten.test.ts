@@ -61,13 +61,127 @@ describe("an image is lost", () => {
   });
 });
 
-test("an uploaded file is lost: it is sent again, and the RUN is run once", async () => {
+describe.each<[string, number | "failed operation"]>([
+  ["404", 404],
+  ["410", 410],
+  ["422 and words", 422],
+  ["a failed operation", "failed operation"],
+])("a service that says it by %s", (_, missing) => {
+  beforeEach(async () => {
+    await service.close();
+    service = await startFakeService({ missing });
+    service.state.addImage("base:1");
+  });
+
+  test("the image of a layer that the next RUN needs is lost", async () => {
+    await build();
+    service.state.forgetImage(imageOf("second"));
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY a.txt /\nRUN second\nRUN other\n" });
+    const again = await build();
+    expect(again.exitCode).toBe(0);
+    expect(again.runs).toEqual(["second", "other"]);
+    expect(again.stderr).toContain("the service no longer has image");
+  });
+
+  test("an uploaded file is lost", async () => {
+    await build();
+    const [sha256 = ""] = service.state.files.keys();
+    service.state.forgetFile(sha256);
+    const again = await build("--no-cache");
+    expect(again.exitCode).toBe(0);
+    expect(again.stderr).toContain("the service no longer has 1 uploaded file: sending again");
+    expect(again.runs).toEqual(["first", "second", "third"]);
+  });
+});
+
+describe("an image is lost that a COPY looks into", () => {
+  test("to find out whether its destination is a directory", async () => {
+    service.state.tree.set("/dest", { type: "directory" });
+    await build();
+    service.state.forgetImage(imageOf("first"));
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY a.txt /dest\nRUN other\n" });
+    const again = await build();
+    expect(again.exitCode).toBe(0);
+    expect(again.runs).toEqual(["first", "other"]);
+    // Not as the file /dest, which is what an image that is not there cannot contradict.
+    expect(Object.keys(service.state.instances.at(-1)?.files ?? {})).toEqual(["/dest/a.txt"]);
+  });
+
+  test("for the number of a user", async () => {
+    service.state.tree.set("/etc/passwd", { type: "file", content: "app:x:7:8::/:/bin/sh\n" });
+    await build();
+    service.state.forgetImage(imageOf("first"));
+    writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY --chown=app a.txt /\nRUN other\n" });
+    const again = await build();
+    expect(again.exitCode).toBe(0);
+    expect(again.runs).toEqual(["first", "other"]);
+    expect(service.state.instances.at(-1)?.files).toMatchObject({ "/a.txt": { uid: 7, gid: 8 } });
+  });
+});
+
+test("what a URL brought is lost: it is fetched again", async () => {
+  let gets = 0;
+  const source = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      if (request.method === "GET") gets++;
+      return new Response("content", { headers: { etag: '"1"' } });
+    },
+  });
+  writeFiles(context, { Dockerfile: `FROM base:1\nADD ${source.url}file /file\nRUN use it\n` });
   await build();
   const [sha256 = ""] = service.state.files.keys();
   service.state.forgetFile(sha256);
   const again = await build("--no-cache");
+  await source.stop(true);
   expect(again.exitCode).toBe(0);
+  expect(again.stderr).toContain("URL cache hit");
   expect(again.stderr).toContain("the service no longer has 1 uploaded file: sending again");
+  expect({ gets, runs: again.runs }).toEqual({ gets: 2, runs: ["use it"] });
   expect(service.state.files.has(sha256)).toBe(true);
-  expect(again.runs).toEqual(["first", "second", "third"]);
+});
+
+test("a file is lost after directories were made for it: that is not done again", async () => {
+  writeFiles(context, {
+    Dockerfile: "FROM base:1\nCOPY tree /tree\nRUN use it\n",
+    "tree/a.txt": "a",
+    "tree/empty": "directory/",
+  });
+  await build();
+  const [sha256 = ""] = service.state.files.keys();
+  service.state.forgetFile(sha256);
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY tree /tree\nRUN use it otherwise\n" });
+  const again = await build();
+  expect(again.exitCode).toBe(0);
+  expect(again.runs).toEqual(["sh", "use it otherwise"]);
+});
+
+test("an operation is lost while it runs: its command is not run again by itself", async () => {
+  await service.close();
+  service = await startFakeService({ run: () => ({ until: new Promise(() => {}) }), events: false });
+  service.state.addImage("base:1");
+  service.intercept = ({ url }) => {
+    if (url.includes("/operations/")) service.state.operations.clear();
+    return undefined;
+  };
+  const ended = await build();
+  expect(ended.exitCode).toBe(1);
+  expect(ended.runs).toEqual(["first"]);
+  expect(ended.stderr).toMatch(
+    /the service no longer knows operation \S+: what became of its command is unknown/,
+  );
+});
+
+test("a request that is wrong for another reason is no reason to build anything again", async () => {
+  await build();
+  writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY a.txt /\nRUN second\nRUN other\n" });
+  service.intercept = ({ method, url }) =>
+    method === "POST" && url.endsWith("/instances")
+      ? Response.json({ error: "env: unknown variable" }, { status: 422 })
+      : undefined;
+  const ended = await build();
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stderr).toContain("422 Unprocessable Entity: env: unknown variable");
+  expect(ended.stderr).not.toContain("no longer has");
 });

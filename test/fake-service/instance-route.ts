@@ -3,7 +3,7 @@ import type { InstanceRequest } from "../../src/service/types.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";
-import { perform } from "./run.ts";
+import { endOperation, perform } from "./run.ts";
 
 /** Checks the request as a service would, and starts what the script says. */
 export async function startInstance({ state, options, request, recorded }: RouteCall): Promise<Response> {
@@ -11,11 +11,17 @@ export async function startInstance({ state, options, request, recorded }: Route
   const fault = body === undefined ? "the body is no JSON object" : faultOf(body);
   if (fault !== undefined) return answerWith.error(400, fault);
   const instance = body as unknown as InstanceRequest;
+  const missing = (error: string) => {
+    if (options.missing !== "failed operation") return answerWith.error(options.missing ?? 404, error);
+    const operation = state.addOperation("instance", {});
+    endOperation(operation, { status: "FAILED", error });
+    return Response.json({ uuid: operation.record.uuid }, { status: 201 });
+  };
   const image = state.findImage(instance.image);
-  if (image === undefined) return answerWith.error(404, `no image ${instance.image}`);
+  if (image === undefined) return missing(`image ${instance.image} not found`);
   const ids = new Set([...state.files.values()].map(({ uuid }) => uuid));
-  const missing = Object.values(instance.files ?? {}).find(({ uuid }) => !ids.has(uuid));
-  if (missing !== undefined) return answerWith.error(404, `no file ${missing.uuid}`);
+  const lost = Object.values(instance.files ?? {}).find(({ uuid }) => !ids.has(uuid));
+  if (lost !== undefined) return missing(`file ${lost.uuid} does not exist`);
 
   const outcome = state.run(instance, state.instances.length) ?? {};
   state.instances.push(instance);

@@ -16,6 +16,8 @@ export interface FakeServiceOptions {
   token?: string;
   /** False: `POST /v1/files` answers the id alone. Default true. */
   reportsHashes?: boolean;
+  /** How it is said that an image or a file of a request is not there. Default 404. */
+  missing?: number | "failed operation";
   /** False: operations don't tell their `truncate_output_at`. Default true. */
   tellsLimits?: boolean;
   /** How an import is answered: by an operation, by the image itself, or by its id alone. Default `operation`. */

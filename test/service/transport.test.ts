@@ -342,7 +342,7 @@ describe("starting an instance", () => {
     const fake = await start();
     const error = await rejection(clientOf(fake.url).service.spawn({ ...request, image: "gone" }));
     expect(error).toBeInstanceOf(NotFoundError);
-    expect(error).toMatchObject({ message: expect.stringContaining("no image gone") });
+    expect(error).toMatchObject({ message: expect.stringContaining("image gone not found") });
   });
 
   test("when interrupted, waits for the operation's id and stops it", async () => {
