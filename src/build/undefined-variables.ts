@@ -35,10 +35,15 @@ export function undefinedVariables(
     }));
 }
 
+/** More names than any Dockerfile has: to compare each with each would take for ever. */
+const mostCompared = 1000;
+
 function adviceOn(name: string, { env, args, inherited, globals }: Scope): string {
   if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;
-  const names = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
-  const meant = nearest(name, [everywhere, ...names.flatMap((known) => [...known.keys()])]);
+  const scopes = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
+  const count = scopes.reduce((sum, { size }) => sum + size, 0);
+  const names = count > mostCompared ? [] : scopes.flatMap((scope) => [...scope.keys()]);
+  const meant = nearest(name, [everywhere, ...names]);
   if (meant !== undefined) return ` (did you mean $${meant}?)`;
   return inherited === undefined ? ": it is empty unless the base image sets it" : ": it is empty";
 }

@@ -1,5 +1,6 @@
 import { declareArguments } from "../build/settings.ts";
 import { startBuild } from "../build/state.ts";
+import { createPace } from "../context/pace.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { type Finding, warn } from "./finding.ts";
@@ -27,7 +28,10 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   };
   const { globals } = startBuild(options.platform?.platform, options.buildArgs);
   let state: PlanState = { globals, stages: new Map(), stage: undefined };
+  const pace = createPace(options.signal);
   for (const instruction of dockerfile.instructions) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
     // A FROM that fails starts a stage all the same: what follows is none of the one before.
     if (instruction.name === "FROM") state = { ...endStage(state), stage: startStage(instruction) };
     try {
