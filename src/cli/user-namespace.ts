@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { BoughError } from "../errors.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -64,11 +65,26 @@ const switches: readonly { file: string; forbids: string; hint: string }[] = [
 
 function explain(said: string): BoughError {
   if (/subuid|subgid|newuidmap|newgidmap|map-auto/.test(said)) {
-    const ranges = "--add-subuids 100000-165535 --add-subgids 100000-165535";
-    return unusable(`the user has no range of sub-ids (${said})`, `As root: usermod ${ranges} USER`);
+    const range = freeSubIds(["/etc/subuid", "/etc/subgid"].map((file) => readSetting(file) ?? ""));
+    return unusable(
+      `the user has no range of sub-ids (${said})`,
+      `As root: usermod --add-subuids ${range} --add-subgids ${range} ${userName()}`,
+    );
   }
   const closed = switches.find(({ file, forbids }) => readSetting(file) === forbids);
   return closed === undefined ? unusable(said) : unusable(`${closed.file} is ${closed.forbids}`, closed.hint);
+}
+
+/** `100000-165535`, or the same beyond all that somebody has: who shares ids with another can change that one's files. */
+export function freeSubIds(tables: readonly string[]): string {
+  const ends = tables.flatMap((table) =>
+    Array.from(
+      table.matchAll(/^[^:\n]+:(\d+):(\d+)$/gm),
+      ([, start, count]) => Number(start) + Number(count),
+    ),
+  );
+  const first = Math.max(100_000, ...ends);
+  return `${first}-${first + 65_535}`;
 }
 
 function unusable(reason: string, hint = "Use a remote service (--url), or run bough as root."): BoughError {
@@ -76,6 +92,15 @@ function unusable(reason: string, hint = "Use a remote service (--url), or run b
     `the embedded engine needs root, or a user namespace, which can't be had: ${reason}`,
     { hint },
   );
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // Ids that no table names.
+    return "USER";
+  }
 }
 
 function readSetting(path: string): string | undefined {

@@ -15,8 +15,11 @@ export function missingSource(
 ): BoughError {
   const link = resolution.links.at(-1);
   if (link !== undefined) return danglingLink(source, link, root, files);
+  const isUrl = /^[a-z][a-z\d+.-]*:\/\//i.test(source);
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
-    hint: suggestion(resolution.directory, resolution.name, root, files),
+    hint: isUrl
+      ? "COPY takes no URLs; ADD takes those that begin with http:// or https://."
+      : suggestion(resolution.directory, resolution.name, root, files),
   });
 }
 

@@ -73,7 +73,7 @@ function parseDockerReference(reference: string, whole: string): DockerReference
   const host = !hasHost || first === "index.docker.io" ? "docker.io" : first.toLowerCase();
   const rest = hasHost ? name.slice(slash + 1) : name;
   const repository = host === "docker.io" && !rest.includes("/") ? `library/${rest}` : rest;
-  if (!/^[a-z0-9.-]+(:\d+)?$/.test(host)) throw invalid(whole, `${first} is no registry host`);
+  if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?$/.test(host)) throw invalid(whole, `${first} is no registry host`);
   if (!/^[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/.test(repository)) {
     const lower = /[A-Z]/.test(repository) ? ": a repository's name is in lower case" : "";
     throw invalid(whole, `${rest === "" ? "the repository" : rest} is no repository name${lower}`);
@@ -106,8 +106,11 @@ function tagOrNone(tag: string): string | undefined {
 }
 
 function invalid(text: string, reason: string): BoughError {
+  const isPath = /^[./~]|\.(tar(\.\w+)?|tgz)$/.test(text);
   return new BoughError(`not an image reference: ${JSON.stringify(text)}: ${reason}`, {
     kind: "usage",
-    hint: "Give a name like alpine:3.20 or registry.example/team/app:1.0, a digest (name@sha256:...), an image's UUID, or tag:<name>.",
+    hint: isPath
+      ? "A local image needs its kind before the path: docker-archive:/path, oci-archive:/path or oci:/path."
+      : "Give a name like alpine:3.20 or registry.example/team/app:1.0, a digest (name@sha256:...), an image's UUID, or tag:<name>.",
   });
 }
