@@ -12,5 +12,5 @@ export function stateDirectory({ environment, platform }: Pick<Runtime, "environ
   // The XDG rules: a relative path is invalid and passed over.
   if (XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME)) return join(XDG_STATE_HOME, "bough");
   if (platform === "win32" && LOCALAPPDATA) return join(LOCALAPPDATA, "bough");
-  return join(HOME ?? homedir(), ".local", "state", "bough");
+  return join(HOME || homedir(), ".local", "state", "bough");
 }

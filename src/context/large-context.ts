@@ -5,7 +5,7 @@ import { escapeGlob } from "./glob.ts";
 export interface LargeContext {
   files: number;
   bytes: number;
-  /** The five largest paths, the largest first. */
+  /** The five largest paths, the largest first; less where the others are tiny. */
   largest: readonly LargePath[];
 }
 
@@ -21,6 +21,8 @@ export interface LargePath {
 const manyBytes = 200_000_000;
 const manyFiles = 20_000;
 const mostNamed = 5;
+/** Of the largest path; what is smaller is not worth a rule. */
+const leastShare = 0.01;
 /** A directory stands for its largest child where that is so much of it. */
 const mainShare = 0.8;
 
@@ -47,6 +49,7 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
   const largest = growTree(files, new Set(tops))
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))
+    .filter((node, _, [first = node]) => weigh(node) >= leastShare * weigh(first))
     .slice(0, mostNamed)
     .map((node) => ({ path: node.path, rule: ruleFor(node), files: node.files, bytes: node.bytes }));
   return { files: files.length, bytes, largest };

@@ -218,9 +218,7 @@ test("a large context gets a warning with its largest paths, as rules that leave
   ).toContain(`[WARN] line 2: COPY . /app/ takes 210 MB in 4 files from the build context.
 Its largest paths, as lines for .dockerignore that would leave them out:
   data/set/one  (210 MB in 1 file)
-  Dockerfile    (34 B in 1 file)
-  a             (3 B in 1 file)
-`);
+[INFO] staged`);
   writeFiles(context, { ".dockerignore": "data/set/one\n" });
   expect((await build()).stderr).not.toContain("largest paths");
 });

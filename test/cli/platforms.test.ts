@@ -1,5 +1,7 @@
 /** What differs from system to system, as far as it can be told without the system. */
 import { describe, expect, test } from "bun:test";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { checkLocalName } from "../../src/cli/local-name.ts";
 import { endingSignals } from "../../src/cli/signals.ts";
 import { stateDirectory } from "../../src/cli/state-directory.ts";
@@ -14,6 +16,8 @@ test.each<[NodeJS.Platform, Record<string, string>, string]>([
   ["linux", { ...home, XDG_STATE_HOME: "/state" }, "/state/bough"],
   ["linux", { ...home, XDG_STATE_HOME: "state" }, "/home/ann/.local/state/bough"],
   ["linux", { ...home, BOUGH_HOME: "" }, "/home/ann/.local/state/bough"],
+  // Never a place below the current directory, which may be a build context.
+  ["linux", { HOME: "" }, join(homedir(), ".local/state/bough")],
   ["linux", { ...windows, ...home }, "/home/ann/.local/state/bough"],
   ["win32", windows, "/c/Users/Ann/AppData/Local/bough"],
   ["win32", { ...windows, XDG_STATE_HOME: "/state" }, "/state/bough"],

@@ -68,7 +68,15 @@ test("many small files are large too, and count by their number", () => {
 
 test("a source directory as a whole is wanted: what is in it is named", () => {
   const files = { "data/models/a": 150 * mebibyte, "data/models/b": 100 * mebibyte, "data/notes": 1 };
-  expect(rulesOf([directory("data", files)])).toEqual(["data/models/", "data/notes"]);
+  expect(rulesOf([directory("data", files)])).toEqual(["data/models/"]);
+});
+
+test("what is tiny beside the largest path is not worth a rule", () => {
+  const files = { "data/a": 150 * mebibyte, "data/b": 100 * mebibyte, Dockerfile: 35 };
+  expect(rulesOf([directory("", files)])).toEqual(["data/"]);
+  // As many directories of one size as there are: all of them are.
+  const alike = Object.fromEntries(Array.from({ length: 20_001 }, (_, index) => [`d${index}/x`, 1]));
+  expect(rulesOf([directory("", alike)])).toHaveLength(5);
 });
 
 test("a file that the Dockerfile names is wanted, one that a pattern finds may not be", () => {
