@@ -1,5 +1,4 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
-import { BoughError } from "../errors.ts";
 import { performCopy } from "./copy.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, noticeLoss, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
@@ -65,10 +64,7 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
     emit({ type: "step-end", step, record });
     state = next;
   }
-  if (state.stage === undefined)
-    throw new BoughError(`${dockerfile.path}: there is no FROM`, { kind: "usage" });
-
-  const stage = await commitLast(state.stage, steps, build);
+  const stage = await commitLast(state, steps, build);
   build.signal.throwIfAborted();
   const { image } = stage.layer;
   if (tag === undefined) {
@@ -82,11 +78,16 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
 }
 
 /** What the last instructions have left to do is a step of its own, on the last one's line. */
-async function commitLast(stage: StageState, steps: StepRecord[], build: BuildJob): Promise<StageState> {
+async function commitLast(
+  { stage, runs }: BuildState,
+  steps: StepRecord[],
+  build: BuildJob,
+): Promise<StageState> {
   const last = build.dockerfile.instructions.at(-1);
-  if (last === undefined) return stage;
+  if (stage === undefined || last === undefined)
+    throw new Error("a Dockerfile without a FROM does not parse");
   const since = build.clock.now();
-  const committed = await locate(build.dockerfile, last, () => commitPending(stage, build));
+  const committed = await locate(build.dockerfile, last, () => commitPending(stage, runs, build));
   if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
   return committed;
 }
@@ -112,6 +113,10 @@ async function perform(instruction: Instruction, state: BuildState, build: Build
   }
   const informed = await inheritEnvironment(instruction, stage, build);
   warnOfUndefined(instruction, informed, state.globals, build);
+  if (instruction.name === "RUN") {
+    const made = await performRun(instruction, state.runs, informed, build);
+    return { ...state, stage: made, runs: state.runs + 1 };
+  }
   return { ...state, stage: await performInStage(instruction, informed, state.globals, build) };
 }
 
@@ -127,7 +132,7 @@ function warnOfUndefined(
 }
 
 async function performInStage(
-  instruction: Exclude<Instruction, { name: "FROM" }>,
+  instruction: Exclude<Instruction, { name: "FROM" | "RUN" }>,
   stage: StageState,
   globals: Arguments,
   build: BuildJob,
@@ -135,13 +140,16 @@ async function performInStage(
   const { escape } = build.dockerfile;
   const lookup = lookUp(stage.env, stage.args, stage.inherited);
   switch (instruction.name) {
-    case "RUN":
-      return performRun(instruction, stage, build);
     case "COPY":
     case "ADD":
       return performCopy(instruction, stage, build);
     case "WORKDIR":
-      return performWorkdir(expandRequired(instruction, instruction.path, lookup, escape), stage, build);
+      return performWorkdir(
+        instruction,
+        expandRequired(instruction, instruction.path, lookup, escape),
+        stage,
+        build,
+      );
     case "ENV":
       return setEnvironment(stage, expandPairs(instruction, lookup, escape));
     case "ARG": {

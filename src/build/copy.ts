@@ -84,7 +84,7 @@ export async function performCopy(
     (path) => !(isIntoExisting && leadsTo(path, place)),
   );
   const directories = stageDirectories(made, owner, stage);
-  return { ...stage, staged: addToStaged(staged, [...directories, ...additions]) };
+  return { ...stage, staged: addToStaged(staged, [...directories, ...additions], line) };
 }
 
 /** Root's parents of a file need no mention: the service makes them. */

@@ -2,6 +2,7 @@ import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { renderProblem } from "../dockerfile/problem-text.ts";
 import { visible } from "../dockerfile/visible.ts";
 import { BoughError } from "../errors.ts";
+import { PlacementError } from "./placement-error.ts";
 
 /** Performs `action` for an instruction; what it rejects with gets the instruction's place and its source lines. */
 export async function locate<Result>(
@@ -13,12 +14,18 @@ export async function locate<Result>(
     return await action();
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
-    throw new BoughError(renderProblem(dockerfile, { message: error.message, range: instruction.range }), {
+    const { range } = instructionToBlame(error, dockerfile) ?? instruction;
+    throw new BoughError(renderProblem(dockerfile, { message: error.message, range }), {
       kind: error.kind,
       cause: error,
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     });
   }
+}
+
+function instructionToBlame(error: BoughError, { instructions }: Dockerfile): Instruction | undefined {
+  if (!(error instanceof PlacementError)) return undefined;
+  return instructions.find(({ range }) => range.start === error.line);
 }
 
 /** The instruction on one line, as `RUN <command>` in the log. */

@@ -1,11 +1,13 @@
 import { posix } from "node:path";
+import type { OperationOutcome } from "../service/service.ts";
 import type { InstanceFile } from "../service/types.ts";
 import { quote } from "./command.ts";
 import type { BuildJob } from "./job.ts";
-import { requireSuccess } from "./operation.ts";
+import { isSuccess, requireSuccess } from "./operation.ts";
 import { isRoot } from "./ownership.ts";
+import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import { runOperation } from "./run-operation.ts";
-import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
+import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
 import type { StageState } from "./state.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -37,16 +39,32 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       timeout: build.timeoutSeconds,
       disposable: false,
     },
-    { key: placementKey(hash), title: "sh -s (makes the staged directories and links)" },
+    {
+      key: placementKey(hash),
+      title: "sh -s (makes the staged directories and links)",
+      showsOutput: false,
+    },
     build,
   );
-  if (outcome.exitCode === 127) {
-    const message =
-      "the image has no shell, so empty directories, symbolic links and directory owners of COPY are left out";
-    build.emit({ type: "warning", message, line: undefined });
-    return { image: stage.layer.image, files };
-  }
+  if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
+    throw placementError(outcome, stage.staged);
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+}
+
+function placementError(outcome: OperationOutcome, staged: Staged): PlacementError {
+  const { exitCode, stdout, stderr, operation } = outcome;
+  const [path, first] = madeByScript(staged)[0] ?? [];
+  if (exitCode === exitCodeWithoutShell) {
+    const what = first?.type === "symlink" ? "the symbolic link" : "the directory";
+    return new PlacementError(`the image has no shell, which it takes to make ${what} ${path}`, first?.line, {
+      hint: "Start from an image with /bin/sh, or copy plain files alone, without --chown for their directories.",
+    });
+  }
+  const reason = stderr.text.trim() || `exit code ${exitCode}`;
+  return new PlacementError(
+    `what is staged can't be put in place: ${reason} (operation ${operation})`,
+    staged.get(stdout.text)?.line ?? lineNamedIn(reason, staged) ?? first?.line,
+  );
 }
 
 /** Of the operation that prepares the layer of this chain hash. */
@@ -56,26 +74,59 @@ export function placementKey(hash: string): string {
 
 /** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */
 export function placementScript(staged: Staged): string {
+  if (madeByScript(staged).length === 0) return "";
   const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
   const directories = entries.flatMap(([path, entry]) =>
     entry.type === "directory" ? [{ ...entry, path }] : [],
   );
   const links = entries.flatMap(([path, entry]) => (entry.type === "symlink" ? [{ ...entry, path }] : []));
-  const parents = new Set(entries.map(([path]) => posix.dirname(path)));
-  if (links.length === 0 && directories.every((directory) => isMadeOnTheWay(directory, parents))) return "";
-  return ["set -e", "umask 022", ...directoryLines(directories), ...linkLines(links, directories), ""].join(
-    "\n",
-  );
+  return [prelude, ...directoryLines(directories), ...linkLines(links, directories), ""].join("\n");
 }
+
+/** No command of the script can end it with this one: its own trap sees to that. */
+const exitCodeWithoutShell = 127;
+
+/**
+ * What is in the way is found before anything is made. Then standard output is the path that can't be made, and standard
+ * error the reason for a person.
+ */
+const prelude = `set -e
+umask 022
+trap 'code=$?; [ $code -ne 127 ] || code=1; exit $code' EXIT
+stop() { printf %s "$path"; printf '%s\\n' "$1" >&2; exit 1; }
+directories() {
+  for path; do
+    way=$path
+    until [ -d "$way/" ]; do
+      if [ -e "$way" ] || [ -L "$way" ]; then
+        stop "cannot make the directory $path: $way in the image is not a directory"
+      fi
+      way=\${way%/*}
+    done
+  done
+  mkdir -p "$@"
+}
+links() {
+  for path; do
+    if [ -d "$path" ] && [ ! -L "$path" ]; then
+      stop "cannot make the link $path: there is a directory in the image"
+    fi
+  done
+  rm -f "$@"
+}`;
 
 type PlacedDirectory = StagedDirectory & { path: string };
 type PlacedLink = StagedSymlink & { path: string };
 
 const pathsPerCommand = 100;
 
-/** With what is in it, and as the service makes parents. */
-function isMadeOnTheWay(directory: PlacedDirectory, parents: ReadonlySet<string>): boolean {
-  return !directory.isExplicit && isRoot(directory) && parents.has(directory.path);
+/** All but files and the directories that come with what is in them, as the service makes parents. */
+function madeByScript(staged: Staged): [string, StagedEntry][] {
+  const parents = new Set([...staged.keys()].map((path) => posix.dirname(path)));
+  return [...staged].filter(([path, entry]) => {
+    if (entry.type !== "directory") return entry.type === "symlink";
+    return entry.isExplicit || !isRoot(entry) || !parents.has(path);
+  });
 }
 
 /** From the top down, neighbours of one kind together. */
@@ -92,10 +143,10 @@ function directoryLines(directories: readonly PlacedDirectory[]): string[] {
     if (!isExplicit && !isRoot(group[0])) {
       return paths
         .map(quote)
-        .map((path) => `[ -d ${path} ] || { mkdir ${path} && chown ${uid}:${gid} ${path}; }`);
+        .map((path) => `[ -d ${path} ] || { directories ${path} && chown ${uid}:${gid} ${path}; }`);
     }
     const attributes = isExplicit ? [`chown ${uid}:${gid}`, `chmod ${mode.toString(8)}`] : [];
-    return ["mkdir -p", ...attributes].flatMap((command) => commands(command, paths));
+    return ["directories", ...attributes].flatMap((command) => commands(command, paths));
   });
 }
 
@@ -112,9 +163,9 @@ function linkLines(links: readonly PlacedLink[], directories: readonly PlacedDir
   const made = new Set(["/", ...directories.map(({ path }) => path)]);
   const parents = new Set(links.map(({ path }) => posix.dirname(path)).filter((path) => !made.has(path)));
   return [
-    ...commands("mkdir -p", [...parents]),
+    ...commands("directories", [...parents]),
     ...commands(
-      "rm -f",
+      "links",
       links.map(({ path }) => path),
     ),
     ...links.map(({ path, target }) => `ln -s -- ${quote(target)} ${quote(path)}`),

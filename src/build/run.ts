@@ -11,14 +11,19 @@ import { titleOf } from "./location.ts";
 import { finishOperations, requireSuccess } from "./operation.ts";
 import { resolveUser } from "./ownership.ts";
 import { placementKey, placeStaged } from "./placement.ts";
+import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import { runOperation } from "./run-operation.ts";
 import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
 import { inputsOf } from "./step-inputs.ts";
 import { leftOutMount } from "./warnings.ts";
 
-/** RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. */
+/**
+ * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
+ * many RUNs came before it.
+ */
 export async function performRun(
   instruction: RunInstruction,
+  ordinal: number,
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
@@ -30,7 +35,7 @@ export async function performRun(
     {
       directive,
       title: titleOf(instruction),
-      ordinal: runsOf(build).indexOf(instruction),
+      ordinal,
       line: instruction.range.start,
       process: async () => processFields(command, await resolveUser(stage, build)),
     },
@@ -40,17 +45,22 @@ export async function performRun(
 }
 
 /** At the end of a build: what no RUN has taken over yet becomes a layer of its own by a trivial one. */
-export async function commitPending(stage: StageState, build: BuildJob): Promise<StageState> {
+export async function commitPending(
+  stage: StageState,
+  ordinal: number,
+  build: BuildJob,
+): Promise<StageState> {
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
   const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
   return makeLayer(
     {
       directive: ["RUN", "shell", line],
       title: `RUN ${line}`,
-      ordinal: runsOf(build).length,
+      ordinal,
       line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,
       process: async () => ({ command: line, shell: true }),
       cwd: "/",
+      isTrivial: true,
     },
     stage,
     build,
@@ -68,6 +78,8 @@ interface Step {
   /** Asked only where the step has to run. */
   process: () => Promise<ProcessFields>;
   cwd?: string;
+  /** It is there only to make a layer. */
+  isTrivial?: boolean;
 }
 
 async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
@@ -96,7 +108,7 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
     };
     return runOperation(request, { key, title: step.title }, build);
   });
-  const result = resultOf(outcome, stage, build);
+  const result = resultOf(outcome, step, stage, build);
   const layer = store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);
     return commitLayer(store.sessions, session, {
@@ -112,16 +124,31 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
   return advance(stage, layer);
 }
 
-function runsOf({ dockerfile }: BuildJob): RunInstruction[] {
-  return dockerfile.instructions.filter((instruction) => instruction.name === "RUN");
-}
-
-function resultOf(outcome: OperationOutcome, stage: StageState, build: BuildJob): string {
+function resultOf(outcome: OperationOutcome, step: Step, stage: StageState, build: BuildJob): string {
   try {
     return requireSuccess(outcome, build.timeoutSeconds);
   } catch (error) {
-    throw error instanceof BoughError ? new FailedStepError(error, stage) : error;
+    if (!(error instanceof BoughError)) throw error;
+    throw placementError(outcome, step, stage) ?? new FailedStepError(error, stage);
   }
+}
+
+/** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
+function placementError(
+  { status, error, exitCode, operation }: OperationOutcome,
+  { isTrivial }: Step,
+  { staged }: StageState,
+): PlacementError | undefined {
+  const last = [...staged.values()].at(-1)?.line;
+  if (status === "FAILED" && error !== undefined) {
+    const line = lineNamedIn(error, staged);
+    return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
+  }
+  if (isTrivial !== true || (exitCode !== 126 && exitCode !== 127)) return undefined;
+  const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
+  return new PlacementError(message, last, {
+    hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",
+  });
 }
 
 function warnOfMounts({ mounts, range }: RunInstruction, { emit }: BuildJob): void {

@@ -4,6 +4,8 @@ export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
 interface Owned {
   uid: number;
   gid: number;
+  /** Of the instruction that staged it. */
+  line?: number;
 }
 
 export interface StagedFile extends Owned {
@@ -36,7 +38,11 @@ export type StagedContent =
 export type Staged = ReadonlyMap<string, StagedEntry>;
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
-export function stage(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
+export function stage(
+  staged: Staged,
+  additions: Iterable<readonly [string, StagedEntry]>,
+  line?: number,
+): Staged {
   const result = new Map(staged);
   for (const [path, entry] of additions) {
     const previous = result.get(path);
@@ -45,7 +51,7 @@ export function stage(staged: Staged, additions: Iterable<readonly [string, Stag
       for (const below of result.keys()) if (below.startsWith(`${path}/`)) result.delete(below);
     }
     if (previous !== undefined) result.delete(path);
-    result.set(path, entry);
+    result.set(path, line === undefined ? entry : { ...entry, line });
   }
   return result;
 }

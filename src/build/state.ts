@@ -10,6 +10,8 @@ export interface BuildState {
   platform: Platform | undefined;
   stages: ReadonlyMap<string, StageState>;
   stage: StageState | undefined;
+  /** RUNs so far, of all stages. */
+  runs: number;
 }
 
 /** What the next RUN depends on; its chain hash is computed from this and from nothing else. */
@@ -60,7 +62,7 @@ export function startBuild(
   let globals: Arguments = new Map();
   const automatic = platform === undefined ? [] : platformArguments(platform);
   for (const [name, value] of automatic) globals = declareArgument(globals, name, value, supplied);
-  return { globals, platform, stages: new Map(), stage: undefined };
+  return { globals, platform, stages: new Map(), stage: undefined, runs: 0 };
 }
 
 export function startStage(name: string | undefined, layer: Layer): StageState {

@@ -1,3 +1,4 @@
+import type { WorkdirInstruction } from "../dockerfile/instruction.ts";
 import type { BuildJob } from "./job.ts";
 import { directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
 import { isKnowingUsers, isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
@@ -8,18 +9,25 @@ import { changeWorkdir, type StageState } from "./state.ts";
  * WORKDIR makes its directory where it is missing. Usually the next RUN does that on the side, by starting in it; what would
  * be missed that way is staged: a directory that is left again before a RUN, and one that belongs to USER.
  */
-export async function performWorkdir(path: string, stage: StageState, build: BuildJob): Promise<StageState> {
+export async function performWorkdir(
+  { range }: Pick<WorkdirInstruction, "range">,
+  path: string,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
   const next = changeWorkdir(stage, path);
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.workdir;
   const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
-  const staged = isLost ? addToStaged(stage.staged, stageDirectories([left], root, stage)) : stage.staged;
+  const staged = isLost
+    ? addToStaged(stage.staged, stageDirectories([left], root, stage), range.start)
+    : stage.staged;
 
   const owner = await resolveWorkdirOwner(stage, build);
   if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
   const paths = [...directoriesAbove(next.workdir), next.workdir];
   const made = stageDirectories(paths, owner, { ...stage, staged });
-  return { ...next, staged: addToStaged(staged, made), workdirIsPending: false };
+  return { ...next, staged: addToStaged(staged, made, range.start), workdirIsPending: false };
 }
 
 /** Root where the service can't be asked who USER is. */

@@ -98,11 +98,33 @@ test("the placement script makes what the API can't stage, and only that", () =>
   expect(placementScript(staged)).toMatchInlineSnapshot(`
     "set -e
     umask 022
-    mkdir -p /app /app/empty
-    mkdir -p /app/private
+    trap 'code=$?; [ $code -ne 127 ] || code=1; exit $code' EXIT
+    stop() { printf %s "$path"; printf '%s\\n' "$1" >&2; exit 1; }
+    directories() {
+      for path; do
+        way=$path
+        until [ -d "$way/" ]; do
+          if [ -e "$way" ] || [ -L "$way" ]; then
+            stop "cannot make the directory $path: $way in the image is not a directory"
+          fi
+          way=\${way%/*}
+        done
+      done
+      mkdir -p "$@"
+    }
+    links() {
+      for path; do
+        if [ -d "$path" ] && [ ! -L "$path" ]; then
+          stop "cannot make the link $path: there is a directory in the image"
+        fi
+      done
+      rm -f "$@"
+    }
+    directories /app /app/empty
+    directories /app/private
     chown 1000:1000 /app/private
     chmod 700 /app/private
-    rm -f '/app/it'\\''s a link'
+    links '/app/it'\\''s a link'
     ln -s -- 'x y' '/app/it'\\''s a link'
     "
   `);

@@ -103,9 +103,16 @@ describe("what a RUN finds", () => {
       { "a b": "", ü: "" },
       "a b ü",
     ],
+    [
+      "one value of a variable, however it is asked for",
+      "ARG V\nENV V=environment\nRUN echo $V $(sh -c 'echo $V') ${V#x}",
+      {},
+      "supplied supplied supplied",
+    ],
+    ["what IFS splits", 'ENV LIST=a,b\nRUN IFS=,; for i in $LIST; do echo "$i"; done', {}, "a\nb"],
     ["bytes as they are", "RUN printf 'a\\303\\274\\n' ; printf '\\377' | od -An -tx1", {}, "aü\n ff"],
   ])("%s", async (_, dockerfile, files, expected) => {
-    const { stderr, exitCode } = await build(makeContext(dockerfile, files));
+    const { stderr, exitCode } = await build(makeContext(dockerfile, files), "--build-arg", "V=supplied");
     const outputs = stderr.split("[INFO] stdout:\n");
     expect({ exitCode, last: outputs.at(-1)?.replace(/\n(\[\w+\][^\n]*\n?)*$/, "") }).toEqual({
       exitCode: 0,
@@ -139,6 +146,49 @@ test("a failing RUN shows what it said and leaves the layers before it", async (
   expect(mended.stderr).toContain("] cached layer:");
   const images = await runBough(["--local", "images", "-f", "json"], { workingDirectory: "/", environment });
   expect(images.stdout).not.toContain("never:1");
+});
+
+describe("what can't be put in place is the fault of the line that staged it", () => {
+  const layers = "RUN mkdir -p /d/link /d/file && echo > /f\n";
+  test.each<[string, string, number, string]>([
+    [
+      "a directory where the image has a file",
+      "COPY with-link/empty /f/empty\n",
+      3,
+      "cannot make the directory /f/empty: /f in the image is not a directory",
+    ],
+    [
+      "a link where the image has a directory",
+      "COPY other /other\nCOPY with-link /d\nCOPY other /another\n",
+      4,
+      "cannot make the link /d/link: there is a directory in the image",
+    ],
+    [
+      "a file where the image has a directory",
+      "COPY other /other\nCOPY with-file /d\n",
+      4,
+      "cannot put a file at /d/file: there is a directory in the image",
+    ],
+    [
+      "a file below what is a file in the image",
+      "COPY with-file /f\nWORKDIR /other\n",
+      3,
+      "cannot put a file at /f/file: /f in the image is not a directory",
+    ],
+  ])("%s", async (_, dockerfile, line, message) => {
+    const files: Record<string, FileSpec> = {
+      "with-link/link": { link: "file" },
+      "with-link/empty": "directory/",
+      "with-file/file": "",
+      other: "",
+    };
+    const failed = await build(makeContext(`${layers}${dockerfile}RUN echo never\n`, files));
+    const [error = ""] = failed.stderr.split("[ERROR] ").slice(1);
+    expect(error).toStartWith(`Dockerfile:${line}: `);
+    expect(error).toContain(message);
+    expect(failed.stderr).not.toContain("stderr:");
+    expect(failed.exitCode).toBe(1);
+  });
 });
 
 test("a RUN that takes too long is stopped, with everything that it started", async () => {
