@@ -96,6 +96,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   } catch (error) {
     throw withWayIn(error, session, globals);
   } finally {
+    store.sessions.setContext(session, context.absolutePath);
     await close();
   }
 }

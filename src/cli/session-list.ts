@@ -35,12 +35,13 @@ function listSessions(invocation: Invocation): void {
       json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
       table: (style) =>
         renderTable(
-          ["SESSION", "BRANCHES", "IMAGES", "UPDATED"],
-          sessions.map(({ key, branches, entries, updatedAt }) => [
+          ["SESSION", "BRANCHES", "IMAGES", "UPDATED", "CONTEXT"],
+          sessions.map(({ key, branches, entries, updatedAt, context }) => [
             key,
             String(branches),
             String(entries),
             new Date(updatedAt).toISOString(),
+            context ?? "-",
           ]),
           style,
         ),

@@ -1,7 +1,8 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
+import { errorCode, reasonOf } from "../system-error.ts";
 
 /**
  * Opens, or makes, one of bough's own databases and brings its tables up to date. `migrations[n]` leads from version n
@@ -19,11 +20,17 @@ export function openDatabase(path: string, migrations: readonly string[]): Datab
     return database;
   } catch (error) {
     if (error instanceof BoughError) throw error;
-    throw new BoughError(`cannot open the state file ${path}: ${messageOf(error)}`, {
-      hint: "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
+    throw new BoughError(`cannot open the state file ${path}: ${reasonOf(error)}`, {
+      hint: isDamaged(error)
+        ? "Move it away: builds then start without a cache, and sessions without a history; images stay."
+        : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
       cause: error,
     });
   }
+}
+
+function isDamaged(error: unknown): boolean {
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(errorCode(error) ?? "");
 }
 
 function configure(database: Database): void {

@@ -20,6 +20,8 @@ export interface HistoryEntry {
 
 export interface SessionSummary {
   key: string;
+  /** Of a build's session: the absolute path of its build context. */
+  context: string | null;
   branches: number;
   entries: number;
   /** The image of the newest entry. */
@@ -44,6 +46,8 @@ export interface SessionStore {
   findBranch(key: string, branch: string): HistoryEntry | undefined;
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
+  /** Says which build context the session is of; nothing where there is no such session. */
+  setContext(key: string, path: string): void;
   deleteBranch(key: string, branch: string): void;
   /** All images that a branch of any session leads to, those before its tip included: a roll-back needs them. */
   branchImages(): string[];
@@ -99,7 +103,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
     list: (filter) =>
       database
         .query<SummaryRow, [string]>(
-          `SELECT key, updated_at,
+          `SELECT key, context, updated_at,
              (SELECT count(*) FROM branch WHERE session_id = session.id) AS branches,
              (SELECT count(*) FROM history WHERE session_id = session.id) AS entries,
              (SELECT image FROM history WHERE session_id = session.id ORDER BY id DESC LIMIT 1) AS image
@@ -124,6 +128,12 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       if (committed === undefined)
         throw new Error(`branch ${branch} of ${key} vanished while it was written`);
       return committed;
+    },
+
+    setContext(key, path) {
+      // Asked first: to write takes a lock, also where nothing changes.
+      const isNew = database.query("SELECT 1 FROM session WHERE key = ? AND context IS NOT ?").get(key, path);
+      if (isNew !== null) database.query("UPDATE session SET context = ? WHERE key = ?").run(path, key);
     },
 
     deleteBranch(key, branch) {
@@ -167,6 +177,7 @@ interface EntryRow {
 
 interface SummaryRow {
   key: string;
+  context: string | null;
   branches: number;
   entries: number;
   image: string | null;

@@ -134,4 +134,8 @@ const migrations = [
     PRIMARY KEY (session, step, owner)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- Of a build's session: the directory that its key is a hash of.
+  ALTER TABLE session ADD COLUMN context TEXT;
+  `,
 ];

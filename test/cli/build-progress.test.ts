@@ -206,6 +206,20 @@ test("the summary counts steps, cached layers and uploads", async () => {
   );
 });
 
+test("session list says which build context a session is of", async () => {
+  await build();
+  const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
+  const run = (...words: string[]) => runBough(words, { workingDirectory: "/", environment });
+  await run("-S", "work", "use", "base:1");
+  const sessions = JSON.parse((await run("-f", "json", "session", "list")).stdout);
+  expect(sessions).toMatchObject([
+    { key: expect.stringMatching(/^build:/), context },
+    { key: "work", context: null },
+  ]);
+  const { stdout } = await run("session", "list");
+  expect(stdout).toMatch(new RegExp(`^build:.* {2}${context}$`, "m"));
+});
+
 test("a large context gets a warning with its largest paths, as rules that leave them out", async () => {
   writeFiles(context, {
     Dockerfile: "FROM base:1\nCOPY . /app/\nRUN make\n",

@@ -81,6 +81,7 @@ test("a file of version 1 keeps its sessions, and all are on main", () => {
   made.close();
   const old = new Database(path);
   old.run("ALTER TABLE session DROP COLUMN active_branch");
+  old.run("ALTER TABLE session DROP COLUMN context");
   old.run("DROP TABLE step");
   old.run("DROP TABLE hash");
   old.run("DROP TABLE unfinished");

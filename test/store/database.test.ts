@@ -52,12 +52,24 @@ test("others can't read it: directories 0700, all files 0600", () => {
 
 describe("what can't be opened names the file and what to do", () => {
   test.each([
-    ["a file that is no database", (path: string) => writeFileSync(path, "no database ".repeat(100))],
-    ["a directory in its place", (path: string) => void openDatabase(join(path, "inside.db"), [])],
-  ])("%s", (_, prepare) => {
+    [
+      "a file that is no database",
+      (path: string) => writeFileSync(path, "no database ".repeat(100)),
+      "file is not a database",
+      /^Move it away/,
+    ],
+    [
+      "a directory in its place",
+      (path: string) => void openDatabase(join(path, "inside.db"), []),
+      "it is a directory",
+      /^Check its permissions/,
+    ],
+  ])("%s", (_, prepare, reason, hint) => {
     const path = join(temporaryDirectory(), "state.db");
     prepare(path);
-    expect(() => openDatabase(path, migrations)).toThrow(`cannot open the state file ${path}`);
+    const message = `cannot open the state file ${path}: ${reason}`;
+    const error = expect.objectContaining({ message, hint: expect.stringMatching(hint) });
+    expect(() => openDatabase(path, migrations)).toThrow(error);
   });
 });
 
