@@ -24,14 +24,17 @@ export function watchedBody(
   stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
   stopped.catch(() => undefined);
   const end = () => {
+    timer.stop();
     stop.release();
     reader.cancel().catch(() => undefined);
   };
+  const timer = startIdleTimer(clock, silenceMilliseconds, () =>
+    stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`)),
+  );
+  timer.pause();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const timer = startIdleTimer(clock, silenceMilliseconds, () =>
-        stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`)),
-      );
+      timer.touch();
       try {
         const { done, value } = await Promise.race([reader.read(), stopped]);
         if (!done) return controller.enqueue(value);
@@ -41,7 +44,7 @@ export function watchedBody(
         end();
         controller.error(explain(error));
       } finally {
-        timer.stop();
+        timer.pause();
       }
     },
     cancel: end,

@@ -2,8 +2,10 @@ import type { Clock } from "../clock.ts";
 
 /** Notices that something which should go on does not. */
 export interface IdleTimer {
-  /** It goes on. */
+  /** It goes on, or begins again after a pause. */
   touch(): void;
+  /** Nothing need go on until the next touch. */
+  pause(): void;
   stop(): void;
 }
 
@@ -11,8 +13,13 @@ export interface IdleTimer {
 export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
   const over = new AbortController();
   let last = clock.now();
+  let isPaused = false;
   async function watch(): Promise<void> {
-    for (let left = milliseconds; left > 0; left = last + milliseconds - clock.now()) {
+    for (
+      let left = milliseconds;
+      left > 0;
+      left = isPaused ? milliseconds : last + milliseconds - clock.now()
+    ) {
       await clock.sleep(left, over.signal);
     }
     onIdle();
@@ -21,6 +28,10 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
   return {
     touch() {
       last = clock.now();
+      isPaused = false;
+    },
+    pause() {
+      isPaused = true;
     },
     stop: () => over.abort(),
   };

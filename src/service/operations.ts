@@ -116,7 +116,7 @@ export function createOperations(options: OperationsOptions): Operations {
   };
 
   /** Says once a minute that an operation is still waited for which says nothing itself. */
-  function tellOfSilence(operation: string): IdleTimer {
+  function tellOfSilence(operation: string): Pick<IdleTimer, "touch" | "stop"> {
     const began = clock.now();
     const onIdle = () => {
       const minutes = Math.round((clock.now() - began) / 60_000);

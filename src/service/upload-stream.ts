@@ -37,35 +37,33 @@ export async function uploadStream(
     sourceError = { error };
     stop.abort(error);
   };
-  const waitForService = () =>
-    startIdleTimer(clock, serviceIdleMilliseconds, () =>
-      stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
-    );
-  const waitForSource = () =>
-    startIdleTimer(clock, sourceIdleMilliseconds, () =>
-      failSource(
-        new BoughError(`its server sent nothing for ${sourceIdleMilliseconds / 1000} s`, {
-          hint: "Try again, or fetch it from another address.",
-        }),
-      ),
-    );
-  let timer = waitForService();
+  const service = startIdleTimer(clock, serviceIdleMilliseconds, () =>
+    stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
+  );
+  const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
+    failSource(
+      new BoughError(`its server sent nothing for ${sourceIdleMilliseconds / 1000} s`, {
+        hint: "Try again, or fetch it from another address.",
+      }),
+    ),
+  );
+  source.pause();
 
   // A generator: Bun keeps a ReadableStream's chunks longer than it needs them.
   async function* passing() {
     begun = true;
     try {
       for (;;) {
-        timer.stop();
-        timer = waitForSource();
-        const { done, value } = await reader.read();
-        timer.stop();
-        timer = waitForService();
-        if (done) break;
-        hasher.update(value);
-        size += value.byteLength;
+        service.pause();
+        source.touch();
+        const { done, bytes } = await readPiece(reader, clock);
+        source.pause();
+        service.touch();
+        hasher.update(bytes);
+        size += bytes.byteLength;
         progress?.(size);
-        yield value;
+        if (bytes.byteLength > 0) yield bytes;
+        if (done) break;
       }
       ended = true;
     } catch (error) {
@@ -95,9 +93,37 @@ export async function uploadStream(
     signal.throwIfAborted();
     throw sourceError === undefined ? error : sourceError.error;
   } finally {
-    timer.stop();
+    service.stop();
+    source.stop();
     stop.abort(new DeadlineError("the upload is over"));
     stop.release();
     reader.cancel().catch(() => undefined);
   }
+}
+
+const pieceBytes = 256 * 1024;
+const pieceMilliseconds = 50;
+
+/**
+ * Several of the source's chunks as one, as long as they come fast: passing on costs by the piece, and a network's
+ * chunks are small.
+ */
+async function readPiece(
+  reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> },
+  clock: Clock,
+): Promise<{ done: boolean; bytes: Uint8Array }> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  let until = Number.POSITIVE_INFINITY;
+  do {
+    const { done, value } = await reader.read();
+    if (done || value === undefined) return { done: true, bytes: Buffer.concat(chunks) };
+    if (chunks.length === 0) until = clock.now() + pieceMilliseconds;
+    chunks.push(value);
+    size += value.byteLength;
+  } while (size < pieceBytes && clock.now() < until);
+  return {
+    done: false,
+    bytes: chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks),
+  };
 }
