@@ -28,7 +28,10 @@ function instructionToBlame(error: BoughError, { instructions }: Dockerfile): In
   return instructions.find(({ range }) => range.start === error.line);
 }
 
-/** The instruction on one line, as `RUN <command>` in the log. */
-export function titleOf(instruction: Instruction): string {
-  return visible(instruction.original.replace(/\s+/g, " ").trim());
+/** The instruction on one line, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */
+export function titleOf({ name, title, heredocs }: Instruction): string {
+  const document = name === "RUN" ? heredocs[0]?.content.trim() : undefined;
+  const [first = "", ...others] = document?.split("\n", 2) ?? [];
+  const body = first === "" ? "" : ` (${first.trim()}${others.length > 0 ? "..." : ""})`;
+  return visible(`${title}${body}`.replaceAll("\t", " "));
 }

@@ -30,6 +30,8 @@ interface InstructionBase<Name extends string> {
   range: LineRange;
   /** The instruction as written, continuation lines joined, without here-document bodies. */
   original: string;
+  /** The same for people: of the white space where lines are joined one blank is left. */
+  title: string;
   flags: readonly Flag[];
   /** The arguments as a list of words before expansion. */
   words: readonly string[];

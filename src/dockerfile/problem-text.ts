@@ -1,3 +1,4 @@
+import type { LineRange } from "./instruction.ts";
 import type { Culprit, Problem } from "./problem.ts";
 import { shorten, visible } from "./visible.ts";
 
@@ -5,6 +6,7 @@ import { shorten, visible } from "./visible.ts";
 const shownWidth = 100;
 const cut = "...";
 const longestMessage = 500;
+const shownLines = 10;
 
 /**
  * ```
@@ -13,6 +15,7 @@ const longestMessage = 500;
  *     | ^^^
  *     = expected ...
  * ```
+ * Without a culprit, all lines of the instruction are shown, up to ten.
  */
 export function renderProblem(source: { path: string; lines: readonly string[] }, problem: Problem): string {
   const { range, culprit, expected } = problem;
@@ -21,7 +24,9 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   const rendered = [`${visible(source.path)}:${line}: ${visible(shorten(problem.message, longestMessage))}`];
   const margin = String(Math.max(line, range.start)).length;
   const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
-  if (text !== undefined) {
+  if (culprit === undefined && range.end > range.start) {
+    rendered.push(...wholeRange(source.lines, range));
+  } else if (text !== undefined) {
     if (line > range.start) {
       rendered.push(`${number(range.start)} | ${crop(source.lines[range.start - 1] ?? "", 0).text}`);
       if (line > range.start + 1) rendered.push(`${number("")} | ${cut}`);
@@ -32,6 +37,16 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   }
   if (expected !== undefined) rendered.push(`${number("")} = expected ${visible(expected)}`);
   return rendered.join("\n");
+}
+
+function wholeRange(lines: readonly string[], { start, end }: LineRange): string[] {
+  const last = Math.min(end, start + shownLines - 1, lines.length);
+  const margin = String(last).length;
+  const row = (number: number | string, text: string) => `  ${String(number).padStart(margin)} | ${text}`;
+  const rows = lines
+    .slice(start - 1, last)
+    .map((line, index) => row(start + index, crop(line, 0).text).trimEnd());
+  return last < end ? [...rows, row("", cut)] : rows;
 }
 
 /** At most `shownWidth` characters of a line, so chosen that `column` (0-based) is among them. */

@@ -9,7 +9,7 @@ export interface Problem {
   expected?: string;
   /** The lines of the instruction. */
   range: LineRange;
-  /** Where the culprit stands; without it the whole first line is meant. */
+  /** Where the culprit stands; without it the whole instruction is meant. */
   culprit?: Culprit;
 }
 

@@ -11,6 +11,8 @@ import { shorten, visible } from "./visible.ts";
 /** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
 export interface LogicalLine {
   text: string;
+  /** `text` with one blank for all white space where lines are joined. */
+  title: string;
   /** Where a stretch of `text` stands in the file. */
   map: LineMap;
   range: LineRange;
@@ -63,6 +65,7 @@ export class SourceReader {
   private readLogicalLine(): LogicalLine | undefined {
     const start = this.next;
     const pieces: Piece[] = [];
+    const title = new TitleWriter();
     let text = "";
     let isContinued = true;
     let blankLine: number | undefined;
@@ -89,6 +92,7 @@ export class SourceReader {
       isContinued = kept !== undefined;
       pieces.push({ offset: text.length, line: index + 1, column: line.length - content.length + 1 });
       text += kept ?? content;
+      title.add(kept ?? content);
     }
     const range = { start: start + 1, end: this.next };
     if (blankLine !== undefined) {
@@ -109,9 +113,11 @@ export class SourceReader {
       return undefined;
     }
     const map = new LineMap(pieces);
-    if (!text.includes("<<")) return { text, map, range, heredocs: [], heredocText: "" };
+    if (!text.includes("<<")) {
+      return { text, title: title.text, map, range, heredocs: [], heredocText: "" };
+    }
     const read = this.readHeredocs(text, map, range);
-    return { text, map, range: { start: range.start, end: this.next }, ...read };
+    return { text, title: title.text, map, range: { start: range.start, end: this.next }, ...read };
   }
 
   private readHeredocs(text: string, map: LineMap, range: LineRange) {
@@ -146,6 +152,27 @@ export class SourceReader {
   private report(problem: Omit<Problem, "range"> & { range?: LineRange; culprit: Culprit }): void {
     const { line } = problem.culprit;
     this.findings.addProblem({ range: { start: line, end: line }, ...problem });
+  }
+}
+
+/** Joins lines as a person would read them; it never looks at them twice, for there may be very many. */
+class TitleWriter {
+  private readonly parts: string[] = [];
+  private endsInSpace = false;
+
+  get text(): string {
+    return this.parts.join("");
+  }
+
+  add(line: string): void {
+    const content = line.trim();
+    if (content === "") {
+      this.endsInSpace ||= line !== "";
+      return;
+    }
+    if (this.parts.length > 0 && (this.endsInSpace || !line.startsWith(content))) this.parts.push(" ");
+    this.parts.push(content);
+    this.endsInSpace = !line.endsWith(content);
   }
 }
 

@@ -17,6 +17,7 @@ export class Statement {
   readonly name: string;
   readonly writtenName: Word;
   readonly original: string;
+  readonly title: string;
   readonly rawFlags: readonly RawFlag[];
   readonly args: Word;
   readonly escape: string;
@@ -28,11 +29,12 @@ export class Statement {
     escapeCharacter: string,
     findings: Findings,
     command: SplitCommand = splitCommand(line.text),
-    original = line.text.trim(),
+    { original, title } = { original: line.text.trim(), title: line.title },
   ) {
     this.name = command.name.text.toUpperCase();
     this.writtenName = command.name;
     this.original = original;
+    this.title = title;
     this.rawFlags = command.flags;
     this.args = command.args;
     this.escape = escapeCharacter;
@@ -55,7 +57,10 @@ export class Statement {
   /** The statement inside of an ONBUILD. */
   inner(): Statement {
     const { text, offset } = this.args;
-    return new Statement(this.line, this.escape, this.findings, splitCommand(text, offset), text);
+    return new Statement(this.line, this.escape, this.findings, splitCommand(text, offset), {
+      original: text,
+      title: text,
+    });
   }
 
   report({ message, expected, at }: Complaint): void {
@@ -79,10 +84,10 @@ export function placeOf(word: Word): { offset: number; length: number } {
 
 /** The fields that all instructions have. */
 export function baseOf<Name extends string>(
-  { range, original, heredocs }: Statement,
+  { range, original, title, heredocs }: Statement,
   name: Name,
   words: readonly string[],
   flags: readonly Flag[],
 ) {
-  return { name, range, original, flags, words, heredocs };
+  return { name, range, original, title, flags, words, heredocs };
 }

@@ -93,9 +93,10 @@ function summarize({ escape: escapeCharacter, directives, instructions, warnings
   return {
     ...(escapeCharacter === "\\" ? {} : { escape: escapeCharacter }),
     ...(directives.size === 0 ? {} : { directives: Object.fromEntries(directives) }),
-    instructions: instructions.map(({ name, range, flags, heredocs, ...rest }) => ({
+    instructions: instructions.map(({ name, range, flags, heredocs, title, ...rest }) => ({
       name,
       lines: lines(range),
+      ...(title === rest.original ? {} : { title }),
       ...(flags.length === 0 ? {} : { flags }),
       ...("sources" in rest ? { ...rest, sources: rest.sources.map(nameOf) } : rest),
       ...(heredocs.length === 0
