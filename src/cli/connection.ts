@@ -20,7 +20,10 @@ export interface Connection {
 /** Finds out which service is meant, opens it, and says so in one log line. */
 export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log): Promise<Connection> {
   const choice = chooseServiceFor(runtime, globals);
-  const store = openStore(storePath(runtime, choice), runtime.clock);
+  const store = openStore(storePath(runtime, choice), runtime.clock, {
+    onDamaged: (name) =>
+      log.warn(`the state file was damaged: it is set aside as ${name}, and layers are built anew`),
+  });
   const shared = {
     userAgent: `bough/${version} (${runtime.platform})`,
     clock: runtime.clock,

@@ -1,4 +1,5 @@
 import { BoughError, exitCodes, messageOf } from "../errors.ts";
+import { stateFailure } from "./state-failure.ts";
 
 /** How the command line ends when something was thrown: what to print on standard error, and the exit code. */
 export function describeFailure(
@@ -16,7 +17,7 @@ export function describeFailure(
 
 /** What was thrown, as an error for people. */
 export function failureOf(error: unknown): BoughError {
-  return error instanceof BoughError ? error : defect(error);
+  return error instanceof BoughError ? error : (stateFailure(error) ?? defect(error));
 }
 
 function defect(error: unknown): BoughError {

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { type BranchStore, createBranchStore } from "./branches.ts";
-import { openDatabase } from "./database.ts";
+import { type OpenOptions, openDatabase } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
@@ -28,8 +28,8 @@ export interface Store {
 }
 
 /** `path`: made where missing, with its directory. Rejects what a newer bough wrote. */
-export function openStore(path: string, clock: Clock): Store {
-  const database = openDatabase(path, migrations);
+export function openStore(path: string, clock: Clock, options: OpenOptions = {}): Store {
+  const database = openDatabase(path, migrations, options);
   const sessions = createSessionStore(database, clock);
   const uploads = createUploadCache(database);
   return {

@@ -1,0 +1,170 @@
+/** State directories that are not as they should be: a clear error, or an empty cache in place of a damaged one. */
+
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let context: string;
+let state: string;
+let service: FakeService;
+const mounts: string[] = [];
+beforeEach(async () => {
+  context = temporaryDirectory();
+  state = temporaryDirectory();
+  service = await startFakeService();
+  service.state.addImage("base:1");
+  writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY a.txt /\nRUN second\n", "a.txt": "a" });
+});
+afterEach(async () => {
+  for (const mount of mounts.splice(0)) run("umount", "-l", mount);
+  await service.close();
+});
+
+async function build(...options: string[]) {
+  const before = service.state.instances.length;
+  const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", ".", ...options], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  return { ...ended, runs: service.state.instances.slice(before).map(({ command }) => command) };
+}
+
+const sessions = () => join(state, "sessions");
+const stateFile = () => join(sessions(), readdirSync(sessions()).find((name) => name.endsWith(".db")) ?? "");
+
+function run(...command: string[]): void {
+  const { exitCode, stderr } = Bun.spawnSync(command);
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr}`);
+}
+
+describe("a damaged state file is set aside, and the build begins with an empty cache", () => {
+  test.each<[string, (path: string) => void]>([
+    ["garbage", (path) => writeFileSync(path, Buffer.alloc(50_000, "garbage "))],
+    ["garbage after a good header", (path) => writeFileSync(path, overwritten(path, 100))],
+    ["garbage in its second half", (path) => writeFileSync(path, overwritten(path, statSync(path).size / 2))],
+    ["cut short within a page", (path) => truncateSync(path, 5000)],
+    ["cut short at a page's end", (path) => truncateSync(path, 3 * 4096)],
+    ["cut short within its header", (path) => truncateSync(path, 50)],
+  ])("%s", async (_, damage) => {
+    await build();
+    damage(stateFile());
+    const ended = await build();
+    expect(ended.exitCode).toBe(0);
+    expect(ended.runs).toEqual(["first", "second"]);
+    expect(ended.stderr).toContain(
+      `[WARN] the state file was damaged: it is set aside as ${stateFile()}.damaged,`,
+    );
+    expect(readdirSync(sessions()).filter((name) => name.includes(".damaged"))).toHaveLength(1);
+    expect((await build()).runs).toEqual([]);
+  });
+
+  test("of no length at all", async () => {
+    await build();
+    truncateSync(stateFile(), 0);
+    const ended = await build();
+    expect({ exitCode: ended.exitCode, runs: ended.runs }).toEqual({
+      exitCode: 0,
+      runs: ["first", "second"],
+    });
+  });
+
+  test("a second one gets a name of its own", async () => {
+    for (let round = 0; round < 2; round++) {
+      await build();
+      writeFileSync(stateFile(), "garbage ".repeat(1000));
+    }
+    await build();
+    const names = readdirSync(sessions()).filter((name) => /\.damaged(-\d)?$/.test(name));
+    expect(names.map((name) => name.replace(/^.*\.db/, "")).sort()).toEqual([".damaged", ".damaged-2"]);
+  });
+
+  test("but not by a command that only reads it", async () => {
+    await build();
+    writeFileSync(stateFile(), "garbage ".repeat(1000));
+    const ended = await runBough(["--url", service.url, "session", "list"], {
+      workingDirectory: context,
+      environment: { BOUGH_HOME: state },
+    });
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).toContain(`[ERROR] cannot open the state file ${stateFile()}: `);
+    expect(ended.stderr).toContain("The next `bough build` sets it aside");
+  });
+});
+
+test("written by a newer bough: refused, and left alone", async () => {
+  await build();
+  const database = new Database(stateFile());
+  database.run("PRAGMA user_version = 1000");
+  database.close();
+  const before = readFileSync(stateFile());
+  const ended = await build();
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stderr).toContain("was written by a newer bough (version 1000 of its tables)");
+  expect(readFileSync(stateFile())).toEqual(before);
+  expect(ended.runs).toEqual([]);
+});
+
+test("on a file system that is read-only", async () => {
+  await build();
+  run("mount", "--bind", state, state);
+  mounts.push(state);
+  run("mount", "-o", "remount,bind,ro", state);
+  const ended = await build();
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stderr).toContain(`[ERROR] cannot open the state file ${stateFile()}: `);
+  expect(ended.stderr).toContain("read-only");
+  expect(ended.stderr).toContain("set BOUGH_HOME to another directory");
+  expect(ended.runs).toEqual([]);
+});
+
+describe("on a disk", () => {
+  function mountSmall(size: string): void {
+    state = join(temporaryDirectory(), "small");
+    mkdirSync(state);
+    run("mount", "-t", "tmpfs", "-o", `size=${size}`, "tmpfs", state);
+    mounts.push(state);
+  }
+
+  test("that is full before the build begins", async () => {
+    mountSmall("64k");
+    writeFileSync(join(state, "ballast"), Buffer.alloc(64 * 1024));
+    const ended = await build();
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).toMatch(/\[ERROR\] cannot open the state file \S+: .*(full|no space)/i);
+    expect(ended.runs).toEqual([]);
+  });
+
+  test("that becomes full while the build goes on; with room again, it goes on from there", async () => {
+    mountSmall("1m");
+    service.intercept = ({ method, url }) => {
+      if (method === "POST" && url.endsWith("/instances") && service.state.instances.length === 1) fill();
+      return undefined;
+    };
+    const fill = () => {
+      try {
+        writeFileSync(join(state, "ballast"), Buffer.alloc(1024 * 1024));
+      } catch {
+        // As much as there was room for.
+      }
+    };
+    const ended = await build();
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).toMatch(/\[ERROR\] bough's state can't be used: .*(full|disk I\/O)/);
+    expect(ended.stderr).not.toContain("bough itself failed");
+    run("rm", join(state, "ballast"));
+    service.intercept = undefined;
+    const again = await build();
+    expect(again.exitCode).toBe(0);
+    expect(ended.runs.concat(again.runs)).toEqual(["first", "second"]);
+  });
+});
+
+/** The same length, with other bytes from `start` on. */
+function overwritten(path: string, start: number): Buffer {
+  const bytes = readFileSync(path);
+  return bytes.fill("garbage ", Math.floor(start));
+}
