@@ -56,7 +56,7 @@ describe("what can't be opened names the file and what to do", () => {
       "a file that is no database",
       (path: string) => writeFileSync(path, "no database ".repeat(100)),
       "file is not a database",
-      /^Move it away/,
+      /^The next `bough build` sets it aside/,
     ],
     [
       "a directory in its place",
