@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { describeFault } from "./faults.ts";
+import { describeFault, isDamaged } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { openDatabase } from "./records/database.ts";
@@ -94,6 +94,9 @@ function openDirectory(directory: string): { layout: Layout; database: Database 
     throw new BoughError(
       `the engine's directory ${directory} cannot be used: ${describeFault(error, directory)}`,
       {
+        hint: isDamaged(error)
+          ? "Move the directory away: its images are lost, and can be imported and built again."
+          : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
         cause: error,
       },
     );

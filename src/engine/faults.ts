@@ -7,6 +7,11 @@ export function describeFault(error: unknown, directory: string): string {
   return messageOf(error);
 }
 
+/** Of the database: it is no such file, or broken. */
+export function isDamaged(error: unknown): boolean {
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(String((error as { code?: unknown } | null)?.code));
+}
+
 export function isDiskFull(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return (

@@ -132,9 +132,15 @@ describe("the directory", () => {
     writeFileSync(join(damaged, "engine.db"), "garbage".repeat(1000));
     const file = join(scratch, "file");
     writeFileSync(file, "");
-    for (const directory of [damaged, join(file, "below")]) {
+    for (const [directory, hint] of [
+      [damaged, /^Move the directory away/],
+      [join(file, "below"), /^Check its permissions/],
+    ] as const) {
       const opening = openEngine({ directory, clock: systemClock, environment: {} });
-      expect(opening).rejects.toThrow(`the engine's directory ${directory} cannot be used: `);
+      await expect(opening).rejects.toMatchObject({
+        message: expect.stringContaining(`the engine's directory ${directory} cannot be used: `),
+        hint: expect.stringMatching(hint),
+      });
     }
   });
 

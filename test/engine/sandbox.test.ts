@@ -58,7 +58,12 @@ describe("what a command sees", () => {
     ).toBe("kept\ntmpfs\n1777\n");
   });
 
-  test("the machine's name servers and hosts, which it can change for itself only", async () => {
+  test("hosts of its own: none of the names that the machine has for others", async () => {
+    const { stdout } = await engine.run(base, "cat /etc/hosts", { hostname: "own" });
+    expect(stdout).toBe("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\town\n");
+  });
+
+  test("the machine's name servers, which it can change for itself only", async () => {
     const resolvConf = readFileSync("/etc/resolv.conf", "utf8");
     expect(await run("cat /etc/resolv.conf")).toBe(resolvConf);
     expect(await run("hostname -i")).toBe("127.0.1.1\n");

@@ -62,7 +62,7 @@ export function sandboxConfig(options: {
   root: string;
   process: SandboxProcess;
   hostname: string;
-  /** Files of this machine that the sandbox sees as `/etc/resolv.conf` and `/etc/hosts`. */
+  /** Files on this machine that the sandbox sees as `/etc/resolv.conf` and `/etc/hosts`. */
   resolvConf: string;
   hosts: string;
   inUserNamespace: boolean;

@@ -66,13 +66,20 @@ function writeBundle(host: SandboxHost, request: SandboxRequest, process: Sandbo
     process,
     hostname: request.hostname,
     resolvConf: file("resolv.conf", readOptional("/etc/resolv.conf")),
-    hosts: file(
-      "hosts",
-      `${readOptional("/etc/hosts").trimEnd()}\n127.0.1.1\t${request.hostname}\n`.trimStart(),
-    ),
+    hosts: file("hosts", hostsOf(request.hostname)),
     inUserNamespace: host.inUserNamespace,
   });
   file("config.json", JSON.stringify(config));
+}
+
+/** As in docker build's: the names that this machine gives to others are no part of what an image is built from. */
+function hostsOf(hostname: string): string {
+  return [
+    "127.0.0.1\tlocalhost",
+    "::1\tlocalhost ip6-localhost ip6-loopback",
+    `127.0.1.1\t${hostname}`,
+    "",
+  ].join("\n");
 }
 
 function readOptional(path: string): string {
