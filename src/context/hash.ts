@@ -18,12 +18,6 @@ export interface HashOptions {
   onProgress?: (done: { files: number; bytes: number }) => void;
 }
 
-/** The SHA-256 of a file's content in lower-case hex; fails as `hashFiles` does. */
-export async function hashFile(entry: FileEntry, options: HashOptions = {}): Promise<string> {
-  const hashes = await hashFiles([entry], options);
-  return hashes.get(entry.absolutePath) ?? "";
-}
-
 /**
  * The SHA-256 of each file's content in lower-case hex, by its absolute path.
  *

@@ -14,11 +14,6 @@ export function expandWord(word: string, lookup: Lookup, escapeCharacter: string
   return lex(word, lookup, { escape: escapeCharacter }).text;
 }
 
-/** As many words as the text and the values in it come to when split at unquoted white space (used for EXPOSE). */
-export function expandWords(word: string, lookup: Lookup, escapeCharacter: string): string[] {
-  return lex(word, lookup, { escape: escapeCharacter }).words;
-}
-
 /**
  * The body of a COPY or ADD here-document whose delimiter is not quoted: variables are replaced and escapes removed,
  * quotes are characters like any other.

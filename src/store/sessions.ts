@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 
 /** How an entry of a session's history came to be. */
-export type HistoryKind = "from" | "run" | "copy" | "use";
+export type HistoryKind = "from" | "run" | "use";
 
 export interface HistoryEntry {
   id: number;
