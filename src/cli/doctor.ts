@@ -54,7 +54,7 @@ async function diagnose({ runtime, globals }: Invocation): Promise<Finding[]> {
 }
 
 function describeProgram({ platform }: Runtime): Finding {
-  const origin = commit === undefined ? [] : [`commit ${commit.slice(0, 12)} of ${commitDate}`];
+  const origin = commit === undefined ? [] : [`commit ${commit.slice(0, 12)} of ${commitDate?.slice(0, 10)}`];
   const detail = [version, ...origin, `Bun ${Bun.version}`, `${platform} ${process.arch}`].join(", ");
   return { check: "bough", status: "ok", detail };
 }

@@ -49,7 +49,6 @@ const situations: Record<string, Situation> = {
     environment: { BOUGH_HOME: "{home}/file/state" },
     files: { file: ["", 0o644] },
   },
-  "state of another kind": { files: { "state/sessions/embedded.db": ["this is no database", 0o600] } },
   "one object": { words: "--format json", environment: { ...remote, CONTREE_TOKEN: "wrong-token" } },
   "only what is broken": { words: "--quiet", environment: { ...remote, CONTREE_TOKEN: "wrong-token" } },
 };

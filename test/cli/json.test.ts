@@ -60,6 +60,7 @@ const lines: [documented: string, line: string][] = [
   ["auth switch", "auth switch default"],
   ["auth remove", "auth remove default"],
   ["session delete", "session delete default"],
+  ["doctor", "doctor"],
 ];
 let operation = "";
 
@@ -76,7 +77,7 @@ describe("the keys of", () => {
     expect(Array.isArray(result)).toBe(row.startsWith("array:"));
     const [first] = [result].flat();
     expect(Object.keys(first)).toEqual([...inherited, ...keysIn(own.replace("as `ps`, and ", ""))]);
-    if (ofEach !== undefined) expect(Object.keys(first.history[0])).toEqual(keysIn(ofEach));
+    if (ofEach !== undefined) expect(Object.keys((first.history ?? first.checks)[0])).toEqual(keysIn(ofEach));
   });
 });
 

@@ -1,0 +1,90 @@
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { Registry } from "../support/registry.ts";
+
+export interface Ended {
+  exitCode: number;
+  /** Both outputs, as they come. */
+  output: string;
+}
+
+const root = join(import.meta.dir, "../..");
+const secondsPerBlock = 120;
+
+/**
+ * Somebody who follows a document from the top: with a home of his own, bough in his PATH, and the directory `greeter` to
+ * work in. What Docker Hub would give is in a registry on loopback.
+ */
+export class Reader {
+  readonly #home: string;
+  readonly #directory: string;
+  readonly #registry: Registry;
+  readonly #service: FakeService;
+
+  private constructor(home: string, registry: Registry, service: FakeService) {
+    this.#home = home;
+    this.#directory = join(home, "greeter");
+    this.#registry = registry;
+    this.#service = service;
+  }
+
+  static async start(): Promise<Reader> {
+    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+    if (!built.success) throw new Error(built.stderr.toString());
+    const home = temporaryDirectory();
+    const registry = await Registry.start();
+    registry.push(await makeBusyboxLayout(join(home, "layout")), "library/alpine:3.20");
+    rmSync(join(home, "layout"), { recursive: true });
+    const mirror = `[[registry]]\nprefix = "docker.io"\nlocation = "${registry.host}"\ninsecure = true\n`;
+    mkdirSync(join(home, ".config/containers"), { recursive: true });
+    writeFileSync(join(home, ".config/containers/registries.conf"), mirror);
+    cpSync(join(import.meta.dir, "greeter"), join(home, "greeter"), { recursive: true });
+    const service = await startFakeService({ token: "secret-token" });
+    service.state.addImage("alpine:3.20");
+    return new Reader(home, registry, service);
+  }
+
+  /** In a shell that ends at the first command that fails. */
+  async run(script: string, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
+    const child = Bun.spawn(["sh", "-euc", `exec 2>&1\n${script}`], {
+      cwd: this.#directory,
+      env: { PATH: `${join(root, "dist")}:${process.env.PATH}`, HOME: this.#home, ...environment },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+      timeout: secondsPerBlock * 1000,
+    });
+    const output = await new Response(child.stdout).text();
+    return { exitCode: await child.exited, output: output.replaceAll(this.#home, "/home/you") };
+  }
+
+  /** As a pipeline would: each job on its own, with the variables that it keeps secret. */
+  async runPipeline(yaml: string): Promise<Ended> {
+    const secrets = { CI: "true", CONTREE_URL: this.#service.url, CONTREE_TOKEN: "secret-token" };
+    const ended: Ended = { exitCode: 0, output: "" };
+    for (const { script, variables } of jobsOf(yaml)) {
+      const { exitCode, output } = await this.run(script, { ...secrets, ...variables });
+      ended.output += output;
+      ended.exitCode ||= exitCode;
+    }
+    return ended;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#registry.stop(), this.#service.close()]);
+  }
+}
+
+/** The jobs of a pipeline: what has a `script`, a list of lines. */
+function jobsOf(yaml: string): { script: string; variables: Record<string, string> }[] {
+  const document = Bun.YAML.parse(yaml) as Record<
+    string,
+    { script?: string[]; variables?: Record<string, string> }
+  >;
+  const jobs = Object.values(document).filter((value) => Array.isArray(value?.script));
+  if (jobs.length === 0) throw new Error("a pipeline without a job that has a script");
+  return jobs.map(({ script = [], variables = {} }) => ({ script: script.join("\n"), variables }));
+}

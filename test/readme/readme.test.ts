@@ -1,0 +1,91 @@
+/**
+ * Every command block of README.md, run from the top as a reader would. What a `console` block shows is what is printed;
+ * a command that shows nothing only has to succeed. `UPDATE_GOLDEN=1` puts in what is printed now.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readBlocks, readSteps } from "./blocks.ts";
+import { type Bindings, matchOutput } from "./expectation.ts";
+import { Reader } from "./reader.ts";
+
+const path = join(import.meta.dir, "../../README.md");
+const document = readFileSync(path, "utf8");
+const blocks = readBlocks(document);
+const separator = "\u001e";
+
+let reader: Reader;
+let bindings: Bindings = new Map();
+let isOutdated = false;
+/** Lines of the document by number, and what comes into their place. */
+const replacements = new Map<number, { count: number; lines: readonly string[] }>();
+
+beforeAll(async () => {
+  reader = await Reader.start();
+});
+afterAll(async () => {
+  await reader.stop();
+  if (isOutdated) update();
+});
+
+describe("README.md", () => {
+  for (const { kind, line, lines, notRunBecause } of blocks) {
+    if (notRunBecause !== undefined) continue;
+    test(`line ${line}: ${kind}`, async () => {
+      if (kind === "console") await runConsole(line, lines);
+      else {
+        const text = lines.join("\n");
+        const { exitCode, output } = await (kind === "sh" ? reader.run(text) : reader.runPipeline(text));
+        expect({ exitCode, output }).toEqual({ exitCode: 0, output });
+      }
+    });
+  }
+
+  test("says of what is not run why not, and leaves little of it out", () => {
+    const notRun = blocks.filter(({ notRunBecause }) => notRunBecause !== undefined);
+    for (const { notRunBecause } of notRun) expect(notRunBecause?.length).toBeGreaterThan(10);
+    expect(notRun.length).toBeLessThanOrEqual(blocks.length / 2);
+  });
+});
+
+/** All commands in one shell: what one sets, the next one knows. */
+async function runConsole(line: number, lines: readonly string[]): Promise<void> {
+  const steps = readSteps(lines);
+  const script = steps.map(({ command }) => `${command}\nprintf '${separator}%d${separator}' $?`).join("\n");
+  const { output } = await reader.run(`set +e\n${script}`);
+  const parts = output.split(separator);
+  for (const [index, step] of steps.entries()) {
+    const printed = (parts[index * 2] ?? "").replace(/\n+$/, "");
+    const actual = printed === "" ? [] : printed.split("\n");
+    const isFailure = step.output.some((text) => /^(\[ERROR\]|error:)/.test(text));
+    expect({ command: step.command, failed: parts[index * 2 + 1] !== "0", printed }).toEqual({
+      command: step.command,
+      failed: isFailure,
+      printed,
+    });
+    if (step.output.length === 0) continue;
+    const shown = abridge(actual, step.output);
+    replacements.set(line + step.outputStart, { count: step.output.length, lines: shown });
+    const matched = matchOutput(step.output, actual, bindings);
+    if (matched !== undefined) bindings = matched;
+    else if (process.env.UPDATE_GOLDEN === "1") isOutdated = true;
+    else expect(actual).toEqual([...step.output]);
+  }
+}
+
+/** As much from the beginning and from the end as the document shows before and after its `...`. */
+function abridge(actual: readonly string[], shown: readonly string[]): readonly string[] {
+  const cut = shown.indexOf("...");
+  const after = shown.length - cut - 1;
+  return cut < 0 ? actual : [...actual.slice(0, cut), "...", ...actual.slice(actual.length - after)];
+}
+
+/** All that is shown, not only what has changed: an id is the same in all places. */
+function update(): void {
+  if (readFileSync(path, "utf8") !== document) throw new Error("README.md has been changed meanwhile");
+  const lines = document.split("\n");
+  for (const [line, { count, lines: printed }] of [...replacements].sort(([one], [other]) => other - one)) {
+    lines.splice(line - 1, count, ...printed);
+  }
+  writeFileSync(path, lines.join("\n"));
+}
