@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { RunInstruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
@@ -136,17 +137,19 @@ function resultOf(outcome: OperationOutcome, step: Step, stage: StageState, buil
 /** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
 function placementError(
   { status, error, exitCode, operation }: OperationOutcome,
-  { isTrivial }: Step,
+  { isTrivial, directive }: Step,
   { staged }: StageState,
 ): PlacementError | undefined {
-  const last = [...staged.values()].at(-1)?.line;
   if (status === "FAILED" && error !== undefined) {
-    const line = lineNamedIn(error, staged);
+    // Of the program itself the error may well say why it can't be started.
+    const [, form, program = ""] = directive;
+    const isProgram = (path: string) => form === "exec" && posix.basename(path) === posix.basename(program);
+    const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
     return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
   }
   if (isTrivial !== true || (exitCode !== 126 && exitCode !== 127)) return undefined;
   const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
-  return new PlacementError(message, last, {
+  return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",
   });
 }
