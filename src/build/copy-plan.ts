@@ -19,6 +19,8 @@ export interface CopyPlan {
   /** In the order in which later ones replace earlier ones of the same path. */
   items: readonly PlannedItem[];
   warnings: readonly ContextWarning[];
+  /** What default excludes left out, relative to the context; the most surprising first. */
+  excluded: readonly string[];
   /** More than was likely meant. */
   largeContext: LargeContext | undefined;
 }
@@ -75,9 +77,9 @@ export async function planCopy(
   instruction: CopyInstruction | AddInstruction,
   around: Surroundings,
 ): Promise<CopyPlan> {
-  const { matches, warnings } =
+  const { matches, warnings, excluded } =
     words.paths.length === 0
-      ? { matches: [], warnings: [] }
+      ? { matches: [], warnings: [], excluded: [] }
       : await resolveSources({
           context: around.context,
           ignore: around.ignore,
@@ -110,6 +112,7 @@ export async function planCopy(
     destination,
     items,
     warnings,
+    excluded,
     largeContext: findLargeContext(matches),
   };
 }

@@ -39,7 +39,7 @@ export async function performCopy(
   const { workdir, staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
   let isImageAsked = false;
-  const { destination, items, warnings, largeContext } = await planCopy(words, instruction, {
+  const { destination, items, warnings, excluded, largeContext } = await planCopy(words, instruction, {
     ...{ context, ignore, signal, workdir, staged, lookup, escape },
     isDirectoryInImage: (path) => {
       isImageAsked = true;
@@ -52,6 +52,8 @@ export async function performCopy(
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });
   }
+  if (excluded.length > 0)
+    build.emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
   if (largeContext !== undefined)
     build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);

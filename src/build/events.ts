@@ -17,6 +17,8 @@ export type BuildEvent =
   | { type: "cached"; title: string; layer: string; image: string }
   /** Why a step is not taken from the cache, for those who ask. */
   | { type: "explained"; title: string; line: number; explanation: Explanation }
+  /** Default excludes leave these out of a COPY or ADD: paths in the context, the most surprising first. */
+  | { type: "excluded"; title: string; line: number; paths: readonly string[] }
   /** A COPY or ADD takes more from the context than was likely meant. */
   | ({ type: "large-context"; title: string; line: number } & LargeContext)
   /** Of all files of an instruction; `hashed` follows, again and again, with how far it has come. */

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { compileIgnorePattern } from "./path-pattern.ts";
 import type { Rule } from "./rules.ts";
 
@@ -25,6 +26,15 @@ export const defaultExcludes: readonly string[] = [
   "build",
   ".DS_Store",
 ];
+
+/** What projects call sources of their own by, too. */
+const ambiguous: readonly string[] = ["build", "dist"];
+
+/** Paths that default excludes left out: those first that somebody may miss. */
+export function sortBySurprise(paths: Iterable<string>): string[] {
+  const isSurprising = (path: string) => ambiguous.includes(posix.basename(path));
+  return [...paths].sort((one, other) => Number(isSurprising(other)) - Number(isSurprising(one)));
+}
 
 export function defaultExcludeRules(): readonly Rule[] {
   return defaultExcludes.map((text) => ({

@@ -26,36 +26,46 @@ import { childPaths, enterFilters, type Filter, mayKeepBelow, readNames, statChi
 
 /** A source with wildcards: everything that matches is a source of its own. */
 export async function resolveGlobSource(search: Search, source: string): Promise<Outcome> {
-  const { paths, ignoredBy } = await expandGlob(search, source, contextPathOf(source));
+  const { paths, ignoredBy, excluded } = await expandGlob(search, source, contextPathOf(source));
   const outcomes = [];
   for (const path of paths)
     outcomes.push(await takeSource(search, source, lookUp(search, path, path), { byName: false }));
   const matches = outcomes.flatMap((outcome) => outcome.matches);
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const rule = outcomes.find((outcome) => outcome.ignoredBy !== undefined)?.ignoredBy ?? ignoredBy;
-  if (matches.length > 0 || special.length > 0) return { matches, special };
+  if (matches.length > 0 || special.length > 0)
+    return {
+      matches,
+      special,
+      excluded: [...excluded, ...outcomes.flatMap(({ excluded = [] }) => excluded)],
+    };
   if (rule !== undefined) return { matches, warnings: [leftOut(source, rule)] };
   return { matches, isUnmatched: paths.length === 0 };
 }
 
+interface GlobMatches {
+  paths: string[];
+  /** A rule that hides some. */
+  ignoredBy: Rule | undefined;
+  /** Those that default excludes hide. */
+  excluded: string[];
+}
+
 /**
- * The paths in the context that match, siblings in the order of their bytes, and a rule that hides some. The
+ * The paths in the context that match, siblings in the order of their bytes, and what hides others. The
  * directories before the first wildcard may be links; those that a wildcard stands for are not followed, and
  * what is below a match is part of that match, as in Docker.
  *
  * @param path clean, relative to the context root
  * @throws BoughError where Go's `filepath.Match` calls the pattern bad
  */
-export async function expandGlob(
-  search: Search,
-  source: string,
-  path: string,
-): Promise<{ paths: string[]; ignoredBy: Rule | undefined }> {
+export async function expandGlob(search: Search, source: string, path: string): Promise<GlobMatches> {
   const { base, pattern } = parseGlob(source, path);
   const start = resolveInContext(search.root, base, search.files);
-  if (start.kind === "missing" || !start.stats.isDirectory()) return { paths: [], ignoredBy: undefined };
+  const none = { paths: [], ignoredBy: undefined, excluded: [] };
+  if (start.kind === "missing" || !start.stats.isDirectory()) return none;
   const rule = ruleAgainst(search, { ...start, name: "" });
-  if (rule !== undefined) return { paths: [], ignoredBy: rule };
+  if (rule !== undefined) return { ...none, ignoredBy: rule };
   return await findMatches(search, { ...start, relativePath: "" }, pattern);
 }
 
@@ -77,13 +87,10 @@ function parseGlob(source: string, path: string): { base: string; pattern: PathP
   }
 }
 
-async function findMatches(
-  search: Search,
-  base: EntryPaths,
-  pattern: PathPattern,
-): Promise<{ paths: string[]; ignoredBy: Rule | undefined }> {
+async function findMatches(search: Search, base: EntryPaths, pattern: PathPattern): Promise<GlobMatches> {
   const { files, pace } = search;
   const paths: string[] = [];
+  const excluded: string[] = [];
   let ignoredBy: Rule | undefined;
 
   const visit = async (
@@ -99,15 +106,17 @@ async function findMatches(
       const next = matched ? [] : enterDirectory(pattern, position, name);
       if (!matched && next.length === 0) continue;
       const below = enterFilters(filters, name);
+      const child = childPaths(parent, name);
       if (!mayKeepBelow(below)) {
-        ignoredBy ??= failingRule(below);
+        const rule = failingRule(below);
+        ignoredBy ??= rule;
+        if (matched && rule?.origin.kind === "default") excluded.push(child.contextPath);
         continue;
       }
-      const child = childPaths(parent, name);
       if (matched) paths.push(child.contextPath);
       else if (statChild(child, files).isDirectory()) await visit(child, next, below);
     }
   };
   await visit(base, patternStart, ignoreFilters(search, base.contextPath));
-  return { paths, ignoredBy };
+  return { paths, ignoredBy, excluded };
 }

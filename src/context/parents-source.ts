@@ -47,7 +47,8 @@ export async function resolveParentsSource(search: Search, source: string): Prom
     .map(({ entries }) => ({ source, isDirectory: true, entries }));
   const special = walks.flatMap((walked) => walked.special);
   const ignoredBy = walks.find((walked) => walked.ignoredBy !== undefined)?.ignoredBy;
-  if (matches.length > 0 || special.length > 0) return { matches, special };
+  if (matches.length > 0 || special.length > 0)
+    return { matches, special, excluded: walks.flatMap((walked) => walked.excluded) };
   if (ignoredBy !== undefined) return { matches, warnings: [leftOut(source, ignoredBy)] };
   return { matches, isUnmatched: isOptional };
 }
@@ -58,7 +59,8 @@ async function walkFrom(
   include: PathPattern | undefined,
 ): Promise<WalkResult> {
   const rule = ruleAgainst(search, from);
-  if (rule !== undefined || !from.stats.isDirectory()) return { entries: [], special: [], ignoredBy: rule };
+  if (rule !== undefined || !from.stats.isDirectory())
+    return { entries: [], special: [], ignoredBy: rule, excluded: [] };
   const { contextPath, absolutePath } = from;
   const filters: Filter[] = [...ignoreFilters(search, contextPath), excludeFilter(search)];
   if (include !== undefined) filters.push({ cursor: startRules([includeRule(include)]), keepsMatched: true });

@@ -46,7 +46,7 @@ export async function takeSource(
   if (!isDirectory) return { matches: [{ source, isDirectory, entries: [entry] }] };
 
   const filters = ignoreFilters(search, contextPath);
-  const { entries, special, ignoredBy } = await walkDirectory(
+  const { entries, special, ignoredBy, excluded } = await walkDirectory(
     paths,
     [...filters, excludeFilter(search)],
     search.files,
@@ -59,7 +59,7 @@ export async function takeSource(
         ? []
         : [{ source, isDirectory, entries: [entry, ...entries] }],
     special,
-    ...(isEmptied ? { ignoredBy } : {}),
+    ...(isEmptied ? { ignoredBy } : { excluded }),
   };
 }
 

@@ -25,6 +25,8 @@ export interface Outcome {
   matches: readonly SourceMatch[];
   warnings?: readonly ContextWarning[];
   special?: readonly SpecialFile[];
+  /** What default excludes left out, where something is left. Relative to the context. */
+  excluded?: readonly string[];
   /** A pattern that nothing has the name for; fine as long as another source comes to something (`yarn.lock*`). */
   isUnmatched?: boolean;
 }

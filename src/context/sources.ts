@@ -1,5 +1,6 @@
 import { BoughError } from "../errors.ts";
 import type { BuildContext } from "./build-context.ts";
+import { sortBySurprise } from "./default-excludes.ts";
 import { displayPath } from "./display-path.ts";
 import type { ContextWarning, SourceMatch } from "./entry.ts";
 import type { FileSystem } from "./file-system.ts";
@@ -30,6 +31,8 @@ export interface SourceOptions {
 export interface ResolvedSources {
   matches: readonly SourceMatch[];
   warnings: readonly ContextWarning[];
+  /** What default excludes left out of the matches, relative to the context; the most surprising first. */
+  excluded: readonly string[];
 }
 
 /**
@@ -52,7 +55,8 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   if (unmatched.length > 0 && matches.length === 0 && warnings.length === 0)
     throw nothingMatches(search, unmatched);
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
-  return { matches, warnings: [...warnings, ...specialWarnings(special)] };
+  const excluded = sortBySurprise(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
+  return { matches, warnings: [...warnings, ...specialWarnings(special)], excluded };
 }
 
 function startSearch({

@@ -22,6 +22,8 @@ export interface WalkResult {
   special: SpecialFile[];
   /** A rule of the context that left something out, if any did. */
   ignoredBy: Rule | undefined;
+  /** What default excludes left out; of a directory nothing below it. Relative to the context. */
+  excluded: string[];
 }
 
 export interface SpecialFile {
@@ -41,7 +43,7 @@ export async function walkDirectory(
   files: FileSystem,
   pace: Pace,
 ): Promise<WalkResult> {
-  const result: WalkResult = { entries: [], special: [], ignoredBy: undefined };
+  const result: WalkResult = { entries: [], special: [], ignoredBy: undefined, excluded: [] };
   /** Directories above the current place that are entries only if something below them is. */
   const awaiting: ContextEntry[] = [];
 
@@ -59,7 +61,9 @@ export async function walkDirectory(
         const below = enterFilters(parentFilters, name);
         const entry = mayKeepBelow(below) ? directoryChild(parent, name, files) : undefined;
         if (entry === undefined) {
-          result.ignoredBy ??= ignoringRule(below);
+          const rule = ignoringRule(below);
+          result.ignoredBy ??= rule;
+          if (rule?.origin.kind === "default") result.excluded.push(childPaths(parent, name).contextPath);
           continue;
         }
         awaiting.push(entry);

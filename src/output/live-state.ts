@@ -72,6 +72,7 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
       return { ...state, activity: undefined, tail: emptyTail };
     case "warning":
     case "large-context":
+    case "excluded":
     case "explained":
     case "url-cache-hit":
     case "forgotten-files":

@@ -36,7 +36,7 @@ async function copy(instruction: string, root: string): Promise<string> {
   const has = (flag: string) => flags.split(" ").includes(flag);
   try {
     const context = await openBuildContext(root, "/");
-    const { matches, warnings } = await resolveSources({
+    const { matches, warnings, excluded } = await resolveSources({
       context,
       ignore: readIgnoreRules({
         contextPath: root,
@@ -50,6 +50,7 @@ async function copy(instruction: string, root: string): Promise<string> {
     const lines = [
       ...matches.flatMap(({ source, entries }) => [`${writePath(source)}:`, ...entries.map(describe)]),
       ...warnings.map(({ message }) => `warning: ${message}`),
+      ...excluded.map((path) => `excluded: ${path}`),
     ];
     return `${lines.join("\n") || "nothing"}\n`.replaceAll(`${root}/`, "");
   } catch (error) {
