@@ -1,5 +1,6 @@
+import { createPace } from "../context/pace.ts";
 import type { HistoryEntry, HistoryKind, SessionStore } from "../store/sessions.ts";
-import type { Staged, StagedEntry } from "./staged.ts";
+import type { StagedEntry } from "./staged.ts";
 import { effectiveEnv, type Layer, type StageState } from "./state.ts";
 
 /**
@@ -7,7 +8,11 @@ import { effectiveEnv, type Layer, type StageState } from "./state.ts";
  * canonical JSON, in which no two different inputs look alike: every field is delimited, and maps go in sorted order.
  * Content counts, time stamps and the service's own ids do not.
  */
-export function chainHash(stage: StageState, directive: readonly string[]): string {
+export async function chainHash(
+  stage: StageState,
+  directive: readonly string[],
+  signal?: AbortSignal,
+): Promise<string> {
   const state = {
     args: sorted(
       Array.from(stage.args, ([name, { value }]): [string, ...string[]] =>
@@ -18,9 +23,22 @@ export function chainHash(stage: StageState, directive: readonly string[]): stri
     user: stage.user ?? null,
     workdir: stage.workdir,
   };
-  const canonical = JSON.stringify([stage.layer.hash, state, directive, pendingFiles(stage.staged)]);
-  return new Bun.CryptoHasher("sha256").update(canonical).digest("hex");
+  const hasher = new Bun.CryptoHasher("sha256");
+  hasher.update(JSON.stringify([stage.layer.hash, state, directive]).slice(0, -1));
+  hasher.update(",[");
+  const pace = createPace(signal);
+  const paths = [...stage.staged.keys()].sort();
+  // A part at a time: of a large context, all of it takes a good deal of memory and time.
+  for (let from = 0; from < paths.length; from += rowsAtOnce) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+    const rows = paths.slice(from, from + rowsAtOnce).map((path) => rowOf(path, stage.staged.get(path)));
+    hasher.update(`${from === 0 ? "" : ","}${JSON.stringify(rows).slice(1, -1)}`);
+  }
+  return hasher.update("]]").digest("hex");
 }
+
+const rowsAtOnce = 1000;
 
 /** The branch that a layer is stored under. */
 export function layerBranch(hash: string): string {
@@ -54,18 +72,16 @@ export function commitLayer(sessions: SessionStore, session: string, layer: NewL
   return { hash: layer.hash, image, entry: id, cached: false, operation };
 }
 
-function pendingFiles(staged: Staged): unknown[] {
-  return sorted(Array.from(staged, rowOf));
-}
-
-function rowOf([path, entry]: [string, StagedEntry]): [string, ...unknown[]] {
-  switch (entry.type) {
+function rowOf(path: string, entry: StagedEntry | undefined): unknown[] {
+  switch (entry?.type) {
     case "file":
       return [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
     case "directory":
       return [path, "directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
     case "symlink":
       return [path, "symlink", entry.target, entry.uid, entry.gid];
+    case undefined:
+      throw new Error(`nothing is staged at ${path}`);
   }
 }
 

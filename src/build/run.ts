@@ -85,7 +85,7 @@ interface Step {
 
 async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
   const { store, session, memory, emit } = build;
-  const hash = chainHash(stage, step.directive);
+  const hash = await chainHash(stage, step.directive, build.signal);
   const key = `run ${hash}`;
   const remembered = { ordinal: step.ordinal, inputs: () => inputsOf(stage, step, session) };
   const cached = build.useCache ? findLayer(store.sessions, session, hash) : undefined;

@@ -59,21 +59,23 @@ interface Node {
   path: string;
   files: number;
   bytes: number;
-  children: Map<string, Node>;
+  /** None of a file: there are many. */
+  children: Map<string, Node> | undefined;
 }
 
 /** What is directly in the source directories, which as a whole are wanted, each with all that is below it. */
 function growTree(files: readonly FileEntry[], tops: ReadonlySet<string>): Node[] {
-  const root: Node = { path: "", files: 0, bytes: 0, children: new Map() };
+  const root: Node = { path: "", files: 0, bytes: 0, children: undefined };
   for (const { contextPath, size } of files) {
     let node = root;
     for (let end = 0; end < contextPath.length; ) {
       const slash = contextPath.indexOf("/", end + 1);
       end = slash < 0 ? contextPath.length : slash;
       const path = contextPath.slice(0, end);
+      node.children ??= new Map();
       let child = node.children.get(path);
       if (child === undefined) {
-        child = { path, files: 0, bytes: 0, children: new Map() };
+        child = { path, files: 0, bytes: 0, children: undefined };
         node.children.set(path, child);
       }
       child.files += 1;
@@ -87,11 +89,11 @@ function growTree(files: readonly FileEntry[], tops: ReadonlySet<string>): Node[
 function below(node: Node, tops: ReadonlySet<string>): Node[] {
   const isAboveTop = [...tops].some((top) => top === node.path || top.startsWith(`${node.path}/`));
   const isOpen = node.path === "" || isAboveTop;
-  return isOpen ? [...node.children.values()].flatMap((child) => below(child, tops)) : [node];
+  return isOpen ? [...(node.children?.values() ?? [])].flatMap((child) => below(child, tops)) : [node];
 }
 
 function descend(node: Node, weigh: (node: Node) => number): Node {
-  const heaviest = [...node.children.values()].reduce<Node | undefined>(
+  const heaviest = [...(node.children?.values() ?? [])].reduce<Node | undefined>(
     (best, child) => (best === undefined || weigh(child) > weigh(best) ? child : best),
     undefined,
   );
@@ -105,5 +107,5 @@ function ruleFor({ path, children }: Node): string {
   const pattern = escapeGlob(path)
     .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")
     .replace(/^[#!]/, "\\$&");
-  return children.size > 0 ? `${pattern}/` : pattern;
+  return children !== undefined ? `${pattern}/` : pattern;
 }

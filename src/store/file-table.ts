@@ -41,16 +41,19 @@ export function packFiles(rows: readonly FileRow[]): Uint8Array {
 
 /** Anything that `packFiles` has not made, on a machine like this one, is an empty table. */
 export function openFileTable(packed: Uint8Array): FileTable {
-  // A copy begins where numbers may.
-  const { buffer } = packed.slice();
-  const [found, count = 0, pathBytes = 0] = packed.length < headerBytes ? [] : new Uint32Array(buffer, 0, 3);
+  // Numbers may not begin anywhere.
+  const { buffer, byteOffset: start } = packed.byteOffset % 8 === 0 ? packed : packed.slice();
+  const [found, count = 0, pathBytes = 0] =
+    packed.length < headerBytes ? [] : new Uint32Array(buffer, start, 3);
   const hashesAt = headerBytes + count * numbers * BigUint64Array.BYTES_PER_ELEMENT;
   const pathsAt = hashesAt + count * digits;
   if (found !== stamp || count === 0 || packed.length !== pathsAt + pathBytes) return emptyTable;
 
-  const states = new BigUint64Array(buffer, headerBytes, count * numbers);
-  const hashes = Buffer.from(buffer, hashesAt, count * digits).toString("latin1");
-  const paths = Buffer.from(buffer, pathsAt).toString().split("\0");
+  const states = new BigUint64Array(buffer, start + headerBytes, count * numbers);
+  const hashes = Buffer.from(buffer, start + hashesAt, count * digits).toString("latin1");
+  const paths = Buffer.from(buffer, start + pathsAt, pathBytes)
+    .toString()
+    .split("\0");
   if (paths.length !== count) return emptyTable;
 
   let next = 0;

@@ -66,9 +66,8 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
       };
 
       function put(rows: readonly FileRow[]): void {
-        const packed = packFiles(rows);
-        write.immediate(context, packed);
-        table = openFileTable(packed);
+        write.immediate(context, packFiles(rows));
+        table = undefined;
         changes.clear();
       }
     },
