@@ -2,7 +2,7 @@
  * Runs before every test file: no test sees the developer's home, profiles or variables, and none leaves
  * anything behind in them.
  */
-import { afterAll } from "bun:test";
+import { afterAll, setDefaultTimeout } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,5 +19,8 @@ for (const name of Object.keys(process.env)) {
 }
 process.env.HOME = home;
 process.env.BOUGH_HOME = join(home, "bough");
+
+// No test depends on the time that it takes; one that hangs is ended all the same.
+setDefaultTimeout(60_000);
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
