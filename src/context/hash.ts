@@ -130,7 +130,7 @@ function read(descriptor: number, buffer: Buffer, length: number, entry: FileEnt
 
 function changed(entry: FileEntry, how: "changed" | "vanished", cause?: unknown): BoughError {
   return new BoughError(`${displayPath(entry.contextPath)} ${how} while the build read it`, {
-    hint: "Build again once nothing writes to the build context, or leave the file out with an ignore rule.",
+    hint: "Build again once nothing writes to the build context. A log of this very command is kept elsewhere, or named in .dockerignore.",
     cause,
   });
 }

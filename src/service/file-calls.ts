@@ -33,12 +33,21 @@ export async function findFile(
 
 export async function postFile(
   transport: Transport,
-  options: Pick<Call, "body" | "findOut"> & { signal: AbortSignal; timeoutMilliseconds: number },
+  {
+    contentLength,
+    ...options
+  }: Pick<Call, "body" | "findOut"> & {
+    signal: AbortSignal;
+    timeoutMilliseconds: number;
+    /** Of a body that is a stream, where it is known. */
+    contentLength?: number;
+  },
 ): Promise<StoredFile> {
+  const length = contentLength === undefined ? {} : { "content-length": String(contentLength) };
   const answer = await transport.call({
     method: "POST",
     path: "/v1/files",
-    headers: { "content-type": "application/octet-stream" },
+    headers: { "content-type": "application/octet-stream", ...length },
     // The service deduplicates: twice the same bytes are one file.
     repeatable: true,
     requires: aFileId,

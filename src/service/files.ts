@@ -4,7 +4,7 @@ import { childOf } from "./abort.ts";
 import type { Answer } from "./answer.ts";
 import { forEachAtOnce } from "./at-once.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
-import { changed, guardFile, readChecked } from "./local-file.ts";
+import { changed, createFileBody, guardFile, readChecked } from "./local-file.ts";
 import type { LocalFile, UploadProgress } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
@@ -53,8 +53,13 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       .uuid;
   }
 
-  async function sendLarge(file: LocalFile, parent: AbortSignal): Promise<string> {
+  async function sendLarge(
+    file: LocalFile,
+    parent: AbortSignal,
+    onBytes: (taken: number) => void,
+  ): Promise<string> {
     const guard = guardFile(file);
+    const body = createFileBody(file, onBytes);
     const stop = childOf(parent);
     // A file that shrinks leaves a request that waits for ever for bytes that it has promised.
     const watch = async () => {
@@ -66,7 +71,8 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     watch().catch((error: unknown) => stop.abort(error));
     try {
       const stored = await postFile(transport, {
-        body: () => Bun.file(file.absolutePath),
+        body: () => body.make(),
+        contentLength: file.size,
         findOut: () => find(file.sha256, stop.signal),
         signal: stop.signal,
         timeoutMilliseconds: uploadTimeoutMilliseconds + (file.size / slowestBytesPerSecond) * 1000,
@@ -74,6 +80,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       if (stored.sha256 === undefined) await guard.checkContent();
       return checked(file, stored).uuid;
     } finally {
+      body.close();
       stop.abort(undefined);
       stop.release();
     }
@@ -95,19 +102,31 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
           done.reused++;
         }
       }
-      if (done.files > 0) progress?.({ ...done });
+      /** Bytes of large files that are on their way. */
+      const underWay = new Map<string, number>();
+      const report = () => {
+        if (progress === undefined) return;
+        const taken = [...underWay.values()].reduce((sum, bytes) => sum + bytes, 0);
+        progress({ ...done, sentBytes: done.sentBytes + taken });
+      };
+      if (done.files > 0) report();
 
       async function upload(file: LocalFile, stop: AbortSignal): Promise<void> {
         const large = file.size > askFirstAboveBytes;
         const answer = large ? await find(file.sha256, stop) : undefined;
         const found = answer === undefined ? undefined : readFile(answer);
-        const uuid = found?.uuid ?? (await (large ? sendLarge(file, stop) : sendSmall(file, stop)));
+        const onBytes = (taken: number) => {
+          underWay.set(file.sha256, taken);
+          report();
+        };
+        const uuid = found?.uuid ?? (await (large ? sendLarge(file, stop, onBytes) : sendSmall(file, stop)));
+        underWay.delete(file.sha256);
         ids.set(file.sha256, uuid);
         knownFiles?.set(file.sha256, uuid);
         done.files++;
         if (found === undefined) done.sentBytes += file.size;
         else done.reused++;
-        progress?.({ ...done });
+        report();
       }
       try {
         await forEachAtOnce([...waiting.values()], uploadsAtOnce, signal, upload);

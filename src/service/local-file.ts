@@ -16,8 +16,7 @@ export function readChecked(file: LocalFile): Uint8Array {
 function readWhole(file: LocalFile): Uint8Array {
   let descriptor: number | undefined;
   try {
-    // Without waiting: the name may stand for a pipe by now.
-    descriptor = openSync(file.absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
+    descriptor = openRegular(file);
     if (fstatSync(descriptor).size !== file.size) throw changed(file);
     const bytes = new Uint8Array(file.size);
     if (readSync(descriptor, bytes, 0, file.size, null) !== file.size) throw changed(file);
@@ -26,6 +25,51 @@ function readWhole(file: LocalFile): Uint8Array {
     throw error instanceof BoughError ? error : unreadable(file, error);
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
+/** A file's bytes, as a request's body that may be made again; `onBytes` hears how many of them were taken so far. */
+export interface FileBody {
+  make(): AsyncGenerator<Uint8Array>;
+  /** Nobody may have read the last one to its end. */
+  close(): void;
+}
+
+/** Less costs speed, more costs memory: several files are sent at once. */
+const chunkBytes = 1024 * 1024;
+
+export function createFileBody(file: LocalFile, onBytes: (taken: number) => void): FileBody {
+  let descriptor: number | undefined;
+  const close = () => {
+    if (descriptor !== undefined) closeSync(descriptor);
+    descriptor = undefined;
+  };
+  return {
+    async *make() {
+      close();
+      const own = openRegular(file);
+      descriptor = own;
+      for (let taken = 0; taken < file.size; ) {
+        onBytes(taken);
+        const chunk = new Uint8Array(Math.min(chunkBytes, file.size - taken));
+        if (descriptor !== own) return;
+        const length = readSync(own, chunk, 0, chunk.length, taken);
+        if (length === 0) throw changed(file);
+        yield chunk.subarray(0, length);
+        taken += length;
+      }
+      onBytes(file.size);
+    },
+    close,
+  };
+}
+
+function openRegular(file: LocalFile): number {
+  try {
+    // Without waiting: the name may stand for a pipe by now.
+    return openSync(file.absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    throw unreadable(file, error);
   }
 }
 
@@ -56,7 +100,7 @@ export function guardFile(file: LocalFile) {
 
 export function changed(file: LocalFile): BoughError {
   return new BoughError(`${file.absolutePath} changed while it was being read`, {
-    hint: "Build again once nothing writes to it any more.",
+    hint: "Build again once nothing writes to it any more. A log of this very command is kept elsewhere, or named in .dockerignore.",
   });
 }
 

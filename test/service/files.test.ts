@@ -141,7 +141,10 @@ describe("a file that is not what was hashed any more is noticed", () => {
     const file = write(name, new Uint8Array(size));
     writeFileSync(file.absolutePath, new Uint8Array(size).fill(1));
     const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
-    expect(error).toMatchObject({ message: `${file.absolutePath} changed while it was being read` });
+    expect(error).toMatchObject({
+      message: `${file.absolutePath} changed while it was being read`,
+      hint: expect.stringContaining("A log of this very command"),
+    });
   });
 
   test("one that grew is not even sent", async () => {
@@ -215,6 +218,17 @@ test("progress counts files, bytes that were sent, and what the service had alre
     { files: 1, sentBytes: 0, reused: 1 },
     { files: 2, sentBytes: 5, reused: 1 },
   ]);
+});
+
+test("progress of a large file counts what of it is on its way", async () => {
+  const fake = await start();
+  const file = write("large", new Uint8Array(5 * megabyte).fill(3));
+  const progress: UploadProgress[] = [];
+  await clientOf(fake.url).service.uploadFiles([file], (done) => progress.push(done));
+  const amounts = progress.map(({ sentBytes }) => sentBytes);
+  expect(amounts).toEqual([0, 1, 2, 3, 4, 5, 5].map((count) => count * megabyte));
+  expect(progress.map(({ files }) => files)).toEqual([0, 0, 0, 0, 0, 0, 1]);
+  expect(posts(fake)[0]?.headers["content-length"]).toBe(String(file.size));
 });
 
 test("an upload is repeated after a fault, with the same bytes", async () => {
