@@ -46,7 +46,7 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
   const tops = matches.flatMap(({ entries, isDirectory }) =>
     isDirectory && entries[0]?.type === "directory" ? [entries[0].contextPath] : [],
   );
-  const largest = growTree(files, new Set(tops))
+  const largest = below(growTree(files), tops)
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))
     .filter((node, _, [first = node]) => weigh(node) >= leastShare * weigh(first))
@@ -59,41 +59,61 @@ interface Node {
   path: string;
   files: number;
   bytes: number;
-  /** None of a file: there are many. */
-  children: Map<string, Node> | undefined;
+  /** Of a directory. */
+  below?: { directories: Map<string, Node>; largestFiles: FileEntry[] };
 }
 
-/** What is directly in the source directories, which as a whole are wanted, each with all that is below it. */
-function growTree(files: readonly FileEntry[], tops: ReadonlySet<string>): Node[] {
-  const root: Node = { path: "", files: 0, bytes: 0, children: undefined };
-  for (const { contextPath, size } of files) {
+/** All directories, each with the sum of what is below it; of files only those that can be among the largest paths. */
+function growTree(files: readonly FileEntry[]): Node {
+  const root = directoryAt("");
+  for (const file of files) {
+    const { contextPath, size } = file;
     let node = root;
-    for (let end = 0; end < contextPath.length; ) {
-      const slash = contextPath.indexOf("/", end + 1);
-      end = slash < 0 ? contextPath.length : slash;
-      const path = contextPath.slice(0, end);
-      node.children ??= new Map();
-      let child = node.children.get(path);
+    for (let slash = contextPath.indexOf("/"); slash >= 0; slash = contextPath.indexOf("/", slash + 1)) {
+      const path = contextPath.slice(0, slash);
+      let child = node.below?.directories.get(path);
       if (child === undefined) {
-        child = { path, files: 0, bytes: 0, children: undefined };
-        node.children.set(path, child);
+        child = directoryAt(path);
+        node.below?.directories.set(path, child);
       }
       child.files += 1;
       child.bytes += size;
       node = child;
     }
+    keepLargest(node.below?.largestFiles ?? [], file);
   }
-  return below(root, tops);
+  return root;
 }
 
-function below(node: Node, tops: ReadonlySet<string>): Node[] {
-  const isAboveTop = [...tops].some((top) => top === node.path || top.startsWith(`${node.path}/`));
+function directoryAt(path: string): Node {
+  return { path, files: 0, bytes: 0, below: { directories: new Map(), largestFiles: [] } };
+}
+
+function keepLargest(largest: FileEntry[], file: FileEntry): void {
+  if (largest.length === mostNamed && file.size <= (largest.at(-1)?.size ?? 0)) return;
+  largest.push(file);
+  largest.sort((a, b) => b.size - a.size).splice(mostNamed);
+}
+
+function childrenOf({ below }: Node): Node[] {
+  if (below === undefined) return [];
+  const files = below.largestFiles.map(({ contextPath, size }) => ({
+    path: contextPath,
+    files: 1,
+    bytes: size,
+  }));
+  return [...below.directories.values(), ...files];
+}
+
+/** What is directly in the source directories, which as a whole are wanted. */
+function below(node: Node, tops: readonly string[]): Node[] {
+  const isAboveTop = tops.some((top) => top === node.path || top.startsWith(`${node.path}/`));
   const isOpen = node.path === "" || isAboveTop;
-  return isOpen ? [...(node.children?.values() ?? [])].flatMap((child) => below(child, tops)) : [node];
+  return isOpen ? childrenOf(node).flatMap((child) => below(child, tops)) : [node];
 }
 
 function descend(node: Node, weigh: (node: Node) => number): Node {
-  const heaviest = [...(node.children?.values() ?? [])].reduce<Node | undefined>(
+  const heaviest = childrenOf(node).reduce<Node | undefined>(
     (best, child) => (best === undefined || weigh(child) > weigh(best) ? child : best),
     undefined,
   );
@@ -103,9 +123,9 @@ function descend(node: Node, weigh: (node: Node) => number): Node {
 }
 
 /** White space at the ends can't be written in an ignore file, nor what steers a terminal here: `?` stands for it. */
-function ruleFor({ path, children }: Node): string {
+function ruleFor({ path, below }: Node): string {
   const pattern = escapeGlob(path)
     .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")
     .replace(/^[#!]/, "\\$&");
-  return children !== undefined ? `${pattern}/` : pattern;
+  return below !== undefined ? `${pattern}/` : pattern;
 }
