@@ -85,8 +85,11 @@ describe("a signal", () => {
 
   test("while standard input is still awaited starts nothing", async () => {
     await serve({});
-    const child = start(["run", "--", "cat"], "pipe");
-    await Bun.sleep(300);
+    const command = [process.execPath, main, "run", "--", "cat"];
+    const child = Bun.spawn(command, { env: environment, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
+    // More than a pipe holds: taken means that it is read.
+    child.stdin.write(new Uint8Array(1 << 20));
+    await child.stdin.flush();
     child.kill("SIGINT");
     expect(await child.exited).toBe(130);
     expect(service.state.operations.size).toBe(0);

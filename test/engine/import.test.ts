@@ -236,10 +236,18 @@ describe("what makes no sense is refused at once", () => {
 });
 
 test("an import can be cancelled, and ends at its timeout", async () => {
-  const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
+  const { promise: isAsked, resolve: ask } = Promise.withResolvers<void>();
+  const silent = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => {
+      ask();
+      return new Promise<Response>(() => {});
+    },
+  });
   const url = `docker://127.0.0.1:${silent.port}/x:1`;
   const { uuid } = await engine.json<{ uuid: string }>("POST", "/v1/images/import", { registry: { url } });
-  await Bun.sleep(50);
+  await isAsked;
   expect((await engine.fetch("DELETE", `/v1/operations/${uuid}`)).status).toBe(202);
   expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
   const late = await importing(url, { timeout: 1 });

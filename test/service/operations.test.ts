@@ -112,12 +112,13 @@ describe.each(servers)("a server with %s", (_, server) => {
     });
   });
 
-  test("seven commands that end at once take under 0.3 s in all", async () => {
-    const { service, spawn } = await start(server);
+  test("seven commands that end at once are waited for under 0.3 s in all", async () => {
+    const clock = impatient();
+    const { service, spawn } = await start(server, { clock });
     await service.follow(await spawn());
-    const started = performance.now();
+    const started = clock.now();
     for (let count = 0; count < 7; count++) await service.follow(await spawn());
-    expect(performance.now() - started).toBeLessThan(300);
+    expect(clock.now() - started).toBeLessThan(300);
   });
 
   test("an interruption while it runs", async () => {
@@ -127,7 +128,7 @@ describe.each(servers)("a server with %s", (_, server) => {
     });
     const operation = await spawn();
     const followed = rejection(service.follow(operation));
-    await Bun.sleep(20);
+    while (looks(fake).length + connections(fake).length === 0) await Bun.sleep(1);
     const reason = new Error("interrupted");
     interrupt.abort(reason);
     expect(await followed).toBe(reason);
