@@ -1,6 +1,7 @@
 import type { RunInstruction } from "../dockerfile/instruction.ts";
 import { expandExecWords, expandRunLine } from "../dockerfile/run-substitution.ts";
 import type { Lookup } from "../dockerfile/words.ts";
+import { BoughError } from "../errors.ts";
 import type { InstanceRequest } from "../service/types.ts";
 
 /** The part of a request that says what to run, and as whom. */
@@ -21,8 +22,16 @@ export function expandCommand(
     case "script":
       return { form: "shell", line: runScript(command.content) };
     case "exec":
-      return { form: "exec", words: expandExecWords(command.words, lookup, escape) };
+      return { form: "exec", words: requireProgram(expandExecWords(command.words, lookup, escape)) };
   }
+}
+
+function requireProgram(words: readonly string[]): readonly string[] {
+  if (words[0] !== "") return words;
+  throw new BoughError("the first word of the RUN, which names the program, is empty", {
+    kind: "usage",
+    hint: "Is a variable in it not set?",
+  });
 }
 
 /** Spec 1, "Directives": after USER a command is wrapped as `su -s /bin/sh -c '<cmd>' <name>`. */

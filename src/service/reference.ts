@@ -106,7 +106,7 @@ function tagOrNone(tag: string): string | undefined {
 }
 
 function invalid(text: string, reason: string): BoughError {
-  const isPath = /^[./~]|\.(tar(\.\w+)?|tgz)$/.test(text);
+  const isPath = /^(\.{1,2}|~)\/|^\/.*\/|\.(tar(\.\w+)?|tgz)$/.test(text);
   return new BoughError(`not an image reference: ${JSON.stringify(text)}: ${reason}`, {
     kind: "usage",
     hint: isPath

@@ -43,6 +43,11 @@ describe("what a RUN asks the service to run", () => {
   ])("%s as %s", (run, user, fields) => expect(fieldsOf(run, user)).toEqual(fields));
 });
 
+test.each(['RUN [""]', 'RUN ["", "x"]', 'RUN ["$UNKNOWN"]'])("%s names no program", (run) => {
+  expect(() => fieldsOf(run)).toThrow("the first word of the RUN, which names the program, is empty");
+  expect(() => fieldsOf(run, "app")).toThrow("names the program");
+});
+
 test("a here-document with a #! line is run as a program, and the shell gives back what was in it", async () => {
   const { command } = fieldsOf("RUN <<EOF\n#!/bin/cat\n$NAME 'END'\nEND\nEOF");
   const shell = Bun.spawn(["sh", "-c", command], { stdout: "pipe" });
