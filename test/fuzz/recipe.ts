@@ -1,0 +1,266 @@
+/**
+ * Random builds: a Dockerfile, its context and its build arguments, and random edits of them. Everything that the
+ * commands do is the same whenever they are run, so two builds of one recipe must come to the same file system.
+ */
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+
+export interface Recipe {
+  context: string;
+  /** After FROM. */
+  lines: string[];
+  ignore: string[];
+  buildArgs: Map<string, string>;
+  /** What is served at the loopback address, and how often it has changed. */
+  url: { address: string; version: number };
+}
+
+type Random = () => number;
+
+const paths = [
+  "a.txt",
+  "b.txt",
+  "dir/c.txt",
+  "dir/sub/d.txt",
+  "dir/sp ace.txt",
+  "dir/é.txt",
+  "tool.sh",
+  "deep/x/y/z",
+];
+const modes = [0o644, 0o600, 0o755, 0o444, 0o640];
+const contents = ["one", "two", "ten", "longer than the others", "", "é\n", "#!/bin/sh\necho tool\n"];
+
+export function startRecipe(context: string, address: string, random: Random): Recipe {
+  const recipe: Recipe = {
+    context,
+    lines: [],
+    ignore: [],
+    buildArgs: new Map(),
+    url: { address, version: 1 },
+  };
+  for (const path of paths.slice(0, 5)) put(recipe, path, pick(random, contents));
+  const count = 3 + Math.floor(random() * 5);
+  for (let index = 0; index < count; index++) recipe.lines.push(instruction(recipe, random));
+  write(recipe);
+  return recipe;
+}
+
+/** Changes one thing and says what. */
+export function edit(recipe: Recipe, random: Random): string {
+  const change = pick(random, edits);
+  const said = change(recipe, random);
+  write(recipe);
+  return said;
+}
+
+/** For a recipe that fails: what is missing is there again, and one instruction less. */
+export function repair(recipe: Recipe, random: Random): string {
+  for (const path of paths)
+    if (!isFile(join(recipe.context, path))) put(recipe, path, pick(random, contents));
+  recipe.ignore = [];
+  const [line] = recipe.lines.splice(at(recipe, random), 1);
+  write(recipe);
+  return `repair, and delete ${line}`;
+}
+
+function write({ context, lines, ignore }: Recipe): void {
+  writeFileSync(join(context, "Dockerfile"), ["FROM busybox:1", ...lines, ""].join("\n"));
+  writeFileSync(join(context, ".dockerignore"), ["Dockerfile", ...ignore, ""].join("\n"));
+}
+
+const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
+  (recipe, random) => `write ${put(recipe, pick(random, paths), pick(random, contents))}`,
+  (recipe, random) => `write ${put(recipe, pick(random, paths), pick(random, contents))}`,
+  // The stat of a file as it was, but for its inode or its change time.
+  (recipe, random) => {
+    const path = join(recipe.context, pick(random, paths));
+    if (!isFile(path)) return "nothing";
+    const { atimeMs, mtimeMs, size } = statSync(path);
+    const bytes = Buffer.alloc(size, pick(random, ["x", "y", "z"]));
+    if (random() < 0.5) writeFileSync(path, bytes);
+    else {
+      writeFileSync(`${path}.new`, bytes);
+      renameSync(`${path}.new`, path);
+    }
+    utimesSync(path, atimeMs / 1000, mtimeMs / 1000);
+    return `replace ${path}, as long and as old as before`;
+  },
+  (recipe, random) => {
+    const path = join(recipe.context, pick(random, paths));
+    if (existsSync(path)) utimesSync(path, random() * 1e9, random() * 1e9);
+    return `touch ${path}`;
+  },
+  (recipe, random) => {
+    const path = join(recipe.context, pick(random, paths));
+    const mode = pick(random, modes);
+    if (isFile(path)) chmodSync(path, mode);
+    return `chmod ${mode.toString(8)} ${path}`;
+  },
+  (recipe, random) => {
+    const path = pick(random, [...paths, "dir", "dir/sub"]);
+    rmSync(join(recipe.context, path), { recursive: true, force: true });
+    return `remove ${path}`;
+  },
+  (recipe, random) => {
+    const [path, target] = [pick(random, paths), pick(random, ["a.txt", "dir", "missing", "../b.txt"])];
+    clear(recipe, path);
+    symlinkSync(target, join(recipe.context, path));
+    return `link ${path} -> ${target}`;
+  },
+  (recipe, random) => {
+    const path = pick(random, paths);
+    clear(recipe, path);
+    mkdirSync(join(recipe.context, path), { recursive: true });
+    chmodSync(join(recipe.context, path), pick(random, [0o755, 0o700]));
+    return `make the directory ${path}`;
+  },
+  (recipe, random) => {
+    const [from, to] = [pick(random, paths), pick(random, paths)];
+    if (from === to || !isFile(join(recipe.context, from))) return "nothing";
+    clear(recipe, to);
+    renameSync(join(recipe.context, from), join(recipe.context, to));
+    return `rename ${from} to ${to}`;
+  },
+  insert,
+  insert,
+  insert,
+  (recipe, random) => {
+    const [line] = recipe.lines.splice(at(recipe, random), 1);
+    return `delete ${line}`;
+  },
+  (recipe, random) => {
+    recipe.lines[at(recipe, random)] = instruction(recipe, random);
+    return "replace an instruction";
+  },
+  (recipe, random) => {
+    const [line] = recipe.lines.splice(at(recipe, random), 1);
+    if (line !== undefined) recipe.lines.splice(at(recipe, random), 0, line);
+    return `move ${line}`;
+  },
+  (recipe, random) => {
+    const [name, value] = [pick(random, ["A", "B"]), pick(random, values)];
+    if (random() < 0.3) recipe.buildArgs.delete(name);
+    else recipe.buildArgs.set(name, value);
+    return `--build-arg ${name}=${recipe.buildArgs.get(name)}`;
+  },
+  (recipe, random) => {
+    if (random() < 0.4) recipe.ignore.pop();
+    else
+      recipe.ignore.push(
+        pick(random, ["*.txt", "dir", "!dir/c.txt", "**/d.txt", "dir/*", "!a.txt", "deep/x"]),
+      );
+    return `.dockerignore: ${recipe.ignore.join(" ")}`;
+  },
+  (recipe) => {
+    recipe.url.version++;
+    return "the URL has other content";
+  },
+  () => "nothing",
+];
+
+const values = ["x", "y z", "", "'q'", "$A", "/w/1"];
+
+function insert(recipe: Recipe, random: Random): string {
+  const line = instruction(recipe, random);
+  recipe.lines.splice(Math.floor(random() * (recipe.lines.length + 1)), 0, line);
+  return `insert ${line}`;
+}
+
+function instruction({ url }: Recipe, random: Random): string {
+  const name = pick(random, ["A", "B", "C"]);
+  const quoted = JSON.stringify(pick(random, values));
+  const flags = pick(random, [
+    "",
+    "",
+    "",
+    "--chown=1:2 ",
+    "--chmod=600 ",
+    "--chmod=u+x,g-r ",
+    "--exclude=*.txt ",
+    "--parents ",
+  ]);
+  const source = pick(random, [
+    "a.txt",
+    "b.txt",
+    "*.txt",
+    "dir",
+    "dir/*",
+    ".",
+    "a.txt tool.sh",
+    "dir/sub",
+    "deep",
+    "dir/c.txt dir",
+  ]);
+  const destination = pick(random, ["/data/", "/data/", "./", "/etc/copied/", "/link/", "/$A/", "sub/"]);
+  return pick(random, [
+    `ARG ${name}`,
+    `ARG ${name}=${quoted}`,
+    `ENV ${name}=${quoted}`,
+    `ENV ${name}=\${${name}:-unset}-more OTHER=$A`,
+    `WORKDIR ${pick(random, ["/w", "rel", "/w/$A", "/data", "/link"])}`,
+    `USER ${pick(random, ["root", "1000", "1000:50", "daemon"])}`,
+    `COPY ${flags}${source} ${destination}`,
+    `COPY ${flags}${source} ${destination}`,
+    `COPY ${flags}${source} ${destination}`,
+    `ADD ${source} ${destination}`,
+    `ADD ${url.address} /fetched/`,
+    `COPY <<END /doc-${name}\nit is $${name}\nEND`,
+    `RUN echo "$A $B $C" > /tmp/out-${name}; pwd >> /tmp/out-${name}; id >> /tmp/out-${name}`,
+    `RUN ["sh", "-c", "echo $A > /tmp/exec"]`,
+    "RUN find /data /w /link 2>/dev/null | sort > /tmp/list",
+    "RUN cat /data/*.txt > /tmp/all 2>/dev/null || true",
+    "RUN rm -rf /data || true",
+    "RUN rm -rf /w/sub; mkdir -p /tmp/w/sub && ln -sf /data /tmp/w/sub/ln",
+    "RUN [ -e /link ] || ln -s /data /link || true",
+    "RUN mkdir -p /data/own && chmod 711 /data/own && chown 3:4 /data/own || true",
+    "RUN env | grep -E '^(A|B|C|OTHER)=' | sort > /tmp/env",
+    "RUN cp -r /data /tmp/data 2>/dev/null || true",
+    `RUN <<END\nset -e\necho $${name} > /tmp/heredoc\nEND`,
+    "RUN true",
+    "RUN chmod -R a+rwX /tmp /data 2>/dev/null || true",
+  ]);
+}
+
+function pick<Item>(random: Random, items: readonly Item[]): Item {
+  const item = items[Math.floor(random() * items.length)];
+  if (item === undefined) throw new Error("nothing to pick from");
+  return item;
+}
+
+/** One of the lines. */
+function at({ lines }: Recipe, random: Random): number {
+  return Math.floor(random() * Math.max(1, lines.length));
+}
+
+function put(recipe: Recipe, path: string, content: string): string {
+  clear(recipe, path);
+  writeFileSync(join(recipe.context, path), content);
+  return path;
+}
+
+/** Makes room for an entry: nothing is there, and all above it are directories. */
+function clear({ context }: Recipe, path: string): void {
+  rmSync(join(context, path), { recursive: true, force: true });
+  const parents: string[] = [];
+  for (let parent = dirname(path); parent !== "."; parent = dirname(parent)) parents.unshift(parent);
+  for (const parent of parents) {
+    const absolute = join(context, parent);
+    if (lstatSync(absolute, { throwIfNoEntry: false })?.isDirectory() === false) rmSync(absolute);
+    mkdirSync(absolute, { recursive: true });
+  }
+}
+
+function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
