@@ -119,6 +119,8 @@ function hintFor(status: number, retryAfter: string | null): string | undefined 
       retryAfter === null ? "later" : `when it asks for it (Retry-After: ${printable(retryAfter)})`;
     return `The service takes no more requests just now: run the command again ${when}.`;
   }
+  if (status === 507)
+    return "Make room on its disk; that of the embedded engine is freed by `bough engine prune`.";
   return status >= 500
     ? "The service is at fault, not what was asked of it: run the command again later."
     : undefined;

@@ -70,7 +70,7 @@ function isRefusal(status: number): boolean {
 export function isOutcomeUnknown(failure: Failure): boolean {
   switch (failure.kind) {
     case "status":
-      return isFault(failure.status);
+      return isFault(failure.status) || failure.status === 507;
     case "connection":
       return failure.received;
     case "malformed":
@@ -88,9 +88,9 @@ export function parseRetryAfter(value: string | null, now: number): number | und
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** 408 and 5xx, but for those that say what this service will never do. */
+/** 408 and 5xx, but for those that say what this service will never do, and a full disk, which waiting does not empty. */
 function isFault(status: number): boolean {
-  return status === 408 || (status >= 500 && status !== 501 && status !== 505);
+  return status === 408 || (status >= 500 && ![501, 505, 507].includes(status));
 }
 
 function statusBudget(status: number): number {

@@ -247,6 +247,19 @@ test("an upload is repeated after a fault, with the same bytes", async () => {
   expect(fake.state.files.get(files[0]?.sha256 ?? "")?.size).toBe(2 * megabyte);
 });
 
+test("a full disk is not waited for, and the hint says what makes room", async () => {
+  const fake = await start({
+    intercept: ({ method }) =>
+      method === "POST" ? Response.json({ error: "no space left" }, { status: 507 }) : undefined,
+  });
+  const error = await rejection(clientOf(fake.url).service.uploadFiles([write("a", "abc")]));
+  expect(error).toMatchObject({
+    message: expect.stringContaining("507 Insufficient Storage: no space left"),
+    hint: expect.stringContaining("bough engine prune"),
+  });
+  expect(posts(fake)).toHaveLength(1);
+});
+
 test("the first failure stops the others", async () => {
   const fake = await start({
     intercept: async ({ method, headers }) => {

@@ -49,6 +49,7 @@ const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expecte
   ["500 is given less time: it is more often a defect", status(500), { elapsedMilliseconds: 14_000 }, 200],
   ["500 after that", status(500), { elapsedMilliseconds: 15_000 }, "give up"],
   ["501 will never work", status(501), {}, "give up"],
+  ["507: a disk is full, and stays so", status(507), {}, "give up"],
   ["408", status(408), {}, 200],
   ["400", status(400), {}, "give up"],
   ["401", status(401), {}, "give up"],
@@ -110,6 +111,7 @@ describe("whether and when a call is sent again", () => {
 test.each([
   [status(500), true],
   [status(502), true],
+  [status(507), true],
   [status(400), false],
   [status(429), false],
   [refused, false],
