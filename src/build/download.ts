@@ -1,4 +1,5 @@
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
+import { explainFault } from "../service/connection.ts";
 import type { UploadedFile } from "../service/service.ts";
 import type { UrlEntry } from "../store/urls.ts";
 import type { BuildJob } from "./job.ts";
@@ -48,8 +49,11 @@ export async function download(
   }
   const body = expected === undefined ? response.body : verified(response.body, expected, shown);
   const total = Number(response.headers.get("content-length") ?? Number.NaN);
-  const file = await build.service.uploadStream(body, (bytes) => {
+  const onBytes = (bytes: number) =>
     build.emit({ type: "download-progress", bytes, total: Number.isNaN(total) ? undefined : total });
+  const file = await build.service.uploadStream(body, onBytes).catch((error: unknown) => {
+    build.signal.throwIfAborted();
+    throw error instanceof BoughError ? error : brokenSource(url, error);
   });
   build.store.uploads.set(file.sha256, file.uuid);
   build.store.uploads.flush();
@@ -137,11 +141,16 @@ async function reach(address: URL, build: BuildJob, init: BunFetchRequestInit): 
     return await build.fetchUrl(address.href, init);
   } catch (error) {
     build.signal.throwIfAborted();
-    throw new BoughError(`ADD ${withoutCredentials(address.href)}: ${messageOf(error)}`, {
-      hint: "Is the address right, and can this machine reach it?",
-      cause: error,
-    });
+    throw brokenSource(address.href, error);
   }
+}
+
+function brokenSource(url: string, error: unknown): BoughError {
+  const { reason, received } = explainFault(error);
+  return new BoughError(`ADD ${withoutCredentials(url)}: ${reason}`, {
+    hint: received ? "Run the build again." : "Is the address right, and can this machine reach it?",
+    cause: error,
+  });
 }
 
 function splitCredentials(url: string): { target: URL; authorization: string | undefined } {

@@ -1,0 +1,49 @@
+/** ADD from servers that fail: what a user is told. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { startRawServer } from "../service/raw-server.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let service: FakeService;
+beforeEach(async () => {
+  service = await startFakeService();
+  service.state.addImage("base:1");
+});
+afterEach(() => service.close());
+
+async function add(url: string) {
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: `FROM base:1\nADD ${url} /file\n` });
+  const environment = {
+    CONTREE_URL: service.url,
+    CONTREE_TOKEN: "t0ken-t0ken",
+    BOUGH_HOME: temporaryDirectory(),
+  };
+  return await runBough(["build"], { workingDirectory, environment });
+}
+
+test("nobody listens there", async () => {
+  const gone = await startRawServer(() => undefined);
+  await gone.close();
+  const { exitCode, stderr } = await add(`${gone.url}/file`);
+  expect(stderr).toContain(`ADD ${gone.url}/file: connection refused\n`);
+  expect(stderr).toEndWith("Is the address right, and can this machine reach it?\n");
+  expect(exitCode).toBe(1);
+});
+
+test("the body breaks off", async () => {
+  const source = await startRawServer((socket) => {
+    socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nonly this", () =>
+      socket.resetAndDestroy(),
+    );
+  });
+  const { exitCode, stderr } = await add(`${source.url}/file`);
+  await source.close();
+  expect(stderr).toContain(
+    `ADD ${source.url}/file: the connection was closed before the answer was complete\n`,
+  );
+  expect(stderr).toEndWith("Run the build again.\n");
+  expect(stderr).not.toMatch(/verbose|fetch|ECONNRESET/);
+  expect(exitCode).toBe(1);
+});
