@@ -6,22 +6,24 @@ import type { Staged, StagedFile } from "./staged.ts";
 /** Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const ids = new Map<string, string>();
-  const local: LocalFile[] = [];
+  const local = new Map<string, LocalFile>();
+  let bytes = 0;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;
-    const known = ids.get(entry.sha256) ?? build.store.uploads.get(entry.sha256);
-    if (known !== undefined) ids.set(entry.sha256, known);
-    else if (entry.content.kind === "local")
-      local.push({ ...entry, absolutePath: entry.content.absolutePath });
-    else ids.set(entry.sha256, await sendContent(entry, build));
+    const { sha256, size, content } = entry;
+    if (ids.has(sha256) || local.has(sha256)) continue;
+    const known = build.store.uploads.get(sha256);
+    if (known !== undefined) ids.set(sha256, known);
+    else if (content.kind === "local") {
+      local.set(sha256, { absolutePath: content.absolutePath, sha256, size });
+      bytes += size;
+    } else ids.set(sha256, await sendContent(entry, build));
   }
-  if (local.length === 0) return ids;
+  if (local.size === 0) return ids;
 
-  const contents = new Map(local.map((file) => [file.sha256, file.size]));
-  const bytes = [...contents.values()].reduce((sum, size) => sum + size, 0);
-  build.emit({ type: "uploading", files: contents.size, bytes });
+  build.emit({ type: "uploading", files: local.size, bytes });
   let last = { files: 0, sentBytes: 0, reused: 0 };
-  const uploaded = await build.service.uploadFiles(local, (progress) => {
+  const uploaded = await build.service.uploadFiles([...local.values()], (progress) => {
     last = progress;
     build.emit({ type: "upload-progress", ...progress });
   });

@@ -21,6 +21,9 @@ export interface FileTable {
   /** The hash of exactly this path in this state. */
   get(path: string, state: FileState): string | undefined;
   rows(): FileRow[];
+  /** How many rows' paths have been asked for. */
+  readonly asked: number;
+  askedFor(): FileRow[];
 }
 
 // Fields are in columns: stamp, count and the paths' length; five numbers a file; 64 digits a file; the paths with NUL
@@ -56,6 +59,8 @@ export function openFileTable(packed: Uint8Array): FileTable {
     .split("\0");
   if (paths.length !== count) return emptyTable;
 
+  const isAsked = new Uint8Array(count);
+  let asked = 0;
   let next = 0;
   let places: Map<string, number> | undefined;
   /** Files are asked for in the order in which they were written, if nothing has changed: then no map is needed. */
@@ -66,13 +71,24 @@ export function openFileTable(packed: Uint8Array): FileTable {
     if (place !== undefined) next = place + 1;
     return place;
   }
+  const rowAt = (path: string, place: number): FileRow => {
+    const [device = 0n, inode = 0n, size = 0n, mtimeNanoseconds = 0n, ctimeNanoseconds = 0n] =
+      states.subarray(place * numbers, (place + 1) * numbers);
+    const state = { device, inode, size, mtimeNanoseconds, ctimeNanoseconds };
+    return { path, state, sha256: hashAt(place) };
+  };
   const hashAt = (place: number) => hashes.slice(place * digits, (place + 1) * digits);
 
   return {
     length: count,
+    get asked() {
+      return asked;
+    },
     get(path, state) {
       const place = placeOf(path);
       if (place === undefined) return undefined;
+      if (isAsked[place] === 0) asked++;
+      isAsked[place] = 1;
       const at = place * numbers;
       const isSame =
         states[at + 4] === state.ctimeNanoseconds &&
@@ -82,17 +98,18 @@ export function openFileTable(packed: Uint8Array): FileTable {
         states[at] === state.device;
       return isSame ? hashAt(place) : undefined;
     },
-    rows: () =>
-      paths.map((path, place) => {
-        const [device = 0n, inode = 0n, size = 0n, mtimeNanoseconds = 0n, ctimeNanoseconds = 0n] =
-          states.subarray(place * numbers, (place + 1) * numbers);
-        const state = { device, inode, size, mtimeNanoseconds, ctimeNanoseconds };
-        return { path, state, sha256: hashAt(place) };
-      }),
+    rows: () => paths.map(rowAt),
+    askedFor: () => paths.map(rowAt).filter((_, place) => isAsked[place] === 1),
   };
 }
 
-const emptyTable: FileTable = { length: 0, get: () => undefined, rows: () => [] };
+const emptyTable: FileTable = {
+  length: 0,
+  asked: 0,
+  get: () => undefined,
+  rows: () => [],
+  askedFor: () => [],
+};
 
 function numbersOf(state: FileState): bigint[] {
   const { device, inode, size, mtimeNanoseconds, ctimeNanoseconds } = state;

@@ -43,12 +43,11 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
   return {
     open(context) {
       let table: FileTable | undefined;
+      let hasSaved = false;
       const changes = new Map<string, FileRow>();
-      const asked = new Set<string>();
       return {
         get(path, state) {
           table ??= read(context);
-          asked.add(path);
           return table.get(path, state);
         },
         set(path, state, sha256) {
@@ -60,14 +59,16 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
           put(merge(table.rows(), changes));
         },
         tidy() {
-          if (table === undefined || table.length <= mostUnasked * asked.size) return;
-          put(table.rows().filter(({ path }) => asked.has(path)));
+          // After a save it is unknown what was asked for before: the next build will tidy.
+          if (hasSaved || table === undefined || table.length <= mostUnasked * table.asked) return;
+          put(table.askedFor());
         },
       };
 
       function put(rows: readonly FileRow[]): void {
         write.immediate(context, packFiles(rows));
         table = undefined;
+        hasSaved = true;
         changes.clear();
       }
     },
@@ -75,10 +76,11 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
 }
 
 /** Changed rows in their old places, new ones at the end. */
-function merge(rows: readonly FileRow[], changes: ReadonlyMap<string, FileRow>): FileRow[] {
-  const known = new Set(rows.map(({ path }) => path));
-  return [
-    ...rows.map((row) => changes.get(row.path) ?? row),
-    ...[...changes.values()].filter(({ path }) => !known.has(path)),
-  ];
+function merge(rows: readonly FileRow[], changes: Map<string, FileRow>): FileRow[] {
+  const merged = rows.map((row) => {
+    const change = changes.get(row.path);
+    changes.delete(row.path);
+    return change ?? row;
+  });
+  return [...merged, ...changes.values()];
 }
