@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { userInfo } from "node:os";
 import { BoughError } from "../errors.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -27,7 +26,8 @@ export function needsUserNamespace({ userId }: Runtime): boolean {
 }
 
 /** Why an ordinary user can't have a user namespace in which the engine works, if so. */
-export function findUserNamespaceProblem({ environment }: Runtime): BoughError | undefined {
+export function findUserNamespaceProblem(runtime: Runtime): BoughError | undefined {
+  const { environment } = runtime;
   const path = environment.PATH ?? "";
   const missing = ["unshare", "newuidmap"].filter((program) => Bun.which(program, { PATH: path }) === null);
   if (missing.length > 0) {
@@ -41,7 +41,7 @@ export function findUserNamespaceProblem({ environment }: Runtime): BoughError |
   const [program = "", ...words] = userNamespaceEntry;
   const trial = spawnSync(program, [...words, "true"], { env: { PATH: path }, encoding: "utf8" });
   if (trial.status === 0) return undefined;
-  return explain(trial.stderr.trim() || `unshare exited with ${trial.status}`);
+  return explain(trial.stderr.trim() || `unshare exited with ${trial.status}`, runtime);
 }
 
 /** The switches by which kernels and distributions forbid user namespaces, and how each is turned. */
@@ -63,12 +63,12 @@ const switches: readonly { file: string; forbids: string; hint: string }[] = [
   },
 ];
 
-function explain(said: string): BoughError {
+function explain(said: string, runtime: Runtime): BoughError {
   if (/subuid|subgid|newuidmap|newgidmap|map-auto/.test(said)) {
     const range = freeSubIds(["/etc/subuid", "/etc/subgid"].map((file) => readSetting(file) ?? ""));
     return unusable(
       `the user has no range of sub-ids (${said})`,
-      `As root: usermod --add-subuids ${range} --add-subgids ${range} ${userName()}`,
+      `As root: usermod --add-subuids ${range} --add-subgids ${range} ${userName(runtime)}`,
     );
   }
   const closed = switches.find(({ file, forbids }) => readSetting(file) === forbids);
@@ -94,13 +94,11 @@ function unusable(reason: string, hint = "Use a remote service (--url), or run b
   );
 }
 
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // Ids that no table names.
-    return "USER";
-  }
+/** By the machine's own table, else by what the login has set. Bun's os.userInfo() knows the latter only. */
+function userName({ environment, userId }: Runtime): string {
+  const table = readSetting("/etc/passwd") ?? "";
+  const [, name] = new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table) ?? [];
+  return name ?? (environment.USER || "USER");
 }
 
 function readSetting(path: string): string | undefined {
