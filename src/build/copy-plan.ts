@@ -9,9 +9,9 @@ import { expandHeredoc, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import type { CopyWords } from "./copy-words.ts";
 import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
-import { withoutCredentials } from "./download.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import type { ModeChange } from "./mode.ts";
+import { shownUrl } from "./source-url.ts";
 
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
 export interface CopyPlan {
@@ -143,7 +143,7 @@ function planUrl(url: string, destination: Destination, change: ModeChange): Pla
   const name = fileName(url);
   if (destination.isDirectory && name === "") {
     throw new BoughError(
-      `ADD ${withoutCredentials(url)}: the address ends in no file name to give it in ${destination.path}`,
+      `ADD ${shownUrl(url)}: the address ends in no file name to give it in ${destination.path}`,
       {
         kind: "usage",
         hint: "Name the file in the destination.",

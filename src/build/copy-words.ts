@@ -2,8 +2,8 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfil
 import { expandWord, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
 import { saysDirectory } from "./destination.ts";
-import { withoutCredentials } from "./download.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
+import { shownUrl } from "./source-url.ts";
 import { type BuildWarning, copiedArchive } from "./warnings.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
@@ -100,7 +100,7 @@ function requireWords(
 function requireAddable(sources: readonly string[], checksum: string | undefined): void {
   const repository = sources.find(isGitRepository);
   if (repository !== undefined) {
-    const shown = URL.canParse(repository) ? withoutCredentials(repository) : repository;
+    const shown = shownUrl(repository);
     throw new BoughError(`ADD ${shown}: git repositories are not fetched`, {
       kind: "usage",
       hint: "Clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
@@ -111,7 +111,8 @@ function requireAddable(sources: readonly string[], checksum: string | undefined
     throw new BoughError(`ADD --checksum goes with a URL, and ${path} is a local path`, { kind: "usage" });
   }
   const bad = sources.find((source) => isUrl(source) && !URL.canParse(source));
-  if (bad !== undefined) throw new BoughError(`ADD ${bad}: this is no valid address`, { kind: "usage" });
+  if (bad !== undefined)
+    throw new BoughError(`ADD ${shownUrl(bad)}: this is no valid address`, { kind: "usage" });
 }
 
 function parseChecksum(text: string): string {

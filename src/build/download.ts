@@ -1,8 +1,10 @@
 import { BoughError } from "../errors.ts";
-import { explainFault } from "../service/connection.ts";
+import type { Failure } from "../service/retry.ts";
 import type { UploadedFile } from "../service/service.ts";
 import type { UrlEntry } from "../store/urls.ts";
+import { fetchUrl, SourceError, sourceFault, withRetries } from "./fetch-url.ts";
 import type { BuildJob } from "./job.ts";
+import { shownUrl } from "./source-url.ts";
 
 /** What a URL's content is, and that the service has it or had it when it was last fetched. */
 export interface UrlContent {
@@ -19,7 +21,7 @@ export async function addFromUrl(
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<UrlContent> {
-  const shown = withoutCredentials(url);
+  const shown = shownUrl(url);
   const known = build.store.urls.get(shown);
   if (
     known !== undefined &&
@@ -38,36 +40,58 @@ export async function download(
   expected: string | undefined,
   build: BuildJob,
 ): Promise<UploadedFile> {
-  const shown = withoutCredentials(url);
+  const shown = shownUrl(url);
   build.emit({ type: "downloading", url: shown });
-  const response = await request(url, { method: "GET" }, build);
-  if (!response.ok || response.body === null) {
-    await response.body?.cancel();
-    throw new BoughError(
-      `ADD ${shown}: the server answers ${response.status} ${response.statusText}`.trimEnd(),
-    );
-  }
-  const body = expected === undefined ? response.body : verified(response.body, expected, shown);
-  const total = Number(response.headers.get("content-length") ?? Number.NaN);
-  const onBytes = (bytes: number) =>
-    build.emit({ type: "download-progress", bytes, total: Number.isNaN(total) ? undefined : total });
-  const file = await build.service.uploadStream(body, onBytes).catch((error: unknown) => {
-    build.signal.throwIfAborted();
-    throw error instanceof BoughError ? error : brokenSource(url, error);
-  });
+  const isKnown = build.store.urls.get(shown) !== undefined;
+  const { file, headers } = await withRetries(build, isKnown, () => passOn(url, expected, build));
   build.store.uploads.set(file.sha256, file.uuid);
   build.store.uploads.flush();
-  build.store.urls.set(shown, { ...validatorsOf(response.headers), sha256: file.sha256, size: file.size });
+  build.store.urls.set(shown, { ...validatorsOf(headers), sha256: file.sha256, size: file.size });
   build.emit({ type: "downloaded", url: shown, bytes: file.size, sha256: file.sha256 });
   return file;
 }
 
-/** A URL as it may be shown and stored. */
-export function withoutCredentials(url: string): string {
-  const parsed = new URL(url);
-  parsed.username = "";
-  parsed.password = "";
-  return parsed.href;
+/** One attempt, from the request to the service's answer. */
+async function passOn(
+  url: string,
+  expected: string | undefined,
+  build: BuildJob,
+): Promise<{ file: UploadedFile; headers: Headers }> {
+  const shown = shownUrl(url);
+  const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, build);
+  if (!ok || body === null) {
+    await body?.cancel();
+    const message = `ADD ${shown}: the server answers ${status} ${statusText}`.trimEnd();
+    const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
+    throw new SourceError(message, failure, "Is the address right, and may this machine have it?");
+  }
+  const length = Number(headers.get("content-length") ?? Number.NaN);
+  const total = Number.isNaN(length) ? undefined : length;
+  const { maxAddBytes } = build;
+  const requireSize = (bytes: number) => {
+    if (bytes > maxAddBytes) throw tooLarge(shown, maxAddBytes);
+  };
+  if (total !== undefined && total > maxAddBytes) {
+    await body.cancel();
+    throw tooLarge(shown, maxAddBytes);
+  }
+  try {
+    const content = expected === undefined ? body : verified(body, expected, shown);
+    const file = await build.service.uploadStream(content, (bytes) => {
+      requireSize(bytes);
+      build.emit({ type: "download-progress", bytes, total });
+    });
+    return { file, headers };
+  } catch (error) {
+    build.signal.throwIfAborted();
+    throw error instanceof BoughError ? error : sourceFault(url, error);
+  }
+}
+
+function tooLarge(shown: string, most: number): BoughError {
+  return new BoughError(`ADD ${shown}: it is larger than ${most} bytes; nothing was stored`, {
+    hint: "If the address is right, allow more with --max-add-size SIZE.",
+  });
 }
 
 type Validators = Pick<UrlEntry, "etag" | "lastModified" | "contentMd5">;
@@ -77,7 +101,7 @@ async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promi
   const headers: Record<string, string> = {};
   if (known.etag !== null) headers["If-None-Match"] = known.etag;
   if (known.lastModified !== null) headers["If-Modified-Since"] = known.lastModified;
-  const response = await request(url, { method: "HEAD", headers }, build);
+  const response = await withRetries(build, true, () => fetchUrl(url, { method: "HEAD", headers }, build));
   if (response.status === 304) return true;
   return response.ok && validatorsMatch(known, validatorsOf(response.headers));
 }
@@ -94,71 +118,6 @@ function validatorsOf(headers: Headers): Validators {
     lastModified: headers.get("last-modified"),
     contentMd5: headers.get("content-md5"),
   };
-}
-
-const maximalRedirects = 10;
-
-/** Follows redirects itself: one from https to http is refused. The bytes stay as they are sent, compressed or not. */
-async function request(
-  url: string,
-  init: { method: "GET" | "HEAD"; headers?: Record<string, string> },
-  build: BuildJob,
-): Promise<Response> {
-  const { target, authorization } = splitCredentials(url);
-  let address = target;
-  for (let redirects = 0; redirects <= maximalRedirects; redirects++) {
-    const sameOrigin = address.origin === target.origin;
-    const response = await reach(address, build, {
-      method: init.method,
-      headers: {
-        "Accept-Encoding": "identity",
-        ...init.headers,
-        ...(authorization !== undefined && sameOrigin ? { Authorization: authorization } : {}),
-      },
-      redirect: "manual",
-      decompress: false,
-      signal: build.signal,
-    });
-    const location = response.headers.get("location");
-    if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
-    await response.body?.cancel();
-    const next = new URL(location, address);
-    if (!/^https?:$/.test(next.protocol) || (address.protocol === "https:" && next.protocol === "http:")) {
-      throw new BoughError(
-        `ADD ${withoutCredentials(url)}: the server redirects to ${withoutCredentials(next.href)}, which is less secure; refused`,
-        {
-          hint: "Name the final address in the Dockerfile if you trust it.",
-        },
-      );
-    }
-    address = next;
-  }
-  throw new BoughError(`ADD ${withoutCredentials(url)}: more than ${maximalRedirects} redirects`);
-}
-
-async function reach(address: URL, build: BuildJob, init: BunFetchRequestInit): Promise<Response> {
-  try {
-    return await build.fetchUrl(address.href, init);
-  } catch (error) {
-    build.signal.throwIfAborted();
-    throw brokenSource(address.href, error);
-  }
-}
-
-function brokenSource(url: string, error: unknown): BoughError {
-  const { reason, received } = explainFault(error);
-  return new BoughError(`ADD ${withoutCredentials(url)}: ${reason}`, {
-    hint: received ? "Run the build again." : "Is the address right, and can this machine reach it?",
-    cause: error,
-  });
-}
-
-function splitCredentials(url: string): { target: URL; authorization: string | undefined } {
-  const target = new URL(withoutCredentials(url));
-  const { username, password } = new URL(url);
-  if (username === "" && password === "") return { target, authorization: undefined };
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { target, authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
 }
 
 /** Passes the bytes on, and breaks the stream at its end if they are not the expected ones: then nothing is stored. */

@@ -27,6 +27,8 @@ export interface BuildJob {
   useCache: boolean;
   /** For each RUN. */
   timeoutSeconds: number;
+  /** Of one `ADD <url>`. */
+  maxAddBytes: number;
   /** Complete: `name:tag`. */
   tag: string | undefined;
 

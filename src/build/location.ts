@@ -1,4 +1,5 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
+import { maskSecrets } from "../dockerfile/mask.ts";
 import { renderProblem } from "../dockerfile/problem-text.ts";
 import { visible } from "../dockerfile/visible.ts";
 import { BoughError } from "../errors.ts";
@@ -28,10 +29,10 @@ function instructionToBlame(error: BoughError, { instructions }: Dockerfile): In
   return instructions.find(({ range }) => range.start === error.line);
 }
 
-/** The instruction on one line, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */
+/** The instruction on one line and without its secrets, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */
 export function titleOf({ name, title, heredocs }: Instruction): string {
   const document = name === "RUN" ? heredocs[0]?.content.trim() : undefined;
   const [first = "", ...others] = document?.split("\n", 2) ?? [];
   const body = first === "" ? "" : ` (${first.trim()}${others.length > 0 ? "..." : ""})`;
-  return visible(`${title}${body}`.replaceAll("\t", " "));
+  return visible(maskSecrets(`${title}${body}`.replaceAll("\t", " ")));
 }

@@ -1,4 +1,5 @@
-import { isSecretName } from "./secret-name.ts";
+import { maskSecrets } from "../dockerfile/mask.ts";
+import { isSecretName } from "../dockerfile/secret-name.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import { effectiveEnv, type StageState } from "./state.ts";
 
@@ -39,7 +40,10 @@ export function inputsOf(
     Object.fromEntries(
       [...values].map(([name, value]) => {
         if (value === null) return [name, null];
-        const isSecret = isSecretName(name) || secrets.some((secret) => value.includes(secret));
+        const isSecret =
+          isSecretName(name) ||
+          maskSecrets(value) !== value ||
+          secrets.some((secret) => value.includes(secret));
         return [name, isSecret ? { withheld: shortHash(salt + value) } : { text: value }];
       }),
     );

@@ -21,8 +21,11 @@ import type { Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { ownProcess } from "./process-owner.ts";
 import { printResult } from "./result.ts";
+import { parseSize } from "./size.ts";
 
 const defaultTimeoutSeconds = 600;
+/** An endless answer is to end before the service's disk is full. */
+const defaultMaxAddBytes = 16 * 1024 ** 3;
 
 /** `bough build`, once its command line is known. Answers the exit code. */
 export async function runBuildCommand(invocation: Invocation): Promise<number> {
@@ -81,6 +84,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
         explains: values.flag("explain"),
       }),
       owner: ownProcess(),
+      maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal: runtime.signal,

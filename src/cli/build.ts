@@ -37,6 +37,11 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Parse, plan and lint without a service; exit 2 if there are errors, and build nothing",
   },
+  "max-add-size": {
+    type: "string",
+    valueHint: "SIZE",
+    description: "The most that ADD may fetch from one URL, as in 500M (default: 16G; 0: no limit)",
+  },
   timeout: {
     type: "string",
     alias: "t",

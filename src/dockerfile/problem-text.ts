@@ -1,4 +1,5 @@
 import type { LineRange } from "./instruction.ts";
+import { maskSecrets } from "./mask.ts";
 import type { Culprit, Problem } from "./problem.ts";
 import { shorten, visible } from "./visible.ts";
 
@@ -7,6 +8,8 @@ const shownWidth = 100;
 const cut = "...";
 const longestMessage = 500;
 const shownLines = 10;
+/** A secret may begin before what is shown of a line, and end after it. */
+const secretWidth = 1000;
 
 /**
  * ```
@@ -21,7 +24,8 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   const { range, culprit, expected } = problem;
   const line = culprit?.line ?? range.start;
   const text = source.lines[line - 1];
-  const rendered = [`${visible(source.path)}:${line}: ${visible(shorten(problem.message, longestMessage))}`];
+  const message = visible(maskSecrets(shorten(problem.message, longestMessage)));
+  const rendered = [`${visible(source.path)}:${line}: ${message}`];
   const margin = String(Math.max(line, range.start)).length;
   const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
   if (culprit === undefined && range.end > range.start) {
@@ -49,11 +53,15 @@ function wholeRange(lines: readonly string[], { start, end }: LineRange): string
   return last < end ? [...rows, row("", cut)] : rows;
 }
 
-/** At most `shownWidth` characters of a line, so chosen that `column` (0-based) is among them. */
+/** At most `shownWidth` characters of a line, so chosen that `column` (0-based) is among them; secrets as stars. */
 function crop(line: string, column: number): { text: string; start: number } {
-  if (line.length <= shownWidth) return { text: visible(line.replaceAll("\t", " ")), start: 0 };
   const start = Math.max(0, Math.min(column - shownWidth / 2, line.length - shownWidth));
-  const inside = line.slice(start, start + shownWidth).replaceAll("\t", " ");
+  const around = Math.max(0, start - secretWidth);
+  const masked = maskSecrets(line.slice(around, start + shownWidth + secretWidth), (length) =>
+    "*".repeat(length),
+  );
+  const inside = masked.slice(start - around, start - around + shownWidth).replaceAll("\t", " ");
+  if (line.length <= shownWidth) return { text: visible(inside), start: 0 };
   const tail = start + shownWidth < line.length ? cut : "";
   return { text: `${start > 0 ? cut : ""}${visible(inside)}${tail}`, start };
 }

@@ -3,7 +3,7 @@ import { BoughError } from "../errors.ts";
 import { abandonable } from "./abort.ts";
 import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
-import { UnknownOutcomeError } from "./errors.ts";
+import { SpentBodyError, UnknownOutcomeError } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
 import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
@@ -69,7 +69,7 @@ export function createTransport(options: TransportOptions): Transport {
         const done = isOutcomeUnknown(failure) ? await call.findOut?.() : undefined;
         if (done !== undefined) return done;
         body = makeBody();
-        if (body === undefined && call.body !== undefined) throw finalError(error, call, failure, number);
+        if (body === undefined && call.body !== undefined) throw spentBody(error, failure);
       }
     },
 
@@ -84,6 +84,10 @@ export function createTransport(options: TransportOptions): Transport {
       }
     },
   };
+}
+
+function spentBody({ message, hint }: BoughError, failure: Failure): SpentBodyError {
+  return new SpentBodyError(message, failure, hint === undefined ? {} : { hint });
 }
 
 /** Says how often it was tried, and whether the service may have done the work all the same. */

@@ -41,11 +41,7 @@ export async function uploadStream(
     stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
   );
   const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
-    failSource(
-      new BoughError(`its server sent nothing for ${sourceIdleMilliseconds / 1000} s`, {
-        hint: "Try again, or fetch it from another address.",
-      }),
-    ),
+    failSource(new DeadlineError(`nothing came for ${sourceIdleMilliseconds / 1000} s`)),
   );
   source.pause();
 

@@ -139,9 +139,7 @@ describe("a stream", () => {
     const ended = seconds < 60 ? sent : rejection(sent);
     await clock.advance(seconds * 1000);
     proceed();
-    expect(await ended).toMatchObject(
-      seconds < 60 ? { sha256 } : { message: "its server sent nothing for 60 s" },
-    );
+    expect(await ended).toMatchObject(seconds < 60 ? { sha256 } : { message: "nothing came for 60 s" });
   });
 
   test("of 512 MiB never lies in memory", async () => {

@@ -6,6 +6,7 @@ import { requestedFormat, runCommandLine } from "../../src/cli/index.ts";
 import type { Runtime } from "../../src/cli/runtime.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { describeFailure } from "../../src/output/failure.ts";
+import type { Fetch } from "../../src/service/service.ts";
 
 export interface Ended {
   exitCode: number;
@@ -18,6 +19,7 @@ export interface BoughOptions {
   environment?: Record<string, string>;
   signal?: AbortSignal;
   clock?: Clock;
+  fetch?: Fetch;
   platform?: NodeJS.Platform;
   /** What is piped in; nothing is if not said. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
@@ -72,7 +74,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,
     running: new Set(),
-    fetch: (input, init) => fetch(input, init),
+    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     runInBackground() {
       throw new Error("a test in this process cannot start one in the background");
     },

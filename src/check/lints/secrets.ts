@@ -1,5 +1,5 @@
-import { isSecretName } from "../../build/secret-name.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { type Finding, warn } from "../finding.ts";
 
 /** SecretsUsedInArgOrEnv. */

@@ -1,0 +1,28 @@
+/** Secrets in a text that is shown or stored: what stands before the host of an address, and what a secret's name is given. */
+import { isSecretName } from "./secret-name.ts";
+
+/** `fill`: what is shown in place of so many characters. A mere `key=` is somebody's example more often than a secret. */
+export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
+  return text
+    .replace(credentials, (_, scheme: string, hidden: string) => `${scheme}${fill(hidden.length)}@`)
+    .replace(assignment, (whole, name: string, between: string, value: string) =>
+      isSecretName(name) && !/^key$/i.test(name) && !reference.test(value)
+        ? `${name}${between}${fill(value.length)}`
+        : whole,
+    )
+    .replace(queryParameter, (whole, before: string, name: string, value: string) =>
+      isSecretParameter(name) ? `${before}${name}=${fill(value.length)}` : whole,
+    );
+}
+
+/** Of a parameter in an address's query: as those of signed links, too. */
+export function isSecretParameter(name: string): boolean {
+  return /token|key|secret|passw|signature|credential|auth|^sig$/i.test(name);
+}
+
+// No quantifier meets what the one before it could have taken: the time is that of one pass.
+const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#@'"]+)@/gi;
+const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+(?==))("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
+const queryParameter = /([?&])([\w.-]+)=([^\s&#'"]+)/g;
+/** The name of another variable is no secret. */
+const reference = /^"?\$(\w+|\{\w+\})"?$/;
