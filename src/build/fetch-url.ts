@@ -77,12 +77,16 @@ export async function withRetries<Result>(
         clock.now(),
         0,
       );
-      if (decision.action === "give up") throw error;
+      if (decision.action === "give up") throw number === 1 ? error : tired(error, number);
       const seconds = (decision.milliseconds / 1000).toFixed(1);
       emit({ type: "warning", message: `${error.message}; trying again in ${seconds} s`, line: undefined });
       await clock.sleep(decision.milliseconds, signal);
     }
   }
+}
+
+function tired({ message, hint }: BoughError, attempts: number): BoughError {
+  return new BoughError(`${message} (tried ${attempts} times)`, hint === undefined ? {} : { hint });
 }
 
 /** What went wrong on the way from a server, for people; an interruption as it is. */

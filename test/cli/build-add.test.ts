@@ -1,6 +1,7 @@
 /** ADD from servers that fail: what a user is told. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import { startRawServer } from "../service/raw-server.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
@@ -20,14 +21,15 @@ async function add(url: string) {
     CONTREE_TOKEN: "t0ken-t0ken",
     BOUGH_HOME: temporaryDirectory(),
   };
-  return await runBough(["build"], { workingDirectory, environment });
+  const clock = createManualClock((milliseconds) => milliseconds < 15_000);
+  return await runBough(["build"], { workingDirectory, environment, clock });
 }
 
 test("nobody listens there", async () => {
   const gone = await startRawServer(() => undefined);
   await gone.close();
   const { exitCode, stderr } = await add(`${gone.url}/file`);
-  expect(stderr).toContain(`ADD ${gone.url}/file: connection refused\n`);
+  expect(stderr).toContain(`ADD ${gone.url}/file: connection refused (tried 5 times)\n`);
   expect(stderr).toEndWith("Is the address right, and can this machine reach it?\n");
   expect(exitCode).toBe(1);
 });
@@ -41,7 +43,7 @@ test("the body breaks off", async () => {
   const { exitCode, stderr } = await add(`${source.url}/file`);
   await source.close();
   expect(stderr).toContain(
-    `ADD ${source.url}/file: the connection was closed before the answer was complete\n`,
+    `ADD ${source.url}/file: the connection was closed before the answer was complete (tried 11 times)\n`,
   );
   expect(stderr).toEndWith("Run the build again.\n");
   expect(stderr).not.toMatch(/verbose|fetch|ECONNRESET/);
