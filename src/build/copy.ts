@@ -12,6 +12,7 @@ import {
 import { expandCopyWords } from "./copy-words.ts";
 import { addFromUrl } from "./download.ts";
 import type { BuildJob } from "./job.ts";
+import { collectLeftovers } from "./leftovers.ts";
 import { titleOf } from "./location.ts";
 import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
@@ -81,6 +82,7 @@ export async function performCopy(
     amount.files += 1;
     amount.bytes += entry.size;
   }
+  collectLeftovers(amount.files);
   build.emit({ type: "staged", title: titleOf(instruction), ...amount });
   const made = directoriesToMake(tops, additions, owner).filter(
     (path) => !(isIntoExisting && leadsTo(path, place)),

@@ -1,11 +1,13 @@
 import type { LocalFile } from "../service/service.ts";
 import { download } from "./download.ts";
 import type { BuildJob } from "./job.ts";
+import { collectLeftovers, leftoversEvery } from "./leftovers.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /** Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const ids = new Map<string, string>();
+  collectLeftovers(staged.size);
   const local = new Map<string, LocalFile>();
   let bytes = 0;
   for (const entry of staged.values()) {
@@ -25,6 +27,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   let last = { files: 0, sentBytes: 0, reused: 0 };
   const uploaded = await build.service.uploadFiles([...local.values()], (progress) => {
     last = progress;
+    if (progress.files % leftoversEvery === 0) collectLeftovers(staged.size);
     build.emit({ type: "upload-progress", ...progress });
   });
   build.emit({ type: "uploaded", ...last });

@@ -1,0 +1,11 @@
+/**
+ * A step over a large context leaves several times as much behind as it keeps, and the collector would let that pile up.
+ * Smaller ones are not worth the pause, of some 50 ms.
+ */
+export function collectLeftovers(files: number): void {
+  if (files >= manyFiles) Bun.gc(true);
+}
+
+const manyFiles = 50_000;
+/** Uploads after which to do so again. */
+export const leftoversEvery = 10_000;
