@@ -25,9 +25,13 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
 
   build.emit({ type: "uploading", files: local.size, bytes });
   let last = { files: 0, sentBytes: 0, reused: 0 };
+  let collectAt = leftoversEvery;
   const uploaded = await build.service.uploadFiles([...local.values()], (progress) => {
     last = progress;
-    if (progress.files % leftoversEvery === 0) collectLeftovers(staged.size);
+    if (progress.files >= collectAt) {
+      collectAt += leftoversEvery;
+      collectLeftovers(staged.size);
+    }
     build.emit({ type: "upload-progress", ...progress });
   });
   build.emit({ type: "uploaded", ...last });
