@@ -8,6 +8,7 @@ import { FailedStepError } from "./failed-step.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
 import { chainHash, commitLayer, findLayer } from "./layer.ts";
+import { collectLeftovers } from "./leftovers.ts";
 import { titleOf } from "./location.ts";
 import { finishOperations, requireSuccess } from "./operation.ts";
 import { resolveUser } from "./ownership.ts";
@@ -85,6 +86,7 @@ interface Step {
 
 async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
   const { store, session, memory, emit } = build;
+  collectLeftovers(stage.staged.size);
   const hash = await chainHash(stage, step.directive, build.signal);
   const key = `run ${hash}`;
   const remembered = { ordinal: step.ordinal, inputs: () => inputsOf(stage, step, session) };
