@@ -27,6 +27,23 @@ test("an unknown one is 404", async () => {
   expect((await engine.fetch("HEAD", `/v1/files/${"0".repeat(64)}`)).status).toBe(404);
 });
 
+test("a body that stops coming is given up with its request, and leaves nothing behind", async () => {
+  const stop = new AbortController();
+  const stalled = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode("and then nothing")),
+  });
+  const before = stored();
+  const { signal } = stop;
+  const request = new Request("http://engine/v1/files", { method: "POST", body: stalled, signal });
+  const answer = engine.engine.fetch(request);
+  await Bun.sleep(0);
+  stop.abort();
+  expect((await answer).ok).toBe(false);
+  expect(stored()).toEqual(before);
+  const scratch = join(engine.directory, "scratch");
+  expect(readdirSync(scratch).flatMap((name) => readdirSync(join(scratch, name)))).toEqual([]);
+});
+
 test("an empty body is an empty file", async () => {
   expect((await engine.upload("")).size).toBe(0);
 });

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
-import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { closeSync, fdatasync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import type { FileRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
@@ -20,17 +20,18 @@ export function filePath(layout: Layout, sha256: string): string {
 
 /**
  * Stores a stream under its SHA-256, hashed while it is written. Whoever is told of a file can rely on it: its bytes are on
- * disk before it gets its name.
+ * disk before it gets its name. `signal`: of the request, whose body may simply stop coming.
  */
 export async function storeFile(
   database: Database,
   layout: Layout,
   body: ReadableStream<Uint8Array> | null,
   now: () => number,
+  signal?: AbortSignal,
 ): Promise<FileRecord> {
   const temporary = join(layout.scratch, crypto.randomUUID());
   try {
-    const { sha256, size } = await writeHashed(temporary, body);
+    const { sha256, size } = await writeHashed(temporary, body, signal);
     const path = filePath(layout, sha256);
     const existing = findFile(database, layout, "sha256", sha256);
     if (existing === undefined) {
@@ -77,24 +78,30 @@ export function listFiles(
     .map(toRecord);
 }
 
+/** A descriptor, not a FileHandle: one that a request's end has left behind is an uncaught error once it is collected. */
 async function writeHashed(
   path: string,
   body: ReadableStream<Uint8Array> | null,
+  signal: AbortSignal | undefined,
 ): Promise<{ sha256: string; size: number }> {
   const hasher = new Bun.CryptoHasher("sha256");
   let size = 0;
-  const file = await open(path, "wx", 0o600);
+  const reader = body?.getReader();
+  const stop = () => void reader?.cancel().catch(() => undefined);
+  signal?.addEventListener("abort", stop, { once: true });
+  const descriptor = openSync(path, "wx", 0o600);
   try {
-    for await (const chunk of body ?? []) {
+    for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+      const chunk = next.value;
       hasher.update(chunk);
       size += chunk.byteLength;
-      for (let written = 0; written < chunk.byteLength; ) {
-        written += (await file.write(chunk, written)).bytesWritten;
-      }
+      for (let written = 0; written < chunk.byteLength; ) written += writeSync(descriptor, chunk, written);
     }
-    await file.datasync();
+    signal?.throwIfAborted();
+    await promisify(fdatasync)(descriptor);
   } finally {
-    await file.close();
+    signal?.removeEventListener("abort", stop);
+    closeSync(descriptor);
   }
   return { sha256: hasher.digest("hex"), size };
 }

@@ -14,7 +14,13 @@ export const fileRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/files",
     async answer({ state, request }) {
-      const stored = await storeFile(state.database, state.layout, request.body, state.clock.now);
+      const stored = await storeFile(
+        state.database,
+        state.layout,
+        request.body,
+        state.clock.now,
+        request.signal,
+      );
       return answerJson(stored, 201);
     },
   },

@@ -1,5 +1,4 @@
-import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
-import { open } from "node:fs/promises";
+import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { basename } from "node:path";
 import { answerJson, RequestError } from "../http/answers.ts";
 import { readText } from "../http/query.ts";
@@ -35,7 +34,7 @@ export const inspectRoutes: readonly Route[] = [
       const { inside, path, stats, view } = await find(call);
       try {
         if (!stats.isFile()) throw new RequestError(400, `${inside} is not a regular file`);
-        const body = call.request.method === "HEAD" ? null : await streamFile(path);
+        const body = call.request.method === "HEAD" ? null : streamFile(path);
         const headers = { "Content-Type": "application/octet-stream", "Content-Length": String(stats.size) };
         return new Response(body, { headers });
       } finally {
@@ -101,20 +100,23 @@ function describeEntry(name: Buffer, path: Buffer): Record<string, unknown> {
   };
 }
 
-/** An open file stays readable when the view that it was found in is gone. */
-async function streamFile(path: string): Promise<ReadableStream<Uint8Array>> {
-  const file = await open(path, "r");
+/**
+ * An open file stays readable when the view that it was found in is gone. A descriptor, not a FileHandle: one that a reader
+ * has left behind is an uncaught error once it is collected.
+ */
+function streamFile(path: string): ReadableStream<Uint8Array> {
+  const descriptor = openSync(path, "r");
   return new ReadableStream<Uint8Array>({
-    async pull(controller) {
+    pull(controller) {
       const buffer = new Uint8Array(256 * 1024);
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, null);
-      if (bytesRead > 0) {
-        controller.enqueue(buffer.subarray(0, bytesRead));
+      const count = readSync(descriptor, buffer);
+      if (count > 0) {
+        controller.enqueue(buffer.subarray(0, count));
         return;
       }
-      await file.close();
+      closeSync(descriptor);
       controller.close();
     },
-    cancel: () => file.close(),
+    cancel: () => closeSync(descriptor),
   });
 }
