@@ -110,7 +110,8 @@ async function storeFile(request: Request) {
   const sha256 = hasher.digest("hex");
   contents.set(sha256, (contents.get(sha256) ?? 0) + 1);
   sentBytes += size;
-  return { uuid: sha256, sha256, size };
+  const uuid = sha256.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*/, "$1-$2-$3-$4-$5");
+  return { uuid, sha256, size };
 }
 
 function recordOf(uuid: string) {

@@ -139,6 +139,7 @@ async function hashEntries(
   emit({ type: "hashing", files: files.length, bytes });
   const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
   const found = await hashFiles(files, { signal, clock, cache: hashes, onProgress });
+  collectLeftovers(hashes.unsaved);
   hashes.save();
   return found;
 }

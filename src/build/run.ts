@@ -111,6 +111,7 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
     };
     return runOperation(request, { key, title: step.title }, build);
   });
+  collectLeftovers(stage.staged.size);
   const result = resultOf(outcome, step, stage, build);
   const layer = store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);

@@ -11,6 +11,8 @@ export interface HashStore {
 export interface ContextHashes {
   get(path: string, state: FileState): string | undefined;
   set(path: string, state: FileState, sha256: string): void;
+  /** Set, and not saved yet. */
+  readonly unsaved: number;
   /** Writes what was set, all or nothing. */
   save(): void;
   /**
@@ -52,6 +54,9 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         },
         set(path, state, sha256) {
           changes.set(path, { path, state, sha256 });
+        },
+        get unsaved() {
+          return changes.size;
         },
         save() {
           if (changes.size === 0) return;
