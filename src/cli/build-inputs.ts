@@ -1,11 +1,10 @@
-import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type BuildContext, openBuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
 import { BoughError } from "../errors.ts";
-import { errorCode, reasonOf } from "../system-error.ts";
 import type { Invocation } from "./command.ts";
+import { readDockerfile } from "./dockerfile-file.ts";
 
 /** What a command line says is to be built. */
 export interface BuildInputs {
@@ -25,12 +24,14 @@ export async function readBuildInputs({
   values,
   runtime,
 }: Pick<Invocation, "values" | "runtime">): Promise<BuildInputs> {
-  const { workingDirectory } = runtime;
+  const { workingDirectory, signal } = runtime;
   const buildArgs = readBuildArgs(values.list("build-arg"));
   const context = await openBuildContext(values.positionals[0] ?? ".", workingDirectory);
-  const path = values.text("dockerfile") ?? join(context.path, "Dockerfile");
+  const named = values.text("dockerfile");
+  const path = named ?? join(context.path, "Dockerfile");
   const absolutePath = resolve(workingDirectory, path);
-  const dockerfile = { path, absolutePath, text: readDockerfile(path, absolutePath) };
+  const text = await readDockerfile({ path, absolutePath, isNamed: named !== undefined }, signal);
+  const dockerfile = { path, absolutePath, text };
   const ignore = readIgnoreRules({
     contextPath: resolve(workingDirectory, context.path),
     dockerfilePath: absolutePath,
@@ -50,20 +51,4 @@ function readBuildArgs(given: readonly string[]): Map<string, string> {
       });
     }),
   );
-}
-
-function readDockerfile(path: string, absolutePath: string): string {
-  try {
-    return readFileSync(absolutePath, "utf8");
-  } catch (error) {
-    const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
-    throw new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
-      kind: "usage",
-      hint:
-        path === "-"
-          ? "It is not taken from standard input by that name; --dockerfile /dev/stdin reads it there."
-          : "Name it with --dockerfile PATH, or give the context directory that holds it.",
-      cause: error,
-    });
-  }
 }

@@ -1,3 +1,4 @@
+import { jsonText } from "../output/json-text.ts";
 import type { TableStyle } from "../output/table.ts";
 import type { Invocation } from "./command.ts";
 
@@ -16,7 +17,7 @@ export function printResult(
 ): void {
   const { stdout } = runtime;
   if (globals.quiet) stdout.write(result.id === "" ? "" : `${result.id}\n`);
-  else if (globals.format === "json") stdout.write(`${JSON.stringify(result.json, null, 2)}\n`);
+  else if (globals.format === "json") stdout.write(`${jsonText(result.json, { indent: 2 })}\n`);
   else {
     const { isTerminal, columns, hasColor } = stdout;
     stdout.write(result.table({ hasColor, ...(isTerminal ? { columns } : {}) }));

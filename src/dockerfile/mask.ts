@@ -5,6 +5,9 @@ import { isSecretName } from "./secret-name.ts";
 export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
   return text
     .replace(credentials, (_, scheme: string, hidden: string) => `${scheme}${fill(hidden.length)}@`)
+    .replace(legacyEnv, (whole, before: string, name: string, between: string, value: string) =>
+      isSecretName(name) ? `${before}${name}${between}${fill(value.length)}` : whole,
+    )
     .replace(assignment, (whole, name: string, between: string, value: string) =>
       isSecretName(name) && !/^key$/i.test(name) && !reference.test(value)
         ? `${name}${between}${fill(value.length)}`
@@ -23,6 +26,8 @@ export function isSecretParameter(name: string): boolean {
 // No quantifier meets what the one before it could have taken: the time is that of one pass.
 const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#@'"]+)@/gi;
 const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+(?==))("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
+/** `ENV NAME value`, up to the line's end. */
+const legacyEnv = /^(\s*ENV[ \t]+)([A-Za-z_]\w*)([ \t]+)([^=\s].*)$/gim;
 const queryParameter = /([?&])([\w.-]+)=([^\s&#'"]+)/g;
 /** The name of another variable is no secret. */
 const reference = /^"?\$(\w+|\{\w+\})"?$/;

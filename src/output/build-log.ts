@@ -6,6 +6,7 @@ import { describeCut } from "./cut.ts";
 import { renderExplanation } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
+import { visibleLines } from "./terminal-text.ts";
 
 export interface LogLine {
   level: LogLevel;
@@ -17,6 +18,13 @@ export interface LogLine {
  * `logLevel`: where one shows errors only, it is part of the error.
  */
 export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
+  const lines = renderEvent(event, logLevel);
+  // What a command has written is its own.
+  if (event.type === "ran") return lines;
+  return lines.map(({ level, text }) => ({ level, text: visibleLines(text) }));
+}
+
+function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
   switch (event.type) {
     case "step": {
       const { name, range } = event.instruction;

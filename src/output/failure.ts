@@ -1,5 +1,7 @@
 import { BoughError, exitCodes, messageOf } from "../errors.ts";
+import { jsonText } from "./json-text.ts";
 import { stateFailure } from "./state-failure.ts";
+import { visibleLines } from "./terminal-text.ts";
 
 /** How the command line ends when something was thrown: what to print on standard error, and the exit code. */
 export function describeFailure(
@@ -9,10 +11,10 @@ export function describeFailure(
   const known = failureOf(error);
   if (format === "json") {
     const body = { error: { code: known.kind, message: known.message, hint: known.hint ?? null } };
-    return { text: `${JSON.stringify(body)}\n`, exitCode: known.exitCode };
+    return { text: `${jsonText(body)}\n`, exitCode: known.exitCode };
   }
   const hint = known.hint === undefined ? "" : `\n${known.hint}`;
-  return { text: `[ERROR] ${known.message}${hint}\n`, exitCode: exitCodes[known.kind] };
+  return { text: `[ERROR] ${visibleLines(known.message + hint)}\n`, exitCode: exitCodes[known.kind] };
 }
 
 /** What was thrown, as an error for people. */

@@ -2,6 +2,7 @@ import type { BuildEvent } from "../build/events.ts";
 import { titleOf } from "../build/location.ts";
 import type { Clock } from "../clock.ts";
 import { failureOf } from "./failure.ts";
+import { jsonText } from "./json-text.ts";
 import { createReportedLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
 
@@ -24,7 +25,7 @@ export function createJsonProgress({ write, clock, logLevel }: JsonProgressOptio
   const line = (type: string, fields: object) => {
     const record = { time: new Date(clock.now()).toISOString(), type, ...fields };
     // A key that has no value just now is there all the same.
-    write(`${JSON.stringify(record, (_, value) => (value === undefined ? null : value))}\n`);
+    write(`${jsonText(record, { replace: (_, value) => (value === undefined ? null : value) })}\n`);
   };
   return {
     log: createReportedLog(logLevel, (level, message) => line("log", { level, message })),

@@ -1,4 +1,5 @@
 /** What a command wrote, made fit for a terminal on which something else is drawn too. */
+import { visible } from "../dockerfile/visible.ts";
 import { paintLevel } from "./color.ts";
 
 /** Control sequences (CSI, OSC, DCS and their kind), by their grammar in ECMA-48; unfinished ones end with the line. */
@@ -20,6 +21,11 @@ export function tameLines(text: string, keepsColors: boolean): string {
     .split("\n")
     .map((line) => tameLine(overwritten(line), keepsColors))
     .join("\n");
+}
+
+/** Lines of bough's own, wherever they go: names and words in them that would steer a terminal are shown by their codes. */
+export function visibleLines(text: string): string {
+  return text.split("\n").map(visible).join("\n");
 }
 
 /** Log lines as a stream gets them: a terminal tame ones, a file or a pipe what was written. */

@@ -45,7 +45,7 @@ export function readAnswer(
   if (status < 200 || status >= 300) {
     const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
     const message = redact(statusText(call, status, textOf(data)));
-    return { failure, error: statusError(failure, message, expectation.hasToken) };
+    return { failure, error: statusError(failure, message, expectation) };
   }
   switch (expects) {
     case "stream":
@@ -93,11 +93,11 @@ function parse(text: string): { value?: unknown } | undefined {
 function statusError(
   { status, retryAfter }: Extract<Failure, { kind: "status" }>,
   message: string,
-  hasToken: boolean,
+  { hasToken, redact }: Expectation,
 ): BoughError {
   if (isMissing(status, message)) return new NotFoundError(message);
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
-  const hint = hintFor(status, retryAfter);
+  const hint = hintFor(status, retryAfter, redact);
   return new BoughError(message, hint === undefined ? {} : { hint });
 }
 
@@ -111,12 +111,16 @@ function tokenHint(hasToken: boolean): string {
     : "No token was sent: give one with --token, CONTREE_TOKEN or a profile.";
 }
 
-function hintFor(status: number, retryAfter: string | null): string | undefined {
+function hintFor(
+  status: number,
+  retryAfter: string | null,
+  redact: (text: string) => string,
+): string | undefined {
   if (status === 413)
     return "It is larger than the service takes: leave it out with an ignore rule, or make it smaller.";
   if (status === 425 || status === 429) {
     const when =
-      retryAfter === null ? "later" : `when it asks for it (Retry-After: ${printable(retryAfter)})`;
+      retryAfter === null ? "later" : `when it asks for it (Retry-After: ${redact(printable(retryAfter))})`;
     return `The service takes no more requests just now: run the command again ${when}.`;
   }
   if (status === 507)

@@ -88,6 +88,8 @@ export function guardFile(file: LocalFile) {
     check,
     /** Unchanged since before it was sent, and still what was hashed: then that was sent. */
     async checkContent() {
+      // Before it is opened: it may have become a pipe, which nobody writes to.
+      check();
       const hasher = new Bun.CryptoHasher("sha256");
       await reading(file, async () => {
         for await (const chunk of Bun.file(file.absolutePath).stream()) hasher.update(chunk);

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "bun:test";
+import { maskSecrets } from "../../src/dockerfile/mask.ts";
+
+const table: [text: string, shown: string][] = [
+  ["RUN git clone https://me:p4ss@host/app", "RUN git clone https://***@host/app"],
+  ["RUN git clone https://t0ken@host/app", "RUN git clone https://***@host/app"],
+  ["ADD http://host/x?access_token=abc&n=1 /x", "ADD http://host/x?access_token=***&n=1 /x"],
+  ["ADD https://host/x?X-Amz-Signature=abc /x", "ADD https://host/x?X-Amz-Signature=*** /x"],
+  ["ENV API_TOKEN=abc MODE=fast", "ENV API_TOKEN=*** MODE=fast"],
+  ['ENV API_TOKEN="a b \\" c" MODE=fast', "ENV API_TOKEN=*** MODE=fast"],
+  ["ENV API_TOKEN='a b' MODE=fast", "ENV API_TOKEN=*** MODE=fast"],
+  ["ENV API_TOKEN a b c", "ENV API_TOKEN ***"],
+  ["ARG PASSWORD=abc", "ARG PASSWORD=***"],
+  ["RUN TOKEN=abc; make SECRET=def && echo", "RUN TOKEN=***; make SECRET=*** && echo"],
+  ["RUN npm install --token=abc", "RUN npm install --token=***"],
+];
+
+test.each(table)("%s", (text, shown) => {
+  expect(maskSecrets(text)).toBe(shown);
+});
+
+test.each([
+  "ENV MODE=fast KEYBOARD=us PUBLIC_KEY=abc",
+  "ENV API_TOKEN=$OTHER",
+  'ENV API_TOKEN="${OTHER}"',
+  "ENV key=value",
+  "ENV API_TOKEN",
+  "RUN curl https://host/path@2x.png user@host",
+  "COPY --from=token a /x",
+])("nothing is hidden of %s", (text) => {
+  expect(maskSecrets(text)).toBe(text);
+});
+
+test("a filling may be as long as what it hides, so that columns stay", () => {
+  const text = "ENV API_TOKEN=abc MODE=fast";
+  expect(maskSecrets(text, (length) => "*".repeat(length))).toBe("ENV API_TOKEN=*** MODE=fast");
+});
+
+describe("takes the time of one pass", () => {
+  const size = 300_000;
+  test.each([
+    ["schemes", "a://".repeat(size)],
+    ["names", "TOKEN=".repeat(size)],
+    ["quotes", 'TOKEN="'.repeat(size)],
+    ["escapes", `TOKEN="${'\\"'.repeat(size)}`],
+    ["spaces", `ENV TOKEN ${" ".repeat(size)}`],
+    ["words", `${"A ".repeat(size)}`],
+    ["letters", "a".repeat(size * 4)],
+    ["questions", "?a=".repeat(size)],
+  ])("%s", (_, text) => {
+    const started = performance.now();
+    maskSecrets(text);
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+});
