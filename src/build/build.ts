@@ -3,8 +3,9 @@ import { performCopy } from "./copy.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, noticeLoss, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
 import { inheritEnvironment, takesVariables } from "./inherited.ts";
-import type { BuildJob } from "./job.ts";
+import type { BuildJob, BuildRequest } from "./job.ts";
 import { locate, titleOf } from "./location.ts";
+import { createLookAhead } from "./look-ahead.ts";
 import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./platform.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { commitPending, performRun } from "./run.ts";
@@ -24,15 +25,16 @@ import { skippedInstruction } from "./warnings.ts";
 import { performWorkdir } from "./workdir.ts";
 
 /** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
-export async function runBuild(build: BuildJob): Promise<BuildResult> {
+export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, emit, clock, tag, session } = build;
   const startedAt = clock.now();
-  const { job, uploaded } = countUploads(build);
+  const { request, uploaded } = countUploads(build);
   for (const { rule, message, range } of dockerfile.warnings)
     emit({ type: "warning", rule, message, line: range.start });
   for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
     emit({ type: "warning", ...difference, line: undefined });
   for (;;) {
+    const job: BuildJob = { ...request, ahead: createLookAhead(request) };
     try {
       const { image, steps } = await runInstructions(job);
       const seconds = (clock.now() - startedAt) / 1000;
@@ -42,7 +44,9 @@ export async function runBuild(build: BuildJob): Promise<BuildResult> {
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
       if (!(error instanceof ForgottenLayerError)) throw error;
-      forgetLayer(error, build);
+      forgetLayer(error, job);
+    } finally {
+      await job.ahead.stop();
     }
   }
 }
@@ -56,6 +60,7 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
     const step = index + 1;
     emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
     const since = build.clock.now();
+    if (instruction.name === "FROM" || instruction.name === "RUN") build.ahead.begin(index + 1);
     const next = await locate(dockerfile, instruction, () =>
       noticeLoss(state.stage, build, () => perform(instruction, state, build)),
     );

@@ -3,7 +3,7 @@ import type { BuildContext } from "../context/build-context.ts";
 import type { ContextEntry, ContextWarning, SourceMatch } from "../context/entry.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { findLargeContext, type LargeContext } from "../context/large-context.ts";
-import { resolveSources } from "../context/sources.ts";
+import { type ResolvedSources, resolveSources } from "../context/sources.ts";
 import type { AddInstruction, CopyInstruction, HereDocument } from "../dockerfile/instruction.ts";
 import { expandHeredoc, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
@@ -63,6 +63,8 @@ export interface Surroundings {
   staged: StagedTypes;
   /** Asked where nothing else says whether the destination is a directory. */
   isDirectoryInImage(path: string): Promise<boolean>;
+  /** What the sources come to, where that is known already. */
+  found?: ResolvedSources | undefined;
   lookup: Lookup;
   escape: "\\" | "`";
 }
@@ -78,7 +80,8 @@ export async function planCopy(
   around: Surroundings,
 ): Promise<CopyPlan> {
   const { matches, warnings, excluded } =
-    words.paths.length === 0
+    around.found ??
+    (words.paths.length === 0
       ? { matches: [], warnings: [], excluded: [] }
       : await resolveSources({
           context: around.context,
@@ -87,7 +90,7 @@ export async function planCopy(
           exclude: words.exclude,
           parents: instruction.parents,
           signal: around.signal,
-        });
+        }));
   const destination = await resolveDestination(
     words.destination,
     around.workdir,

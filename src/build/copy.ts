@@ -39,9 +39,10 @@ export async function performCopy(
   const { context, ignore, signal } = build;
   const { workdir, staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
+  const ahead = await build.ahead.take(instruction);
   let isImageAsked = false;
   const { destination, items, warnings, excluded, largeContext } = await planCopy(words, instruction, {
-    ...{ context, ignore, signal, workdir, staged, lookup, escape },
+    ...{ context, ignore, signal, workdir, staged, lookup, escape, found: ahead?.sources },
     isDirectoryInImage: (path) => {
       isImageAsked = true;
       return isDirectoryInImage(path);
@@ -59,7 +60,7 @@ export async function performCopy(
     build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
 
-  const hashes = await hashEntries(items, build);
+  const hashes = await hashEntries(items, build, ahead?.hashes);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   const isIntoExisting =
     (!isRoot(owner) || items.some(isNestedDirectory)) && (await isDirectoryInImage(place));
@@ -128,6 +129,7 @@ function isNestedDirectory(item: PlannedItem): boolean {
 async function hashEntries(
   items: readonly PlannedItem[],
   { emit, signal, clock, hashes }: BuildJob,
+  known: ReadonlyMap<string, string> | undefined,
 ): Promise<ReadonlyMap<string, string>> {
   const files: FileEntry[] = [];
   let bytes = 0;
@@ -138,7 +140,7 @@ async function hashEntries(
   }
   emit({ type: "hashing", files: files.length, bytes });
   const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
-  const found = await hashFiles(files, { signal, clock, cache: hashes, onProgress });
+  const found = known ?? (await hashFiles(files, { signal, clock, cache: hashes, onProgress }));
   collectLeftovers(hashes.unsaved);
   hashes.save();
   return found;

@@ -7,6 +7,7 @@ import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { Emit } from "./events.ts";
 import type { ImageFacts } from "./image-facts.ts";
+import type { LookAhead } from "./look-ahead.ts";
 import type { StepMemory } from "./step-memory.ts";
 
 /** The process that builds, in a word that tells it from all others. */
@@ -39,9 +40,13 @@ export interface BuildJob {
   owner: Owner;
   /** Of the context's files, by what `stat` says of them. */
   hashes: ContextHashes;
+  ahead: LookAhead;
   /** For `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;
   signal: AbortSignal;
   emit: Emit;
 }
+
+/** A build as it is asked for. */
+export type BuildRequest = Omit<BuildJob, "ahead">;

@@ -1,5 +1,5 @@
 import type { Emit } from "./events.ts";
-import type { BuildJob } from "./job.ts";
+import type { BuildRequest } from "./job.ts";
 import { layerBranch } from "./layer.ts";
 import type { StepRecord } from "./result.ts";
 import type { StageState } from "./state.ts";
@@ -15,9 +15,9 @@ export function recordStep(
   return { line, instruction, layer: layerBranch(hash), image, operation, cached, seconds };
 }
 
-/** The same job, with a count of what its events say was sent to the service. */
-export function countUploads(build: BuildJob): {
-  job: BuildJob;
+/** The same request, with a count of what its events say was sent to the service. */
+export function countUploads(build: BuildRequest): {
+  request: BuildRequest;
   uploaded: { files: number; bytes: number };
 } {
   const uploaded = { files: 0, bytes: 0 };
@@ -31,5 +31,5 @@ export function countUploads(build: BuildJob): {
     }
     build.emit(event);
   };
-  return { job: { ...build, emit }, uploaded };
+  return { request: { ...build, emit }, uploaded };
 }

@@ -1,6 +1,6 @@
 import { buildSession, runBuild } from "../build/build.ts";
 import { createImageFacts } from "../build/image-facts.ts";
-import type { BuildJob } from "../build/job.ts";
+import type { BuildRequest } from "../build/job.ts";
 import { refuseUnsupported } from "../build/refusals.ts";
 import type { BuildResult } from "../build/result.ts";
 import { createStepMemory } from "../build/step-memory.ts";
@@ -65,7 +65,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const { service, store, close } = await connect(runtime, globals, progress.log);
   const session = buildSession(context.absolutePath);
   try {
-    const job: BuildJob = {
+    const job: BuildRequest = {
       dockerfile,
       context,
       ignore,

@@ -26,6 +26,16 @@ export interface FileTable {
   askedFor(): FileRow[];
 }
 
+export function isSameState(one: FileState, other: FileState): boolean {
+  return (
+    one.ctimeNanoseconds === other.ctimeNanoseconds &&
+    one.mtimeNanoseconds === other.mtimeNanoseconds &&
+    one.size === other.size &&
+    one.inode === other.inode &&
+    one.device === other.device
+  );
+}
+
 // Fields are in columns: stamp, count and the paths' length; five numbers a file; 64 digits a file; the paths with NUL
 // between them.
 const stamp = 0xb0000001;

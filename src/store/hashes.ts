@@ -1,6 +1,13 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import { type FileRow, type FileState, type FileTable, openFileTable, packFiles } from "./file-table.ts";
+import {
+  type FileRow,
+  type FileState,
+  type FileTable,
+  isSameState,
+  openFileTable,
+  packFiles,
+} from "./file-table.ts";
 
 /** Hashes of files by what `stat` says about them, so that unchanged files need not be read again. */
 export interface HashStore {
@@ -49,6 +56,8 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
       const changes = new Map<string, FileRow>();
       return {
         get(path, state) {
+          const change = changes.get(path);
+          if (change !== undefined && isSameState(change.state, state)) return change.sha256;
           table ??= read(context);
           return table.get(path, state);
         },

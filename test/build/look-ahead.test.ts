@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { createLookAhead } from "../../src/build/look-ahead.ts";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { openBuildContext } from "../../src/context/build-context.ts";
+import { ignoreRules } from "../../src/context/ignore.ts";
+import type { AddInstruction, CopyInstruction } from "../../src/dockerfile/instruction.ts";
+import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+import { openStore } from "../../src/store/store.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = temporaryDirectory();
+  writeFiles(directory, { a: "a", b: "b", "c/d": "d" });
+});
+
+async function lookAhead(text: string, clock: Clock = systemClock) {
+  const dockerfile = parseDockerfile(text, "Dockerfile");
+  const store = openStore(join(temporaryDirectory(), "state.db"), systemClock);
+  const hashes = store.hashes.open(directory);
+  const ahead = createLookAhead({
+    dockerfile,
+    context: await openBuildContext(directory, "/"),
+    ignore: ignoreRules([], { defaultExcludes: true }),
+    hashes,
+    clock,
+    signal: new AbortController().signal,
+  });
+  ahead.begin(1);
+  const copies = dockerfile.instructions.filter(
+    (each): each is CopyInstruction | AddInstruction => each.name === "COPY" || each.name === "ADD",
+  );
+  return { ahead, copies, hashes };
+}
+
+test("the COPYs up to the next RUN are looked through and hashed, each taken once", async () => {
+  const { ahead, copies } = await lookAhead(
+    "FROM x\nWORKDIR /\nCOPY a /\nENV A=1\nADD c /c\nRUN x\nCOPY b /\n",
+  );
+  const [first, second, third] = copies.map((copy) => ahead.take(copy));
+  const sha256 = new Bun.CryptoHasher("sha256").update("a").digest("hex");
+  expect([...((await first)?.hashes ?? [])]).toEqual([[join(directory, "a"), sha256]]);
+  expect((await second)?.sources.matches[0]?.entries.map(({ contextPath }) => contextPath)).toEqual([
+    "c",
+    "c/d",
+  ]);
+  expect(await third).toBeUndefined();
+  expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+describe("left for when the build gets there:", () => {
+  test.each([
+    ["words with variables", "COPY $A /"],
+    ["a destination with variables", "COPY a $A"],
+    ["URLs", "ADD http://127.0.0.1:1/a /"],
+    ["other stages", "COPY --from=x a /"],
+    ["here-documents", "COPY <<END /a\nEND"],
+  ])("%s", async (_, line) => {
+    const { ahead, copies } = await lookAhead(`FROM x\n${line}\n`);
+    expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([undefined]);
+  });
+});
+
+test("what is wrong is told to whoever takes it", async () => {
+  const { ahead, copies } = await lookAhead("FROM x\nCOPY missing /\nCOPY a /\n");
+  const [first, second] = copies.map((copy) => ahead.take(copy));
+  await expect(first).rejects.toThrow("missing");
+  expect((await second)?.hashes.size).toBe(1);
+});
+
+test("nothing is read after the stop", async () => {
+  const { ahead, copies } = await lookAhead("FROM x\nCOPY . /\n");
+  const taken = copies.map((copy) => ahead.take(copy))[0];
+  await ahead.stop();
+  await expect(taken).rejects.toThrow();
+});
+
+test("what was found long ago is looked for again, but not read again", async () => {
+  let now = Date.now() + 60_000;
+  const { ahead, copies, hashes } = await lookAhead("FROM x\nCOPY a /\n", { ...systemClock, now: () => now });
+  now += 2000;
+  expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([undefined]);
+  expect(hashes.unsaved).toBe(1);
+});
