@@ -1,8 +1,8 @@
 /**
  * The licences of what the executable is made of: the packages that the bundler takes in, read from node_modules, and the
- * Bun runtime. Run as a program it prints them as Markdown, as they stand beside the binary in a release.
+ * Bun runtime. Run as a program it writes them, after bough's own, to where `bough licenses` has them from.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface BundledPackage {
@@ -70,4 +70,10 @@ function readManifest(directory: string): { name: string; version: string; licen
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-if (import.meta.main) process.stdout.write(renderLicenses(await bundledPackages(), runtimeLicenses()));
+/** What `bough licenses` prints. */
+export async function allLicenses(): Promise<string> {
+  const own = readFileSync(join(root, "LICENSE"), "utf8");
+  return `# bough\n\n${own}\n${renderLicenses(await bundledPackages(), runtimeLicenses())}`;
+}
+
+if (import.meta.main) writeFileSync(join(root, "src/cli/licenses.txt"), await allLicenses());

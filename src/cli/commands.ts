@@ -104,6 +104,10 @@ export const commands: CommandTable = {
     summary: "Print the completion script for a shell",
     load: async () => (await import("./completion.ts")).completion,
   },
+  licenses: {
+    summary: "Print the licences of all that is compiled in",
+    load: async () => (await import("./licenses.ts")).licenses,
+  },
   agent: {
     summary: "The manual for coding agents",
     load: async () => (await import("./agent.ts")).agent,
