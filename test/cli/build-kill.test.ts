@@ -205,31 +205,37 @@ test("two builds at once each wait for an operation of their own", async () => {
 
 /** `KILLS` and `KILL_SEED` set how many there are, and when. Two at a time: most of a build is starting up. */
 const kills = Number(process.env.KILLS ?? 200);
-test(`${kills} kills at random instants`, async () => {
-  const seed = Number(process.env.KILL_SEED ?? Date.now() % 1_000_000);
-  const worlds = [makeWorld(), makeWorld()];
-  const loops = worlds.map(async (world, index) =>
-    killOften(await world, seededRandom(seed + index), kills / 2),
-  );
-  for (const { builds, world } of await Promise.all(loops)) {
-    const runs = world.service.state.instances.map(
-      ({ image, command, env }) => `${command} ${env?.ROUND} on ${image}`,
+test(
+  `${kills} kills at random instants`,
+  async () => {
+    const seed = Number(process.env.KILL_SEED ?? Date.now() % 1_000_000);
+    const worlds = [makeWorld(), makeWorld()];
+    const loops = worlds.map(async (world, index) =>
+      killOften(await world, seededRandom(seed + index), kills / 2),
     );
-    process.stderr.write(`seed ${seed}: ${kills / 2} kills in ${builds} builds, ${runs.length} instances\n`);
-    expect({ seed, twice: runs.filter((run, index) => runs.indexOf(run) !== index) }).toEqual({
-      seed,
-      twice: [],
-    });
-    for (const name of readdirSync(join(world.state, "sessions")).filter((name) => name.endsWith(".db"))) {
-      const database = new Database(join(world.state, "sessions", name));
-      expect(database.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
-      expect(database.query("PRAGMA foreign_key_check").all()).toEqual([]);
-      expect(database.query("SELECT step FROM unfinished").all()).toEqual([]);
-      database.close();
+    for (const { builds, world } of await Promise.all(loops)) {
+      const runs = world.service.state.instances.map(
+        ({ image, command, env }) => `${command} ${env?.ROUND} on ${image}`,
+      );
+      process.stderr.write(
+        `seed ${seed}: ${kills / 2} kills in ${builds} builds, ${runs.length} instances\n`,
+      );
+      expect({ seed, twice: runs.filter((run, index) => runs.indexOf(run) !== index) }).toEqual({
+        seed,
+        twice: [],
+      });
+      for (const name of readdirSync(join(world.state, "sessions")).filter((name) => name.endsWith(".db"))) {
+        const database = new Database(join(world.state, "sessions", name));
+        expect(database.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+        expect(database.query("PRAGMA foreign_key_check").all()).toEqual([]);
+        expect(database.query("SELECT step FROM unfinished").all()).toEqual([]);
+        database.close();
+      }
+      await world.service.close();
     }
-    await world.service.close();
-  }
-}, 240_000);
+  },
+  60_000 + kills * 1000,
+);
 
 interface World {
   context: string;
