@@ -49,12 +49,18 @@ export async function uploadStream(
   async function* passing() {
     begun = true;
     try {
+      let next = readPiece(reader, clock);
       for (;;) {
         service.pause();
         source.touch();
-        const { done, bytes } = await readPiece(reader, clock);
+        const { done, bytes } = await next;
         source.pause();
         service.touch();
+        if (!done) {
+          // Read while this piece is sent; what goes wrong is told when its turn comes.
+          next = readPiece(reader, clock);
+          next.catch(() => undefined);
+        }
         hasher.update(bytes);
         size += bytes.byteLength;
         progress?.(size);
