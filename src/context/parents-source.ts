@@ -6,7 +6,7 @@ import { compileIgnorePattern, type PathPattern } from "./path-pattern.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import { type Rule, startRules } from "./rules.ts";
 import {
-  excludeFilter,
+  excludeFilters,
   type FoundPath,
   ignoreFilters,
   leftOut,
@@ -62,7 +62,7 @@ async function walkFrom(
   if (rule !== undefined || !from.stats.isDirectory())
     return { entries: [], special: [], ignoredBy: rule, excluded: [] };
   const { contextPath, absolutePath } = from;
-  const filters: Filter[] = [...ignoreFilters(search, contextPath), excludeFilter(search)];
+  const filters: Filter[] = [...ignoreFilters(search, contextPath), ...excludeFilters(search)];
   if (include !== undefined) filters.push({ cursor: startRules([includeRule(include)]), keepsMatched: true });
   return await walkDirectory(
     { contextPath, absolutePath, relativePath: "" },

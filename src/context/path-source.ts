@@ -4,7 +4,7 @@ import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import { decidePath, isMatch, type Rule } from "./rules.ts";
 import {
-  excludeFilter,
+  excludeFilters,
   type FoundPath,
   failingRule,
   ignoreFilters,
@@ -48,7 +48,7 @@ export async function takeSource(
   const filters = ignoreFilters(search, contextPath);
   const { entries, special, ignoredBy, excluded } = await walkDirectory(
     paths,
-    [...filters, excludeFilter(search)],
+    [...filters, ...excludeFilters(search)],
     search.files,
     search.pace,
   );

@@ -61,9 +61,9 @@ export function ignoreFilters(search: Search, contextPath: string): Filter[] {
   }));
 }
 
-/** `--exclude`, relative to the directory that is copied. */
-export function excludeFilter(search: Search): Filter {
-  return { cursor: startRules(search.exclude), keepsMatched: false };
+/** `--exclude`, relative to the directory that is copied; none where there is no such flag. */
+export function excludeFilters({ exclude }: Search): Filter[] {
+  return exclude.length === 0 ? [] : [{ cursor: startRules(exclude), keepsMatched: false }];
 }
 
 /** The rule that leaves out all of a path, or a link on the way to it. */

@@ -52,10 +52,11 @@ export async function walkDirectory(
       const pause = pace.step();
       if (pause !== undefined) await pause;
 
-      if (parentFilters.every((filter) => passes(filter, filter.cursor.decide(name)))) {
+      if (passesAll(parentFilters, name)) {
         const entry = takeChild(parent, name, files, result.special);
         if (entry === undefined) continue;
-        result.entries.push(...awaiting.splice(0), entry);
+        if (awaiting.length > 0) result.entries.push(...awaiting.splice(0));
+        result.entries.push(entry);
         if (entry.type === "directory") await visit(entry, enterFilters(parentFilters, name));
       } else {
         const below = enterFilters(parentFilters, name);
@@ -74,6 +75,11 @@ export async function walkDirectory(
   };
   await visit(directory, filters);
   return result;
+}
+
+function passesAll(filters: readonly Filter[], name: string): boolean {
+  for (const filter of filters) if (!passes(filter, filter.cursor.decide(name))) return false;
+  return true;
 }
 
 export function enterFilters(filters: readonly Filter[], name: string): Filter[] {
