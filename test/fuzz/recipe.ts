@@ -50,6 +50,7 @@ export function startRecipe(context: string, address: string, random: Random): R
     url: { address, version: 1 },
   };
   for (const path of paths.slice(0, 5)) put(recipe, path, pick(random, contents));
+  recipe.lines.push("ARG A", `ARG B=${JSON.stringify(pick(random, values))}`, "COPY dir /data/");
   const count = 3 + Math.floor(random() * 5);
   for (let index = 0; index < count; index++) recipe.lines.push(instruction(recipe, random));
   write(recipe);
@@ -148,12 +149,8 @@ const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
     if (line !== undefined) recipe.lines.splice(at(recipe, random), 0, line);
     return `move ${line}`;
   },
-  (recipe, random) => {
-    const [name, value] = [pick(random, ["A", "B"]), pick(random, values)];
-    if (random() < 0.3) recipe.buildArgs.delete(name);
-    else recipe.buildArgs.set(name, value);
-    return `--build-arg ${name}=${recipe.buildArgs.get(name)}`;
-  },
+  changeArgument,
+  changeArgument,
   (recipe, random) => {
     if (random() < 0.4) recipe.ignore.pop();
     else
@@ -168,6 +165,13 @@ const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
   },
   () => "nothing",
 ];
+
+function changeArgument(recipe: Recipe, random: Random): string {
+  const [name, value] = [pick(random, ["A", "B"]), pick(random, values)];
+  if (random() < 0.3) recipe.buildArgs.delete(name);
+  else recipe.buildArgs.set(name, value);
+  return `--build-arg ${name}=${recipe.buildArgs.get(name)}`;
+}
 
 const values = ["x", "y z", "", "'q'", "$A", "/w/1"];
 
@@ -225,6 +229,7 @@ function instruction({ url }: Recipe, random: Random): string {
     "RUN [ -e /link ] || ln -s /data /link || true",
     "RUN mkdir -p /data/own && chmod 711 /data/own && chown 3:4 /data/own || true",
     "RUN env | grep -E '^(A|B|C|OTHER)=' | sort > /tmp/env",
+    "RUN env | grep -E '^(A|B|C|OTHER)=' | sort | sha256sum > /env",
     "RUN cp -r /data /tmp/data 2>/dev/null || true",
     `RUN <<END\nset -e\necho $${name} > /tmp/heredoc\nEND`,
     "RUN true",
