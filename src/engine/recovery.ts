@@ -39,7 +39,7 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
   const { uuid } = operation;
   const directory = join(state.layout.operations, uuid);
   await killHelper(directory, state.clock);
-  await removeContainer(state.layout, state.environment, uuid);
+  await removeContainer(state, uuid);
   await rm(directory, { recursive: true, force: true });
   const outcome: Outcome = operation.cancelRequested
     ? { status: "CANCELLED", error: null }

@@ -5,6 +5,9 @@ import type { EngineState } from "../state.ts";
 import { noteHelper } from "../system/helper-process.ts";
 import { helperEnvironment, locate, type ProgramName } from "../system/programs.ts";
 
+/** Not before it is noted who it is: should this process be killed before that, nobody could end it. */
+const script = `read -r go && exec "$@"`;
+
 /** Runs skopeo or umoci in the operation's directory. Rejects with the last words of one that fails. */
 export async function runTool(
   state: EngineState,
@@ -14,7 +17,8 @@ export async function runTool(
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
-  const tool = Bun.spawn([locate(program, state.environment), ...args], {
+  const path = locate(program, state.environment);
+  const tool = Bun.spawn([locate("sh", state.environment), "-c", script, "sh", path, ...args], {
     cwd: run.directory,
     env: {
       // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
@@ -24,7 +28,7 @@ export async function runTool(
       // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
       TMPDIR: run.directory,
     },
-    stdin: "ignore",
+    stdin: "pipe",
     stdout: "pipe",
     stderr: "pipe",
     detached: true,
@@ -33,6 +37,8 @@ export async function runTool(
   const kill = () => tool.kill("SIGKILL");
   signal.addEventListener("abort", kill, { once: true });
   try {
+    tool.stdin.write("\n");
+    await tool.stdin.end();
     const [, said, status] = await Promise.all([
       reportProgress(state, run, tool.stdout),
       new Response(tool.stderr).text(),

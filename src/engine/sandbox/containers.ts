@@ -2,8 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../layout.ts";
-import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+import { helperEnvironment, locate } from "../system/programs.ts";
 import { removeControlGroups } from "./control-groups.ts";
+import type { SandboxHost } from "./sandbox-request.ts";
 
 /** The first process of a container, as this process sees it; `undefined` before it exists and after its end. */
 export function containerPid(layout: Layout, id: string): number | undefined {
@@ -32,7 +33,10 @@ export function killContainer(layout: Layout, id: string): boolean {
 }
 
 /** Removes what is left of a container whose runc did not get to clean up: processes, control groups, state. */
-export async function removeContainer(layout: Layout, environment: Environment, id: string): Promise<void> {
+export async function removeContainer(
+  { layout, environment, clock }: Pick<SandboxHost, "layout" | "environment" | "clock">,
+  id: string,
+): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
   const removal = Bun.spawn(
@@ -46,7 +50,8 @@ export async function removeContainer(layout: Layout, environment: Environment, 
     },
   );
   await removal.exited;
-  // Where runc can't read the state that it was killed while writing.
+  // Where runc can't read the state that it was killed while writing. The directory goes last: it is what says that there is
+  // something to remove, should this process be killed here.
+  await removeControlGroups(id, clock);
   await rm(state, { recursive: true, force: true });
-  removeControlGroups(id);
 }

@@ -1,17 +1,47 @@
 import { readFileSync, rmdirSync } from "node:fs";
 import { join, relative } from "node:path";
+import type { Clock } from "../../clock.ts";
+import { errorCode } from "../../system-error.ts";
+
+/** How long to wait for those who were killed, in milliseconds: they are gone within a few, unless the disk holds them. */
+const patience = 5_000;
 
 /**
  * Removes what runc made for a container in the control groups that this process is in (version 1, 2 or both at once), where
- * runc was killed before it could.
+ * runc was killed before it could. Who is still in them is killed: runc, killed in the middle of a start, leaves behind a
+ * first process that its state does not tell of.
  */
-export function removeControlGroups(id: string): void {
-  for (const directory of ownControlGroups()) {
-    try {
-      rmdirSync(join(directory, id));
-    } catch {
-      // None there, or not this process's to remove.
+export async function removeControlGroups(id: string, clock: Clock): Promise<void> {
+  let left = ownControlGroups().map((directory) => join(directory, id));
+  for (let waited = 0; ; waited += 5) {
+    left = left.filter((directory) => !removeControlGroup(directory));
+    if (left.length === 0 || waited >= patience) return;
+    await clock.sleep(5);
+  }
+}
+
+/** Returns false where it is worth another try. */
+function removeControlGroup(directory: string): boolean {
+  try {
+    rmdirSync(directory);
+  } catch (error) {
+    // Any other error: none there, or not this process's to remove.
+    if (errorCode(error) !== "EBUSY") return true;
+    killMembers(directory);
+    return false;
+  }
+  return true;
+}
+
+function killMembers(directory: string): void {
+  try {
+    for (const line of readLines(join(directory, "cgroup.procs"))) {
+      const pid = Number(line);
+      // The kernel writes 0 for a process that this one's namespace has no number for.
+      if (pid > 0) process.kill(pid, "SIGKILL");
     }
+  } catch {
+    // They ended meanwhile.
   }
 }
 

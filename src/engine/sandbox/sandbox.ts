@@ -42,7 +42,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     return outcome;
   } finally {
     kill.disarm();
-    await removeContainer(layout, environment, request.id);
+    await removeContainer(host, request.id);
   }
 }
 

@@ -11,6 +11,9 @@ export function noteHelper(directory: string, pid: number): void {
   writeFileSync(join(directory, "helper"), identify(pid));
 }
 
+/** How long to wait for one that was killed, in milliseconds: it is gone at once, unless the disk holds it. */
+const patience = 5_000;
+
 /** Ends what `noteHelper` noted, and waits until it is gone: until then it may write to the directory. */
 export async function killHelper(directory: string, clock: Clock): Promise<void> {
   let helper: string;
@@ -26,5 +29,5 @@ export async function killHelper(directory: string, clock: Clock): Promise<void>
   } catch {
     // It ended meanwhile.
   }
-  for (let look = 0; look < 200 && isAlive(helper); look++) await clock.sleep(5);
+  for (let waited = 0; waited < patience && isAlive(helper); waited += 5) await clock.sleep(5);
 }

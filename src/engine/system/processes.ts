@@ -27,9 +27,12 @@ function bootId(): string {
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the program's name in parentheses and may hold anything; the start time is the 22nd.
+    // The second field is the program's name in parentheses and may hold anything; the 20th is the number of threads, the
+    // 22nd the start time.
     const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return state === "Z" ? undefined : rest[18];
+    // Its first thread can be gone while another one is still in the middle of a write.
+    const threads = Number(rest[16]);
+    return state === "Z" && threads <= 1 ? undefined : rest[18];
   } catch {
     return undefined;
   }
