@@ -16,4 +16,6 @@ const block = [
 const text = ["FROM base:1", ...Array.from({ length: 500 }, () => block).flat()].join("\n");
 const started = performance.now();
 parseDockerfile(text, "Dockerfile");
-process.stdout.write(String(performance.now() - started));
+const milliseconds = performance.now() - started;
+// Not before: the first look at `process.stdout` takes milliseconds of its own.
+process.stdout.write(String(milliseconds));

@@ -15,11 +15,12 @@ export class GivenFlags {
   }
 
   text(name: string): string | undefined {
-    return this.texts(name)[0];
+    const flag = this.list.find((candidate) => candidate.name === name);
+    return flag && (flag.value ?? "");
   }
 
   texts(name: string): string[] {
-    return this.list.flatMap((flag) => (flag.name === name ? [flag.value ?? ""] : []));
+    return this.list.filter((flag) => flag.name === name).map(({ value }) => value ?? "");
   }
 
   /** Undefined where the switch was not given. */

@@ -28,6 +28,7 @@ export function heredocMarkers(line: string): HeredocMarker[] {
 
 /** Reads one word as a here-document's marker. */
 export function parseHeredocMarker(word: string): HeredocMarker | undefined {
+  if (!word.includes("<<")) return undefined;
   const [, dash, delimiter = ""] = form.exec(word) ?? [];
   if (delimiter === "") return undefined;
   const stripsTabs = dash === "-";

@@ -37,12 +37,12 @@ export class PhysicalLines {
       const column = (this.lines[index] ?? "").indexOf("\0") + 1;
       return obstacle("the file holds a NUL character", "a text file in UTF-8", index, column);
     }
-    for (const [index, line] of this.asWritten.entries()) {
-      if (line.length * 3 < maximumLineBytes || Buffer.byteLength(line) < maximumLineBytes) continue;
-      const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
-      return obstacle(message, "shorter lines, joined by a continuation character", index, 1);
-    }
-    return undefined;
+    const index = this.asWritten.findIndex(
+      (line) => line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes,
+    );
+    if (index < 0) return undefined;
+    const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
+    return obstacle(message, "shorter lines, joined by a continuation character", index, 1);
   }
 }
 

@@ -65,7 +65,7 @@ export class SourceReader {
   private readLogicalLine(): LogicalLine | undefined {
     const start = this.next;
     const pieces: Piece[] = [];
-    const title = new TitleWriter();
+    const parts: string[] = [];
     let text = "";
     let isContinued = true;
     let blankLine: number | undefined;
@@ -92,7 +92,7 @@ export class SourceReader {
       isContinued = kept !== undefined;
       pieces.push({ offset: text.length, line: index + 1, column: line.length - content.length + 1 });
       text += kept ?? content;
-      title.add(kept ?? content);
+      parts.push(kept ?? content);
     }
     const range = { start: start + 1, end: this.next };
     if (blankLine !== undefined) {
@@ -112,12 +112,13 @@ export class SourceReader {
       });
       return undefined;
     }
+    const title = joinLines(parts);
     const map = new LineMap(pieces);
     if (!text.includes("<<")) {
-      return { text, title: title.text, map, range, heredocs: [], heredocText: "" };
+      return { text, title, map, range, heredocs: [], heredocText: "" };
     }
     const read = this.readHeredocs(text, map, range);
-    return { text, title: title.text, map, range: { start: range.start, end: this.next }, ...read };
+    return { text, title, map, range: { start: range.start, end: this.next }, ...read };
   }
 
   private readHeredocs(text: string, map: LineMap, range: LineRange) {
@@ -155,25 +156,21 @@ export class SourceReader {
   }
 }
 
-/** Joins lines as a person would read them; it never looks at them twice, for there may be very many. */
-class TitleWriter {
-  private readonly parts: string[] = [];
-  private endsInSpace = false;
-
-  get text(): string {
-    return this.parts.join("");
-  }
-
-  add(line: string): void {
+/** The lines as a person would read them, with one blank for all white space between them. */
+function joinLines(lines: readonly string[]): string {
+  let joined = "";
+  let endsInSpace = false;
+  for (const line of lines) {
     const content = line.trim();
     if (content === "") {
-      this.endsInSpace ||= line !== "";
-      return;
+      endsInSpace ||= line !== "";
+      continue;
     }
-    if (this.parts.length > 0 && (this.endsInSpace || !line.startsWith(content))) this.parts.push(" ");
-    this.parts.push(content);
-    this.endsInSpace = !line.endsWith(content);
+    if (joined !== "" && (endsInSpace || !line.startsWith(content))) joined += " ";
+    joined += content;
+    endsInSpace = !line.endsWith(content);
   }
+  return joined;
 }
 
 /**
@@ -182,6 +179,8 @@ class TitleWriter {
  */
 function withoutContinuation(line: string, escapeCharacter: string): string | undefined {
   let end = line.length;
+  const last = line.charCodeAt(end - 1);
+  if (last !== escapeCharacter.charCodeAt(0) && last !== 32 && last !== 9) return undefined;
   while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
   if (line[end - 1] !== escapeCharacter || line[end - 2] === escapeCharacter) return undefined;
   return line.slice(0, end - 1);

@@ -9,9 +9,13 @@ export const anySpace = new RegExp(`[${spaces}]`);
 const leading = new RegExp(`^[${spaces}]+`);
 
 export function isSpace(character: string): boolean {
-  const code = character.charCodeAt(0);
+  return isSpaceAt(character, 0);
+}
+
+export function isSpaceAt(text: string, position: number): boolean {
+  const code = text.charCodeAt(position);
   if (code < 0x80) return code === 32 || (code >= 9 && code <= 13);
-  return anySpace.test(character);
+  return anySpace.test(text.charAt(position));
 }
 
 export function trimStart(text: string): string {
@@ -23,7 +27,7 @@ export function trimStart(text: string): string {
 export function trimEnd(text: string): string {
   let end = text.length;
   if (text.charCodeAt(end - 1) > 32 && text.charCodeAt(end - 1) < 0x80) return text;
-  while (end > 0 && isSpace(text.charAt(end - 1))) end--;
+  while (end > 0 && isSpaceAt(text, end - 1)) end--;
   return text.slice(0, end);
 }
 

@@ -1,4 +1,4 @@
-import { isSpace, trimEnd } from "./space.ts";
+import { isSpace, isSpaceAt, trimEnd } from "./space.ts";
 import type { Word } from "./word-list.ts";
 
 /** A logical line in its three parts: the instruction's name, the flags in front, and the rest as one text. */
@@ -16,14 +16,12 @@ export interface RawFlag extends Word {
 
 /** A flag, up to a character that needs a closer look. */
 const plainFlag = /[!#-&(-[\]-~]+/y;
-const nameForm = /[^\t\v\f\r ]+/y;
 
 /** Takes a line apart; `offset` is where `line` starts in the logical line (ONBUILD has a line inside its line). */
 export function splitCommand(line: string, offset = 0): SplitCommand {
   const start = skipSpace(line, 0);
-  // What ends the name is narrower than white space.
-  nameForm.lastIndex = start;
-  const end = nameForm.test(line) ? nameForm.lastIndex : start;
+  let end = start;
+  while (end < line.length && !endsName(line.charCodeAt(end))) end++;
   const name = { text: trimEnd(line.slice(start, end)), offset: offset + start };
   const { flags, rest } = splitFlags(line, end, offset);
   const argsStart = skipSpace(line, rest);
@@ -62,8 +60,13 @@ function splitFlags(line: string, from: number, offset: number): { flags: RawFla
   }
 }
 
+/** Narrower than white space: BuildKit's `[\t\v\f\r ]`. */
+function endsName(code: number): boolean {
+  return code === 32 || code === 9 || (code >= 11 && code <= 13);
+}
+
 function skipSpace(line: string, from: number): number {
   let position = from;
-  while (position < line.length && isSpace(line.charAt(position))) position++;
+  while (position < line.length && isSpaceAt(line, position)) position++;
   return position;
 }
