@@ -103,7 +103,7 @@ export async function uploadStream(
   }
 }
 
-const pieceBytes = 256 * 1024;
+const pieceBytes = 1024 * 1024;
 const pieceMilliseconds = 50;
 
 /**
@@ -114,18 +114,24 @@ async function readPiece(
   reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> },
   clock: Clock,
 ): Promise<{ done: boolean; bytes: Uint8Array }> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  let until = Number.POSITIVE_INFINITY;
-  do {
+  const first = await reader.read();
+  if (first.done || first.value === undefined) return { done: true, bytes: new Uint8Array() };
+  const until = clock.now() + pieceMilliseconds;
+  let bytes = first.value;
+  let size = bytes.byteLength;
+  while (size < pieceBytes && clock.now() < until) {
     const { done, value } = await reader.read();
-    if (done || value === undefined) return { done: true, bytes: Buffer.concat(chunks) };
-    if (chunks.length === 0) until = clock.now() + pieceMilliseconds;
-    chunks.push(value);
+    if (done || value === undefined) return { done: true, bytes: bytes.subarray(0, size) };
+    if (size + value.byteLength > bytes.byteLength)
+      bytes = withRoom(bytes.subarray(0, size), size + value.byteLength);
+    bytes.set(value, size);
     size += value.byteLength;
-  } while (size < pieceBytes && clock.now() < until);
-  return {
-    done: false,
-    bytes: chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks),
-  };
+  }
+  return { done: false, bytes: bytes.subarray(0, size) };
+}
+
+function withRoom(bytes: Uint8Array, size: number): Uint8Array {
+  const larger = Buffer.allocUnsafeSlow(Math.max(pieceBytes, size));
+  larger.set(bytes);
+  return larger;
 }
