@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { renderTable } from "../../src/output/table.ts";
 import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
-import { measureLargeFile, measureUrl } from "./cases/large.ts";
+import { measureHashing, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
 import { measureStartup } from "./cases/startup.ts";
 import { measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
@@ -17,6 +17,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "first-build": measureFirstBuild,
   duplicates: measureDuplicates,
   "large-file": measureLargeFile,
+  hashing: measureHashing,
   url: measureUrl,
   "remote-steps": measureRemoteSteps,
   "engine-steps": measureEngineSteps,

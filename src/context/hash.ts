@@ -1,13 +1,9 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { type Clock, systemClock } from "../clock.ts";
-import { BoughError } from "../errors.ts";
-import { errorCode } from "../system-error.ts";
-import { displayPath } from "./display-path.ts";
 import type { FileEntry } from "./entry.ts";
-import { fileStatOf } from "./entry-of.ts";
-import { fileError, isMissing } from "./file-error.ts";
-import { createPace, type Pace } from "./pace.ts";
-import { type HashCache, isSameStat, isSettled } from "./stat-cache.ts";
+import { createFileHasher } from "./hash-file.ts";
+import { hashOnThreads, isWorthThreads } from "./hash-threads.ts";
+import { createPace } from "./pace.ts";
+import { type HashCache, isSettled } from "./stat-cache.ts";
 
 export interface HashOptions {
   signal?: AbortSignal;
@@ -17,6 +13,9 @@ export interface HashOptions {
   /** How far it has come; called now and then. */
   onProgress?: (done: { files: number; bytes: number }) => void;
 }
+
+/** Files from this size on are left for the end, where several are hashed at once. */
+const largeBytes = 8 * 1024 * 1024;
 
 /**
  * The SHA-256 of each file's content in lower-case hex, by its absolute path.
@@ -30,107 +29,51 @@ export async function hashFiles(
 ): Promise<ReadonlyMap<string, string>> {
   const { signal, cache, clock = systemClock } = options;
   const done = { files: 0, bytes: 0 };
-  const pace = createPace(signal, () => options.onProgress?.({ ...done }));
-  const buffer = Buffer.allocUnsafe(chunkBytes);
+  const report = () => options.onProgress?.({ ...done });
+  const pace = createPace(signal, report);
+  const hashFile = createFileHasher(pace);
   const hashes = new Map<string, string>();
+  const large = new Map<string, FileEntry>();
+  const onBytes = (bytes: number) => {
+    done.bytes += bytes;
+  };
+  const add = ({ absolutePath, stat }: FileEntry, hash: string, readAt: number) => {
+    if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
+    hashes.set(absolutePath, hash);
+    done.files++;
+  };
   for (const entry of entries) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
     const { absolutePath, stat } = entry;
     if (hashes.has(absolutePath)) continue;
-    const bytesBefore = done.bytes;
-    let hash = cache?.get(absolutePath, stat);
-    if (hash === undefined) {
+    const known = cache?.get(absolutePath, stat);
+    if (known !== undefined) {
+      hashes.set(absolutePath, known);
+      done.files++;
+      done.bytes += entry.size;
+    } else if (entry.size >= largeBytes) {
+      large.set(absolutePath, entry);
+    } else {
       const readAt = clock.now();
-      hash = entry.size < chunkBytes ? hashSmall(entry, buffer) : await hashLarge(entry, buffer, pace, done);
-      if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
+      const hash = hashFile(entry, onBytes);
+      add(entry, typeof hash === "string" ? hash : await hash, readAt);
     }
-    hashes.set(absolutePath, hash);
-    done.files++;
-    done.bytes = bytesBefore + entry.size;
+  }
+  const rest = [...large.values()];
+  if (isWorthThreads(rest)) {
+    const readAt = clock.now();
+    const onHash = (entry: FileEntry, hash: string) => add(entry, hash, readAt);
+    const onMoreBytes = (bytes: number) => {
+      onBytes(bytes);
+      report();
+    };
+    await hashOnThreads(rest, { signal, onHash, onBytes: onMoreBytes });
+  } else {
+    for (const entry of rest) {
+      const readAt = clock.now();
+      add(entry, await hashFile(entry, onBytes), readAt);
+    }
   }
   return hashes;
-}
-
-const chunkBytes = 1024 * 1024;
-
-/** In one go, without giving way. */
-function hashSmall(entry: FileEntry, buffer: Buffer): string {
-  const descriptor = openUnchanged(entry);
-  try {
-    // One byte more than there should be, to notice a file that has grown.
-    const length = read(descriptor, buffer, entry.size + 1, entry);
-    requireUnchanged(descriptor, entry, length);
-    return Bun.CryptoHasher.hash("sha256", buffer.subarray(0, length), "hex");
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-async function hashLarge(
-  entry: FileEntry,
-  buffer: Buffer,
-  pace: Pace,
-  done: { bytes: number },
-): Promise<string> {
-  const descriptor = openUnchanged(entry);
-  try {
-    const hasher = new Bun.CryptoHasher("sha256");
-    let total = 0;
-    for (;;) {
-      const length = read(descriptor, buffer, buffer.length, entry);
-      if (length === 0) break;
-      hasher.update(buffer.subarray(0, length));
-      total += length;
-      done.bytes += length;
-      // A file that grows as fast as it is read would never end.
-      if (total > entry.size) break;
-      const pause = pace.step();
-      if (pause !== undefined) await pause;
-    }
-    requireUnchanged(descriptor, entry, total);
-    return hasher.digest("hex");
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** Opens without following a link and without waiting: the name may stand for a link or a pipe by now. */
-function openUnchanged(entry: FileEntry): number {
-  let descriptor: number;
-  try {
-    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-    descriptor = openSync(entry.absolutePath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  } catch (error) {
-    if (isMissing(error)) throw changed(entry, "vanished", error);
-    if (errorCode(error) === "ELOOP" || errorCode(error) === "ENXIO") throw changed(entry, "changed", error);
-    throw fileError("read", entry.contextPath, error);
-  }
-  try {
-    requireUnchanged(descriptor, entry, entry.size);
-    return descriptor;
-  } catch (error) {
-    closeSync(descriptor);
-    throw error;
-  }
-}
-
-function requireUnchanged(descriptor: number, entry: FileEntry, bytesRead: number): void {
-  const now = fileStatOf(fstatSync(descriptor, { bigint: true }));
-  if (bytesRead !== entry.size || !isSameStat(now, entry.stat)) throw changed(entry, "changed");
-}
-
-function read(descriptor: number, buffer: Buffer, length: number, entry: FileEntry): number {
-  try {
-    return readSync(descriptor, buffer, 0, length, null);
-  } catch (error) {
-    throw fileError("read", entry.contextPath, error);
-  }
-}
-
-function changed(entry: FileEntry, how: "changed" | "vanished", cause?: unknown): BoughError {
-  return new BoughError(`${displayPath(entry.contextPath)} ${how} while the build read it`, {
-    hint: "Build again once nothing writes to the build context. A log of this very command is kept elsewhere, or named in .dockerignore.",
-    cause,
-  });
 }

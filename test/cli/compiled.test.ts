@@ -1,6 +1,6 @@
 /** The executable that users download, once through the main paths, in processes of its own. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -28,6 +28,20 @@ async function run(words: readonly string[], cwd: string, environment: Record<st
   ]);
   return { exitCode: await child.exited, stdout, stderr };
 }
+
+test("hashes large files on threads of its own", async () => {
+  const fake = await startFakeService({ token: "right-token" });
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY one two /\nRUN true\n", one: "1", two: "2" });
+  for (const name of ["one", "two"]) truncateSync(join(context, name), 70_000_000);
+  const words = ["--url", fake.url, "--token", "right-token", "build"];
+  expect(await run(words, context, { BOUGH_HOME: temporaryDirectory() })).toMatchObject({ exitCode: 0 });
+  for (const name of ["one", "two"]) {
+    const content = await Bun.file(join(context, name)).bytes();
+    expect(fake.state.files.has(new Bun.CryptoHasher("sha256").update(content).digest("hex"))).toBe(true);
+  }
+  await fake.close();
+});
 
 test("imports, builds on the engine, builds again from the cache, and lists what there is", async () => {
   const context = temporaryDirectory();

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
   chmodSync,
@@ -18,6 +18,7 @@ import { hashFiles } from "../../src/context/hash.ts";
 import { ignoreRules } from "../../src/context/ignore.ts";
 import { resolveSources } from "../../src/context/sources.ts";
 import { type HashCache, isSameStat, isSettled } from "../../src/context/stat-cache.ts";
+import { BoughError } from "../../src/errors.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";
 
 afterEach(removeTrees);
@@ -196,4 +197,52 @@ test("hashing ends with the signal", async () => {
   await expect(hashFiles([entry], { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow(
     "enough",
   );
+});
+
+describe("several large files, each on a thread", () => {
+  const sizes = { a: 70_000_001, b: 80_000_000, c: 20_000_000, d: 5 };
+
+  async function makeLargeFiles(): Promise<FileEntry[]> {
+    const root = makeTree(Object.keys(sizes).join("\n"));
+    for (const [name, size] of Object.entries(sizes)) {
+      writeFileSync(join(root, name), name);
+      truncateSync(join(root, name), size);
+    }
+    return fileEntries(root);
+  }
+
+  test("have the hashes of their bytes, and are remembered", async () => {
+    const entries = await makeLargeFiles();
+    const remembered = new Map<string, string>();
+    const cache: HashCache = {
+      get: () => undefined,
+      set: (path, _, hash) => void remembered.set(path, hash),
+    };
+    const progress: number[] = [];
+    const onProgress = ({ bytes }: { bytes: number }) => void progress.push(bytes);
+    const clock = { now: () => Date.now() + 3_600_000 };
+    const hashes = await hashFiles(entries, { cache, clock, onProgress });
+    for (const { absolutePath } of entries)
+      expect(hashes.get(absolutePath)).toBe(sha256(await Bun.file(absolutePath).bytes()));
+    expect(remembered).toEqual(new Map(hashes));
+    expect(progress.at(-1)).toBe(Object.values(sizes).reduce((sum, size) => sum + size));
+  });
+
+  test("one that changes ends all, and is named", async () => {
+    const entries = await makeLargeFiles();
+    appendFileSync(entries[2]?.absolutePath ?? "", "more");
+    const error = await hashFiles(entries).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(BoughError);
+    expect(error).toMatchObject({
+      message: "c changed while the build read it",
+      hint: expect.stringContaining("Build again"),
+    });
+  });
+
+  test("end with the signal", async () => {
+    const entries = await makeLargeFiles();
+    const stop = new AbortController();
+    const onProgress = () => stop.abort(new Error("enough"));
+    await expect(hashFiles(entries, { signal: stop.signal, onProgress })).rejects.toThrow("enough");
+  });
 });

@@ -4,6 +4,7 @@ import { type Bench, type Row, runFresh } from "../bench.ts";
 import { alternate, run } from "../measure.ts";
 
 const gibibyte = 2 ** 30;
+const hashOnce = join(import.meta.dir, "../hash-once.ts");
 
 /** One file of 4 GiB: hashed and sent, against `sha256sum` and `curl` one after the other. */
 export async function measureLargeFile(bench: Bench): Promise<Row[]> {
@@ -32,6 +33,27 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
   );
   rmSync(file);
   return rows("one file of 4 GiB", "sha256sum, then curl", bough, reference, 0.6, peakBytes);
+}
+
+/** Four files of 512 MiB, hashed on all processors and not sent, against one processor with the same code for it. */
+export async function measureHashing(bench: Bench): Promise<Row[]> {
+  const service = await bench.startService();
+  const context = bench.directory("hashing");
+  const files = [1, 2, 3, 4].map((each) => makeSparse(join(context, `large${each}`), gibibyte / 2));
+  writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY large* /\n");
+  const explain = bench.build(context, service, "--explain");
+  let peakBytes = 0;
+  const [bough = 0, reference = 0] = await alternate(
+    Math.min(3, bench.times),
+    async () => {
+      const ended = await runFresh(explain, { watchesMemory: true });
+      peakBytes = Math.max(peakBytes, ended.peakBytes);
+      return ended.milliseconds;
+    },
+    async () => (await run({ words: [process.execPath, hashOnce, ...files] })).milliseconds,
+  );
+  for (const file of files) rmSync(file);
+  return rows("four files of 512 MiB, hashed", "one thread", bough, reference, 1.2, peakBytes);
 }
 
 /** `ADD` of a URL of 2 GiB, against two `curl`s and a pipe. */
