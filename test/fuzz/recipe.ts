@@ -35,10 +35,14 @@ const paths = [
   "dir/sub/d.txt",
   "dir/sp ace.txt",
   "dir/é.txt",
+  "dir/link",
   "tool.sh",
   "deep/x/y/z",
 ];
 const modes = [0o644, 0o600, 0o755, 0o444, 0o640];
+const targets = ["a.txt", "dir", "missing", "../b.txt"];
+/** When a file was last written, in seconds. Whole ones, and the same for all, so that a later one can be as old. */
+const writtenAt = 1_700_000_000;
 const contents = ["one", "two", "ten", "longer than the others", "", "é\n", "#!/bin/sh\necho tool\n"];
 
 export function startRecipe(context: string, address: string, random: Random): Recipe {
@@ -50,6 +54,7 @@ export function startRecipe(context: string, address: string, random: Random): R
     url: { address, version: 1 },
   };
   for (const path of paths.slice(0, 5)) put(recipe, path, pick(random, contents));
+  link(recipe, "dir/link", pick(random, targets));
   recipe.lines.push("ARG A", `ARG B=${JSON.stringify(pick(random, values))}`, "COPY dir /data/");
   const count = 3 + Math.floor(random() * 5);
   for (let index = 0; index < count; index++) recipe.lines.push(instruction(recipe, random));
@@ -83,23 +88,11 @@ function write({ context, lines, ignore }: Recipe): void {
 const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
   (recipe, random) => `write ${put(recipe, pick(random, paths), pick(random, contents))}`,
   (recipe, random) => `write ${put(recipe, pick(random, paths), pick(random, contents))}`,
-  // The stat of a file as it was, but for its inode or its change time.
+  rewrite,
+  rewrite,
   (recipe, random) => {
     const path = join(recipe.context, pick(random, paths));
-    if (!isFile(path)) return "nothing";
-    const { atimeMs, mtimeMs, size } = statSync(path);
-    const bytes = Buffer.alloc(size, pick(random, ["x", "y", "z"]));
-    if (random() < 0.5) writeFileSync(path, bytes);
-    else {
-      writeFileSync(`${path}.new`, bytes);
-      renameSync(`${path}.new`, path);
-    }
-    utimesSync(path, atimeMs / 1000, mtimeMs / 1000);
-    return `replace ${path}, as long and as old as before`;
-  },
-  (recipe, random) => {
-    const path = join(recipe.context, pick(random, paths));
-    if (existsSync(path)) utimesSync(path, random() * 1e9, random() * 1e9);
+    if (existsSync(path)) utimesSync(path, writtenAt, Math.floor(random() * 1e9));
     return `touch ${path}`;
   },
   (recipe, random) => {
@@ -114,11 +107,11 @@ const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
     return `remove ${path}`;
   },
   (recipe, random) => {
-    const [path, target] = [pick(random, paths), pick(random, ["a.txt", "dir", "missing", "../b.txt"])];
-    clear(recipe, path);
-    symlinkSync(target, join(recipe.context, path));
-    return `link ${path} -> ${target}`;
+    const path = pick(random, paths);
+    return link(recipe, path, pick(random, targets));
   },
+  relink,
+  relink,
   (recipe, random) => {
     const path = pick(random, paths);
     clear(recipe, path);
@@ -171,6 +164,34 @@ function changeArgument(recipe: Recipe, random: Random): string {
   if (random() < 0.3) recipe.buildArgs.delete(name);
   else recipe.buildArgs.set(name, value);
   return `--build-arg ${name}=${recipe.buildArgs.get(name)}`;
+}
+
+/** Other content, as long and as old as before: nothing but the time of change shows it, and the inode at times. */
+function rewrite(recipe: Recipe, random: Random): string {
+  const files = paths.filter((path) => isFile(join(recipe.context, path)));
+  if (files.length === 0) return "nothing";
+  const path = pick(random, files);
+  const absolutePath = join(recipe.context, path);
+  const { mode, mtimeMs, size } = statSync(absolutePath);
+  const bytes = Buffer.alloc(size, pick(random, ["x", "y", "z"]));
+  const isSameInode = random() < 0.7;
+  const writtenPath = isSameInode ? absolutePath : `${absolutePath}.new`;
+  writeFileSync(writtenPath, bytes, { mode });
+  utimesSync(writtenPath, writtenAt, mtimeMs / 1000);
+  renameSync(writtenPath, absolutePath);
+  return `replace ${path}, as long and as old as before, ${isSameInode ? "in its place" : "by a new file"}`;
+}
+
+/** Nothing is changed but where a link leads to, if there is one. */
+function relink(recipe: Recipe, random: Random): string {
+  const links = paths.filter((path) => isLink(join(recipe.context, path)));
+  return link(recipe, pick(random, links.length === 0 ? paths : links), pick(random, targets));
+}
+
+function link(recipe: Recipe, path: string, target: string): string {
+  clear(recipe, path);
+  symlinkSync(target, join(recipe.context, path));
+  return `link ${path} -> ${target}`;
 }
 
 const values = ["x", "y z", "", "'q'", "$A", "/w/1"];
@@ -250,7 +271,9 @@ function at({ lines }: Recipe, random: Random): number {
 
 function put(recipe: Recipe, path: string, content: string): string {
   clear(recipe, path);
-  writeFileSync(join(recipe.context, path), content);
+  const absolutePath = join(recipe.context, path);
+  writeFileSync(absolutePath, content);
+  utimesSync(absolutePath, writtenAt, writtenAt);
   return path;
 }
 
@@ -268,4 +291,8 @@ function clear({ context }: Recipe, path: string): void {
 
 function isFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
