@@ -7,10 +7,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { fastCheckTimes } from "./support/random.ts";
 
-/** A random one by hand: `FAST_CHECK_SEED=random`, or the seed that a failure has named. */
+/** `FAST_CHECK_SEED=random`, or the seed that a failure has named: by hand. */
 const { FAST_CHECK_SEED: seed = "20251121" } = process.env;
-if (seed !== "random") fc.configureGlobal({ seed: Number(seed) });
+fc.configureGlobal({
+  ...(seed === "random" ? {} : { seed: Number(seed) }),
+  includeErrorInReport: true,
+  reporter(details) {
+    process.stderr.write(`seed ${details.seed}: ${details.numRuns} runs\n`);
+    if (details.failed) throw new Error(fc.defaultReportMessage(details));
+  },
+});
 
 const home = mkdtempSync(join(tmpdir(), "bough-test-"));
 for (const name of Object.keys(process.env)) {
@@ -21,6 +29,6 @@ process.env.HOME = home;
 process.env.BOUGH_HOME = join(home, "bough");
 
 // No test depends on the time that it takes; one that hangs is ended all the same.
-setDefaultTimeout(60_000);
+setDefaultTimeout(60_000 * fastCheckTimes());
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { chainHash } from "../../src/build/layer.ts";
 import type { StagedEntry } from "../../src/build/staged.ts";
 import { declareArgument, type StageState, startStage } from "../../src/build/state.ts";
+import { runs } from "../support/random.ts";
 
 const base: StageState = startStage(undefined, {
   hash: "parent",
@@ -156,7 +157,7 @@ test("no two different inputs have one hash, whatever characters are in them", a
       });
       expect((await hash(one)) === (await hash(other))).toBe(Bun.deepEquals(sorted(one), sorted(other)));
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

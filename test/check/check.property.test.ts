@@ -9,6 +9,7 @@ import { openBuildContext } from "../../src/context/build-context.ts";
 import { ignoreRules } from "../../src/context/ignore.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { runs } from "../support/random.ts";
 
 const names = [
   "FROM",
@@ -106,6 +107,6 @@ test("in both forms, with an error where the exit code would say so", async () =
         expect(message).not.toBe("");
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

@@ -208,7 +208,7 @@ const kills = Number(process.env.KILLS ?? 200);
 test(
   `${kills} kills at random instants`,
   async () => {
-    const seed = Number(process.env.KILL_SEED ?? Date.now() % 1_000_000);
+    const seed = Number(process.env.KILL_SEED ?? 1);
     const worlds = [makeWorld(), makeWorld()];
     const loops = worlds.map(async (world, index) =>
       killOften(await world, seededRandom(seed + index), kills / 2),

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { parseArgs } from "node:util";
 import fc from "fast-check";
 import { type OptionShape, tokenize } from "../../src/cli/tokens.ts";
+import { runs } from "../support/random.ts";
 
 const options: Record<string, OptionShape> = {
   tag: { type: "string" },
@@ -38,7 +39,7 @@ test("any command line is read as parseArgs of node:util reads it", () => {
     ),
     fc.string({ unit: fc.constantFrom("-", "=", "t", "q", "x", "a"), maxLength: 5 }),
   );
-  fc.assert(fc.property(fc.array(word, { maxLength: 6 }), expectSame), { numRuns: 2000 });
+  fc.assert(fc.property(fc.array(word, { maxLength: 6 }), expectSame), { numRuns: runs(2000) });
 });
 
 function expectSame(words: string[]): void {

@@ -8,6 +8,7 @@ import {
   patternStart,
 } from "../../src/context/path-pattern.ts";
 import { decidePath, isMatch } from "../../src/context/rules.ts";
+import { runs } from "../support/random.ts";
 import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
 
 /** Few and short names, so that patterns hit them often; some with what regular expressions take for their own. */
@@ -46,7 +47,7 @@ test("ignore rules decide as the reference matcher does", () => {
       );
       expect(isMatch(decision)).toBe(ignored);
     }),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   );
 });
 
@@ -59,6 +60,6 @@ test("source patterns match as Go's filepath.Match does", () => {
       const position = names.reduce((at, name) => enterDirectory(compiled, at, name), patternStart);
       expect(isMatched(compiled, position, last)).toBe(referenceGoMatch(pattern, path));
     }),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   );
 });

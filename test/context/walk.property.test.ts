@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { ignoreRules, parseIgnoreFile } from "../../src/context/ignore.ts";
 import { resolveSources } from "../../src/context/sources.ts";
+import { runs } from "../support/random.ts";
 import { referenceDecision } from "./reference-matcher.ts";
 
 const root = mkdtempSync(join(tmpdir(), "bough-walk-"));
@@ -33,10 +34,10 @@ const lines = fc.array(
 );
 
 test("a walk keeps exactly what the reference matcher keeps, and the directories above it", async () => {
-  let runs = 0;
+  let directories = 0;
   await fc.assert(
     fc.asyncProperty(tree, lines, async (tree, lines) => {
-      const directory = join(root, String(runs++));
+      const directory = join(root, String(directories++));
       mkdirSync(directory);
       for (const path of tree) {
         mkdirSync(dirname(join(directory, `${path}x`)), { recursive: true });
@@ -50,7 +51,7 @@ test("a walk keeps exactly what the reference matcher keeps, and the directories
       const paths = matches.flatMap(({ entries }) => entries.slice(1).map((entry) => entry.contextPath));
       expect(paths).toEqual(referenceWalk(tree, lines));
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expandExecWords, expandRunLine } from "../../src/dockerfile/run-substitution.ts";
 import { BoughError } from "../../src/errors.ts";
+import { runs } from "../support/random.ts";
 
 interface Row {
   line: string;
@@ -55,6 +56,7 @@ test("without declared names any text stays as it is", () => {
     fc.property(fc.string({ unit: fc.constantFrom(..."ab $(){}'\"\\`<>;&|#\n=") }), (line) => {
       expect(expandRunLine(line, () => undefined, "\\")).toBe(line);
     }),
+    { numRuns: runs(100) },
   );
 });
 

@@ -4,6 +4,7 @@ import { Findings } from "../../src/dockerfile/findings.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { SourceReader } from "../../src/dockerfile/source.ts";
 import { BoughError } from "../../src/errors.ts";
+import { runs } from "../support/random.ts";
 
 function readSource(text: string) {
   const reader = new SourceReader(text, new Findings());
@@ -50,7 +51,7 @@ describe("on any text", () => {
           expect(error instanceof Error && error.message).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f\u2028]/);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -71,7 +72,7 @@ describe("on any text", () => {
           }
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });
@@ -115,5 +116,6 @@ test("however instructions are laid out over lines, they keep their text and the
       );
       expect(found).toEqual(expected);
     }),
+    { numRuns: runs(100) },
   );
 });

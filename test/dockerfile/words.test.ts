@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { lex } from "../../src/dockerfile/lexer.ts";
 import { expandHeredoc, expandWord, type Lookup } from "../../src/dockerfile/words.ts";
 import { BoughError } from "../../src/errors.ts";
+import { runs } from "../support/random.ts";
 
 /** What the lexer splits for a here-document's delimiter. */
 const splitWords = (text: string, lookup: Lookup, escape: string) => lex(text, lookup, { escape }).words;
@@ -88,7 +89,7 @@ describe("on any text", () => {
           }
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -105,7 +106,7 @@ describe("on any text", () => {
         }
         expect(squeeze(splitWords(word, lookup, escaped).join(""))).toBe(squeeze(whole));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 
@@ -115,6 +116,7 @@ describe("on any text", () => {
         const plain = string.replaceAll("'", "");
         expect(expandWord(`'${plain}'`, () => "value", "\\")).toBe(plain);
       }),
+      { numRuns: runs(100) },
     );
   });
 });

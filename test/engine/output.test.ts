@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { CapturedStream, decodeBytes, encodeBytes } from "../../src/engine/sandbox/output.ts";
+import { runs } from "../support/random.ts";
 
 function capture(chunks: readonly Uint8Array[], limit = 1_000_000) {
   const delivered: Uint8Array[] = [];
@@ -44,7 +45,7 @@ test("text in, text out, however it is cut (property)", () => {
         ).toBe(new TextDecoder("utf-8", { fatal: true }).decode(whole));
       },
     ),
-    { seed: 1, numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

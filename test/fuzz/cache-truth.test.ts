@@ -89,7 +89,7 @@ async function compareWithFresh(recipe: Recipe): Promise<{ cached: Built; found:
 test(
   "a cached build comes to what a fresh one comes to",
   async () => {
-    const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000);
+    const seed = Number(process.env.FUZZ_SEED ?? 1);
     const random = seededRandom(seed);
     const until = performance.now() + seconds * 1000;
     const count = { edits: 0, recipes: 0, failing: 0, cachedSteps: 0 };

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { appendOutput, emptyTail, tailRows } from "../../src/output/output-tail.ts";
 import { plainRow, tameLines } from "../../src/output/terminal-text.ts";
+import { runs } from "../support/random.ts";
 
 test.each([
   ["plain text stays", "a\tb\nc\n", "a\tb\nc\n"],
@@ -39,6 +40,7 @@ test("a row has no character that a terminal acts upon, whatever was written", (
   });
   fc.assert(
     fc.property(text, (line) => expect(plainRow(line)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/)),
+    { numRuns: runs(100) },
   );
 });
 
@@ -50,6 +52,7 @@ test("the tail is the same however the output is cut into chunks", () => {
       const whole = appendOutput(emptyTail, { stream: "stdout", text: chunks.join("") });
       expect(tailRows(pieces, 8)).toEqual(tailRows(whole, 8));
     }),
+    { numRuns: runs(100) },
   );
 });
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { hasIniValue, removeIniSection, removeIniValue, setIniValue } from "../../src/service/ini-text.ts";
 import { readProfiles } from "../../src/service/profile-text.ts";
+import { runs } from "../support/random.ts";
 
 describe("a value that is there is changed in its place", () => {
   test.each([
@@ -99,6 +100,6 @@ test("whatever a file looks like: the value is read back, and at most one line i
       const now = after.split("\n");
       expect(kept.filter((text) => !now.includes(text)).length).toBeLessThanOrEqual(1);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

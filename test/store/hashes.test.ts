@@ -6,6 +6,7 @@ import { type FileRow, type FileState, openFileTable, packFiles } from "../../sr
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { runs } from "../support/random.ts";
 
 const state: FileState = {
   device: 64_769n,
@@ -56,6 +57,7 @@ test("a table gives back what was packed, in whatever order it is asked", () => 
         if (asked !== undefined) expect(table.get(asked.path, asked.state)).toBe(asked.sha256);
       }
     }),
+    { numRuns: runs(100) },
   );
 });
 
