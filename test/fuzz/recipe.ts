@@ -90,6 +90,8 @@ const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
   (recipe, random) => `write ${put(recipe, pick(random, paths), pick(random, contents))}`,
   rewrite,
   rewrite,
+  rewrite,
+  rewrite,
   (recipe, random) => {
     const path = join(recipe.context, pick(random, paths));
     if (existsSync(path)) utimesSync(path, writtenAt, Math.floor(random() * 1e9));
@@ -168,13 +170,13 @@ function changeArgument(recipe: Recipe, random: Random): string {
 
 /** Other content, as long and as old as before: nothing but the time of change shows it, and the inode at times. */
 function rewrite(recipe: Recipe, random: Random): string {
-  const files = paths.filter((path) => isFile(join(recipe.context, path)));
+  const files = paths.filter((path) => (sizeOf(join(recipe.context, path)) ?? 0) > 0);
   if (files.length === 0) return "nothing";
   const path = pick(random, files);
   const absolutePath = join(recipe.context, path);
   const { mode, mtimeMs, size } = statSync(absolutePath);
   const bytes = Buffer.alloc(size, pick(random, ["x", "y", "z"]));
-  const isSameInode = random() < 0.7;
+  const isSameInode = random() < 0.8;
   const writtenPath = isSameInode ? absolutePath : `${absolutePath}.new`;
   writeFileSync(writtenPath, bytes, { mode });
   utimesSync(writtenPath, writtenAt, mtimeMs / 1000);
@@ -291,6 +293,11 @@ function clear({ context }: Recipe, path: string): void {
 
 function isFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** Of a file. */
+function sizeOf(path: string): number | undefined {
+  return isFile(path) ? statSync(path).size : undefined;
 }
 
 function isLink(path: string): boolean {
