@@ -2,12 +2,11 @@
  * Runs before every test file: no test sees the developer's home, profiles or variables, and none leaves
  * anything behind in them.
  */
-import { afterAll, setDefaultTimeout } from "bun:test";
+import { afterAll } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { fastCheckTimes } from "./support/random.ts";
 
 /** `FAST_CHECK_SEED=random`, or the seed that a failure has named: by hand. */
 const { FAST_CHECK_SEED: seed = "20251121" } = process.env;
@@ -27,8 +26,5 @@ for (const name of Object.keys(process.env)) {
 }
 process.env.HOME = home;
 process.env.BOUGH_HOME = join(home, "bough");
-
-// No test depends on the time that it takes; one that hangs is ended all the same.
-setDefaultTimeout(60_000 * fastCheckTimes());
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
