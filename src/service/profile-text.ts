@@ -52,10 +52,10 @@ export function readProfiles(files: readonly ProfileFile[]): Profiles {
 }
 
 function parseSections(text: string): [string, [string, string][]][] {
-  // ini makes nested objects of dots in a section's name.
+  // ini makes nested objects of dots in a section's name, and takes a header with a comment behind it for a key.
   const escaped = text
     .replace(/^\ufeff/, "")
-    .replace(/^[ \t]*\[([^\]\r\n]*)\]/gm, (_, name: string) => `[${name.replaceAll(".", "\\.")}]`);
+    .replace(/^[ \t]*\[([^\]\r\n]*)\][^\r\n]*/gm, (_, name: string) => `[${name.replaceAll(".", "\\.")}]`);
   return Object.entries(parse(escaped)).flatMap(([name, section]): [string, [string, string][]][] => {
     const values = asRecord(section);
     if (values === undefined) return [];

@@ -99,6 +99,18 @@ describe("which service", () => {
       { kind: "remote", url: "https://all.example", token: "t", project: undefined, source: "profile a" },
     ],
     [
+      "a comment behind a section's name",
+      {
+        files: [
+          {
+            path: "cli.ini",
+            text: "[DEFAULT] ; mine\nprofile = a\n[profile:a] # at work\nurl = https://a.example\ntoken = t\n",
+          },
+        ],
+      },
+      { kind: "remote", url: "https://a.example", token: "t", project: undefined, source: "profile a" },
+    ],
+    [
       "flags over the profile",
       { flags: { token: "mine", project: "p-9" } },
       { kind: "remote", ...work, token: "mine", project: "p-9", source: "profile work" },
