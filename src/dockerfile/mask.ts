@@ -24,7 +24,8 @@ export function isSecretParameter(name: string): boolean {
 }
 
 // No quantifier meets what the one before it could have taken: the time is that of one pass.
-const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#@'"]+)@/gi;
+// The last @ before the path counts: a password may have one in it.
+const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#'"]+)@/gi;
 const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+(?==))("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
 /** `ENV NAME value`, up to the line's end. */
 const legacyEnv = /^(\s*ENV[ \t]+)([A-Za-z_]\w*)([ \t]+)([^=\s].*)$/gim;

@@ -63,6 +63,7 @@ describe("credentials in an address", () => {
 
   test.each([
     ["as written", (host: string) => `ADD http://us3r:p4ssw0rd@${host}/file /f`],
+    ["with an @ in the password", (host: string) => `ADD http://us3r:p4ssw0rd@@us3r@${host}/file /f`],
     [
       "of an ARG and an ENV",
       (host: string) => `ARG PASSWORD=p4ssw0rd\nENV SITE=http://us3r:$PASSWORD@${host}\nADD $SITE/file /f`,
@@ -78,7 +79,9 @@ describe("credentials in an address", () => {
     const ended = await build(text, ["--explain"]);
     expect(ended.exitCode).toBe(0);
     const { headers = {}, path } = source.requests[0] ?? {};
-    expect(`${headers.authorization} ${path}`).toMatch(new RegExp(`${btoa("us3r:p4ssw0rd")}|p4ssw0rd`));
+    expect(`${headers.authorization} ${path}`).toMatch(
+      new RegExp(`${btoa("us3r:p4ssw0rd")}|${btoa("us3r:p4ssw0rd@@us3r")}|p4ssw0rd`),
+    );
     await build(`${text}\nENV OTHER=1`, ["--explain", "--progress", "json"]).then((again) => {
       expect(again.stderr + again.stdout).not.toMatch(/us3r|p4ssw0rd/);
     });
