@@ -46,11 +46,11 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     CopyInstruction | AddInstruction,
     { since: number; sources: Promise<FoundSources> }
   >();
-  /** One at a time: there is one disk. */
-  let last: Promise<unknown> = Promise.resolve();
+  /** One at a time: there is one disk. Never rejects, and holds on to nothing that was found. */
+  let last: Promise<void> = Promise.resolve();
 
   async function find(instruction: CopyInstruction | AddInstruction): Promise<FoundSources> {
-    await last.catch(() => undefined);
+    await last;
     // The request to the service goes first.
     await new Promise<void>((resolve) => setImmediate(resolve));
     const words = expandCopyWords(instruction, () => undefined, dockerfile.escape);
@@ -68,9 +68,11 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
         if (instruction.name !== "COPY" && instruction.name !== "ADD") continue;
         if (found.has(instruction) || !isLiteral(instruction)) continue;
         const sources = find(instruction);
-        // Whoever takes it hears of it.
-        sources.catch(() => undefined);
-        last = sources;
+        // Whoever takes it hears of what went wrong.
+        last = sources.then(
+          () => undefined,
+          () => undefined,
+        );
         found.set(instruction, { since: clock.now(), sources });
       }
     },
@@ -88,7 +90,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     },
     async stop() {
       stopping.abort();
-      await last.catch(() => undefined);
+      await last;
     },
   };
 }
