@@ -1,42 +1,49 @@
 import type { LocalFile } from "../service/service.ts";
 import { download } from "./download.ts";
 import type { BuildJob } from "./job.ts";
-import { collectLeftovers, leftoversEvery } from "./leftovers.ts";
+import { collectLeftovers, collectUploads, uploadsBetween } from "./leftovers.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /** Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
-  const ids = new Map<string, string>();
-  collectLeftovers(staged.size);
-  const local = new Map<string, LocalFile>();
+  const known = new Map<string, string>();
+  const local = new Map<string, StagedFile>();
   let bytes = 0;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;
     const { sha256, size, content } = entry;
-    if (ids.has(sha256) || local.has(sha256)) continue;
-    const known = build.store.uploads.get(sha256);
-    if (known !== undefined) ids.set(sha256, known);
+    if (known.has(sha256) || local.has(sha256)) continue;
+    const id = build.store.uploads.get(sha256);
+    if (id !== undefined) known.set(sha256, id);
     else if (content.kind === "local") {
-      local.set(sha256, { absolutePath: content.absolutePath, sha256, size });
+      local.set(sha256, entry);
       bytes += size;
-    } else ids.set(sha256, await sendContent(entry, build));
+    } else known.set(sha256, await sendContent(entry, build));
   }
-  if (local.size === 0) return ids;
+  if (local.size === 0) return known;
 
   build.emit({ type: "uploading", files: local.size, bytes });
   let last = { files: 0, sentBytes: 0, reused: 0 };
-  let collectAt = leftoversEvery;
-  const uploaded = await build.service.uploadFiles([...local.values()], (progress) => {
+  let collectAt = uploadsBetween;
+  const ids = await build.service.uploadFiles(localFiles(local.values()), (progress) => {
     last = progress;
     if (progress.files >= collectAt) {
-      collectAt += leftoversEvery;
-      collectLeftovers(staged.size);
+      collectAt += uploadsBetween;
+      collectUploads();
     }
     build.emit({ type: "upload-progress", ...progress });
   });
   build.emit({ type: "uploaded", ...last });
-  for (const [sha256, id] of uploaded) ids.set(sha256, id);
+  for (const [sha256, id] of known) ids.set(sha256, id);
+  collectLeftovers(staged.size);
   return ids;
+}
+
+/** Each made when its turn comes: of a large context, all at once would be felt. */
+function* localFiles(files: Iterable<StagedFile>): Generator<LocalFile> {
+  for (const { content, sha256, size } of files) {
+    if (content.kind === "local") yield { absolutePath: content.absolutePath, sha256, size };
+  }
 }
 
 /** Contents that are no file of the context: a here-document, or a URL whose upload the service has forgotten. */

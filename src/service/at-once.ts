@@ -1,22 +1,26 @@
 import { childOf } from "./abort.ts";
 
-/** Runs `work` for all items, at most `limit` at a time; the first failure stops the others. */
+/**
+ * Runs `work` for all items, at most `limit` at a time, each taken when its turn comes; the first failure stops the
+ * others.
+ */
 export async function forEachAtOnce<T>(
-  items: readonly T[],
+  items: Iterable<T>,
   limit: number,
   parent: AbortSignal,
   work: (item: T, stop: AbortSignal) => Promise<void>,
 ): Promise<void> {
   parent.throwIfAborted();
   const stop = childOf(parent);
-  let next = 0;
+  const iterator = items[Symbol.iterator]();
   async function worker(): Promise<void> {
-    while (next < items.length && !stop.signal.aborted) {
-      const item = items[next++];
-      if (item !== undefined) await work(item, stop.signal);
+    while (!stop.signal.aborted) {
+      const next = iterator.next();
+      if (next.done === true) return;
+      await work(next.value, stop.signal);
     }
   }
-  const workers = Array.from({ length: Math.min(limit, items.length) }, () =>
+  const workers = Array.from({ length: limit }, () =>
     worker().catch((error: unknown) => {
       // Later failures are the stop's own doing.
       if (!stop.signal.aborted) stop.abort(error);

@@ -25,7 +25,7 @@ export interface FilesOptions {
 
 export interface Files {
   uploadFiles(
-    files: readonly LocalFile[],
+    files: Iterable<LocalFile>,
     progress?: (done: UploadProgress) => void,
   ): Promise<Map<string, string>>;
 }
@@ -89,19 +89,8 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
   return {
     async uploadFiles(files, progress) {
       const ids = new Map<string, string>();
-      const waiting = new Map<string, LocalFile>();
+      const begun = new Set<string>();
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
-      for (const file of files) {
-        if (ids.has(file.sha256) || waiting.has(file.sha256)) continue;
-        const known = knownFiles?.get(file.sha256);
-        if (known === undefined) {
-          waiting.set(file.sha256, file);
-        } else {
-          ids.set(file.sha256, known);
-          done.files++;
-          done.reused++;
-        }
-      }
       /** Bytes of large files that are on their way. */
       const underWay = new Map<string, number>();
       const report = () => {
@@ -109,27 +98,29 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         const taken = [...underWay.values()].reduce((sum, bytes) => sum + bytes, 0);
         progress({ ...done, sentBytes: done.sentBytes + taken });
       };
-      if (done.files > 0) report();
 
       async function upload(file: LocalFile, stop: AbortSignal): Promise<void> {
+        if (begun.has(file.sha256)) return;
+        begun.add(file.sha256);
         const large = file.size > askFirstAboveBytes;
-        const answer = large ? await find(file.sha256, stop) : undefined;
-        const found = answer === undefined ? undefined : readFile(answer);
+        const known = knownFiles?.get(file.sha256);
+        const answer = large && known === undefined ? await find(file.sha256, stop) : undefined;
+        const found = known ?? (answer === undefined ? undefined : readFile(answer)?.uuid);
         const onBytes = (taken: number) => {
           underWay.set(file.sha256, taken);
           report();
         };
-        const uuid = found?.uuid ?? (await (large ? sendLarge(file, stop, onBytes) : sendSmall(file, stop)));
+        const uuid = found ?? (await (large ? sendLarge(file, stop, onBytes) : sendSmall(file, stop)));
         underWay.delete(file.sha256);
         ids.set(file.sha256, uuid);
-        knownFiles?.set(file.sha256, uuid);
+        if (known === undefined) knownFiles?.set(file.sha256, uuid);
         done.files++;
         if (found === undefined) done.sentBytes += file.size;
         else done.reused++;
         report();
       }
       try {
-        await forEachAtOnce([...waiting.values()], uploadsAtOnce, signal, upload);
+        await forEachAtOnce(files, uploadsAtOnce, signal, upload);
       } finally {
         knownFiles?.flush?.();
       }

@@ -38,7 +38,7 @@ export interface ImageService {
    * with one hash are sent once. Rejects where a file's bytes are no longer those that were hashed.
    */
   uploadFiles(
-    files: readonly LocalFile[],
+    files: Iterable<LocalFile>,
     progress?: (done: UploadProgress) => void,
   ): Promise<Map<string, string>>;
 
