@@ -1,6 +1,5 @@
 import { posix } from "node:path";
 import type { ContextWarning, FileEntry } from "../context/entry.ts";
-import { hashFiles } from "../context/hash.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import {
   type PlannedDocument,
@@ -11,12 +10,13 @@ import {
 } from "./copy-plan.ts";
 import { expandCopyWords } from "./copy-words.ts";
 import { addFromUrl } from "./download.ts";
+import { hashSources } from "./hash-sources.ts";
 import type { BuildJob } from "./job.ts";
 import { collectLeftovers } from "./leftovers.ts";
 import { titleOf } from "./location.ts";
 import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
-import { stage as addToStaged, type StagedEntry, type StagedFile } from "./staged.ts";
+import { stage as addToStaged, type Owned, type StagedEntry, type StagedFile } from "./staged.ts";
 import { lookUp, type StageState } from "./state.ts";
 import { type BuildWarning, skippedCopyFrom } from "./warnings.ts";
 
@@ -60,6 +60,7 @@ export async function performCopy(
     build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
 
+  const owned = { ...owner, line };
   const hashes = await hashEntries(items, build, ahead?.hashes);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   const isIntoExisting =
@@ -72,9 +73,9 @@ export async function performCopy(
       isNestedDirectory(item) &&
       (staged.has(item.path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, item.path)))));
     if (isTop(item)) tops.push(item.path);
-    else if (item.kind === "entry") additions.push([item.path, stageEntry(item, hashes, owner, mayBeThere)]);
-    else if (item.kind === "document") additions.push([item.path, stageDocument(item, owner)]);
-    else additions.push([item.path, await stageUrl(item, owner, words.checksum, build)]);
+    else if (item.kind === "entry") additions.push([item.path, stageEntry(item, hashes, owned, mayBeThere)]);
+    else if (item.kind === "document") additions.push([item.path, stageDocument(item, owned)]);
+    else additions.push([item.path, await stageUrl(item, owned, words.checksum, build)]);
   }
 
   const amount = { files: 0, bytes: 0 };
@@ -88,8 +89,8 @@ export async function performCopy(
   const made = directoriesToMake(tops, additions, owner).filter(
     (path) => !(isIntoExisting && leadsTo(path, place)),
   );
-  const directories = stageDirectories(made, owner, stage);
-  return { ...stage, staged: addToStaged(staged, [...directories, ...additions], line) };
+  const directories = stageDirectories(made, owner, line, stage);
+  return { ...stage, staged: addToStaged(staged, [...directories, ...additions]) };
 }
 
 /** Root's parents of a file need no mention: the service makes them. */
@@ -140,47 +141,46 @@ async function hashEntries(
   }
   emit({ type: "hashing", files: files.length, bytes });
   const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
-  const found = known ?? (await hashFiles(files, { signal, clock, cache: hashes, onProgress }));
-  collectLeftovers(hashes.unsaved);
-  hashes.save();
-  return found;
+  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress }));
 }
 
 /** `mayBeThere`: a directory in the image may have another mode and owner. */
 function stageEntry(
   { entry, mode }: PlannedEntry,
   hashes: ReadonlyMap<string, string>,
-  owner: Owner,
+  owned: Required<Owned>,
   mayBeThere: boolean,
 ): StagedEntry {
+  // Named one by one they are kept in the object itself, which is felt where there are many of them.
+  const { uid, gid, line } = owned;
   switch (entry.type) {
     case "symlink":
-      return { type: "symlink", target: entry.target, ...owner };
+      return { type: "symlink", target: entry.target, uid, gid, line };
     case "directory": {
-      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot(owner);
-      return { type: "directory", mode, isExplicit, ...owner };
+      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot(owned);
+      return { type: "directory", mode, isExplicit, uid, gid, line };
     }
     case "file": {
       const sha256 = hashes.get(entry.absolutePath);
       if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
       const content = { kind: "local", absolutePath: entry.absolutePath } as const;
-      return { type: "file", sha256, size: entry.size, mode, content, ...owner };
+      return { type: "file", sha256, size: entry.size, mode, content, uid, gid, line };
     }
   }
 }
 
-function stageDocument({ text, mode }: PlannedDocument, owner: Owner): StagedFile {
+function stageDocument({ text, mode }: PlannedDocument, owned: Required<Owned>): StagedFile {
   const bytes = new TextEncoder().encode(text);
   const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
-  return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owner };
+  return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };
 }
 
 async function stageUrl(
   { url, mode }: PlannedUrl,
-  owner: Owner,
+  owned: Required<Owned>,
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<StagedFile> {
   const { sha256, size } = await addFromUrl(url, checksum, build);
-  return { type: "file", sha256, size, mode, content: { kind: "url", url }, ...owner };
+  return { type: "file", sha256, size, mode, content: { kind: "url", url }, ...owned };
 }

@@ -33,7 +33,8 @@ export async function chainHash(
     const pause = pace.step();
     if (pause !== undefined) await pause;
     const rows = paths.slice(from, from + rowsAtOnce).map((path) => rowOf(path, stage.staged.get(path)));
-    hasher.update(`${from === 0 ? "" : ","}${JSON.stringify(rows).slice(1, -1)}`);
+    if (from > 0) hasher.update(",");
+    hasher.update(JSON.stringify(rows).slice(1, -1));
   }
   return hasher.update("]]").digest("hex");
 }

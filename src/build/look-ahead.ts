@@ -1,12 +1,12 @@
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { FileEntry } from "../context/entry.ts";
-import { hashFiles } from "../context/hash.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { type ResolvedSources, resolveSources } from "../context/sources.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../dockerfile/instruction.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import { expandCopyWords } from "./copy-words.ts";
+import { hashSources } from "./hash-sources.ts";
 
 /** The sources of COPYs to come, found and hashed while the service is busy with what stands before them. */
 export interface LookAhead {
@@ -57,7 +57,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     const { paths: sources, exclude } = words;
     const { parents } = instruction;
     const resolved = await resolveSources({ context, ignore, sources, exclude, parents, signal });
-    const hashes = await hashFiles(filesOf(resolved), { signal, clock, cache });
+    const hashes = await hashSources(filesOf(resolved), { signal, clock, cache });
     return { sources: resolved, hashes };
   }
 

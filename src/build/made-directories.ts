@@ -12,6 +12,7 @@ export const defaultDirectoryMode = 0o755;
 export function stageDirectories(
   paths: Iterable<string>,
   owner: Owner,
+  line: number,
   stage: StageState,
 ): [string, StagedDirectory][] {
   return [...new Set(paths)].map((path) => [
@@ -21,6 +22,7 @@ export function stageDirectories(
       mode: defaultDirectoryMode,
       isExplicit: false,
       ...(isMadeBefore(path, stage) ? root : owner),
+      line,
     },
   ]);
 }

@@ -122,11 +122,12 @@ const pathsPerCommand = 100;
 
 /** All but files and the directories that come with what is in them, as the service makes parents. */
 function madeByScript(staged: Staged): [string, StagedEntry][] {
-  const parents = new Set([...staged.keys()].map((path) => posix.dirname(path)));
-  return [...staged].filter(([path, entry]) => {
+  const parents = new Set(staged.keys().map((path) => posix.dirname(path)));
+  const made = staged.entries().filter(([path, entry]) => {
     if (entry.type !== "directory") return entry.type === "symlink";
     return entry.isExplicit || !isRoot(entry) || !parents.has(path);
   });
+  return [...made];
 }
 
 /** From the top down, neighbours of one kind together. */
@@ -190,11 +191,15 @@ function commands(command: string, paths: readonly string[]): string[] {
 
 function instanceFiles(staged: Staged, ids: ReadonlyMap<string, string>): Record<string, InstanceFile> {
   const files: Record<string, InstanceFile> = {};
+  /** Files have but a few: one string for each. */
+  const octals = new Map<number, string>();
   for (const [path, entry] of staged) {
     if (entry.type !== "file") continue;
     const uuid = ids.get(entry.sha256);
     if (uuid === undefined) throw new Error(`no file id for ${path}`);
-    files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode: entry.mode.toString(8).padStart(4, "0") };
+    const mode = octals.get(entry.mode) ?? entry.mode.toString(8).padStart(4, "0");
+    octals.set(entry.mode, mode);
+    files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
   }
   return files;
 }

@@ -1,7 +1,8 @@
 /** What COPY and ADD have prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
 
-interface Owned {
+/** Of an entry. */
+export interface Owned {
   uid: number;
   gid: number;
   /** Of the instruction that staged it. */
@@ -38,11 +39,7 @@ export type StagedContent =
 export type Staged = ReadonlyMap<string, StagedEntry>;
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
-export function stage(
-  staged: Staged,
-  additions: Iterable<readonly [string, StagedEntry]>,
-  line?: number,
-): Staged {
+export function stage(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
   const result = new Map(staged);
   for (const [path, entry] of additions) {
     const previous = result.get(path);
@@ -51,7 +48,7 @@ export function stage(
       for (const below of result.keys()) if (below.startsWith(`${path}/`)) result.delete(below);
     }
     if (previous !== undefined) result.delete(path);
-    result.set(path, line === undefined ? entry : { ...entry, line });
+    result.set(path, entry);
   }
   return result;
 }

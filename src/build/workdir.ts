@@ -10,7 +10,7 @@ import { changeWorkdir, type StageState } from "./state.ts";
  * be missed that way is staged: a directory that is left again before a RUN, and one that belongs to USER.
  */
 export async function performWorkdir(
-  { range }: Pick<WorkdirInstruction, "range">,
+  { range: { start: line } }: Pick<WorkdirInstruction, "range">,
   path: string,
   stage: StageState,
   build: BuildJob,
@@ -20,14 +20,14 @@ export async function performWorkdir(
   const left = stage.workdir;
   const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
   const staged = isLost
-    ? addToStaged(stage.staged, stageDirectories([left], root, stage), range.start)
+    ? addToStaged(stage.staged, stageDirectories([left], root, line, stage))
     : stage.staged;
 
   const owner = await resolveWorkdirOwner(stage, build);
   if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
   const paths = [...directoriesAbove(next.workdir), next.workdir];
-  const made = stageDirectories(paths, owner, { ...stage, staged });
-  return { ...next, staged: addToStaged(staged, made, range.start), workdirIsPending: false };
+  const made = stageDirectories(paths, owner, line, { ...stage, staged });
+  return { ...next, staged: addToStaged(staged, made), workdirIsPending: false };
 }
 
 /** Root where the service can't be asked who USER is. */

@@ -40,7 +40,8 @@ export function fileStatOf(stats: BigIntStats): FileStat {
     device: stats.dev,
     inode: stats.ino,
     size: stats.size,
-    mtimeNanoseconds: stats.mtimeNs,
+    // Most often the same; then one number will do for both, of which large contexts have many.
+    mtimeNanoseconds: stats.mtimeNs === stats.ctimeNs ? stats.ctimeNs : stats.mtimeNs,
     ctimeNanoseconds: stats.ctimeNs,
   };
 }

@@ -1,4 +1,4 @@
-/** What is remembered of a context's files, packed: read in one go, and looked up without taking it apart. */
+/** What is remembered of a context's files, packed: read in one go, and looked up without taking all of it apart. */
 
 /** What tells one state of a file from another. */
 export interface FileState {
@@ -44,16 +44,38 @@ const numbers = 5;
 const digits = 64;
 
 export function packFiles(rows: readonly FileRow[]): Uint8Array {
-  const states = new BigUint64Array(rows.length * numbers);
-  for (const [index, { state }] of rows.entries()) states.set(numbersOf(state), index * numbers);
-  const hashes = Buffer.from(rows.map(({ sha256 }) => sha256).join(""), "latin1");
-  const paths = Buffer.from(rows.map(({ path }) => path).join("\0"));
-  const header = new Uint32Array([stamp, rows.length, paths.length, 0]);
-  return Buffer.concat([Buffer.from(header.buffer), Buffer.from(states.buffer), hashes, paths]);
+  const count = rows.length;
+  const hashesAt = headerBytes + count * numbers * BigUint64Array.BYTES_PER_ELEMENT;
+  const pathsAt = hashesAt + count * digits;
+  // All in one place from the beginning: parts to be joined would take as much again.
+  const pathBytes = Math.max(
+    0,
+    rows.reduce((sum, { path }) => sum + Buffer.byteLength(path) + 1, -1),
+  );
+  const packed = Buffer.alloc(pathsAt + pathBytes);
+  const { buffer, byteOffset: start } = packed;
+  new Uint32Array(buffer, start, 3).set([stamp, count, pathBytes]);
+  const states = new BigUint64Array(buffer, start + headerBytes, count * numbers);
+  let pathAt = pathsAt;
+  let index = 0;
+  for (const { path, state, sha256 } of rows) {
+    const at = index * numbers;
+    states[at] = state.device;
+    states[at + 1] = state.inode;
+    states[at + 2] = state.size;
+    states[at + 3] = state.mtimeNanoseconds;
+    states[at + 4] = state.ctimeNanoseconds;
+    packed.write(sha256, hashesAt + index * digits, "latin1");
+    pathAt += packed.write(path, pathAt) + 1;
+    index++;
+  }
+  // A quarter as long, in less time than SQLite takes to write the rest; it makes two copies, too.
+  return Bun.zstdCompressSync(packed, { level: 1 });
 }
 
 /** Anything that `packFiles` has not made, on a machine like this one, is an empty table. */
-export function openFileTable(packed: Uint8Array): FileTable {
+export function openFileTable(compressed: Uint8Array): FileTable {
+  const packed = decompress(compressed);
   // Numbers may not begin anywhere.
   const { buffer, byteOffset: start } = packed.byteOffset % 8 === 0 ? packed : packed.slice();
   const [found, count = 0, pathBytes = 0] =
@@ -113,6 +135,14 @@ export function openFileTable(packed: Uint8Array): FileTable {
   };
 }
 
+function decompress(compressed: Uint8Array): Uint8Array {
+  try {
+    return Bun.zstdDecompressSync(compressed);
+  } catch {
+    return new Uint8Array();
+  }
+}
+
 const emptyTable: FileTable = {
   length: 0,
   asked: 0,
@@ -120,8 +150,3 @@ const emptyTable: FileTable = {
   rows: () => [],
   askedFor: () => [],
 };
-
-function numbersOf(state: FileState): bigint[] {
-  const { device, inode, size, mtimeNanoseconds, ctimeNanoseconds } = state;
-  return [device, inode, size, mtimeNanoseconds, ctimeNanoseconds];
-}
