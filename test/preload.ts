@@ -2,8 +2,8 @@
  * Runs before every test file: no test sees the developer's home, profiles or variables, and none leaves
  * anything behind in them.
  */
-import { afterAll } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { afterAll, beforeAll } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -27,4 +27,6 @@ for (const name of Object.keys(process.env)) {
 process.env.HOME = home;
 process.env.BOUGH_HOME = join(home, "bough");
 
+// Around all files, or, where several processes share them and none knows which is its last, around each one.
+beforeAll(() => void mkdirSync(home, { recursive: true }));
 afterAll(() => rmSync(home, { recursive: true, force: true }));

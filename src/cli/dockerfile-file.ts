@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { BoughError } from "../errors.ts";
 import { abandonable } from "../service/abort.ts";
 import { errorCode, reasonOf } from "../system-error.ts";
@@ -26,20 +26,23 @@ export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal
 
 /** `undefined`: it is something that is read until it ends. */
 function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefined {
+  // A look that opens it would let a pipe's writer go, and end it with the look.
+  if (isNamed && isStream(statSync(absolutePath))) return undefined;
   // Without waiting: to open a pipe would hang until somebody writes to it.
   const descriptor = openSync(absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) throw new BoughError("it is a directory", { kind: "usage" });
-    if (!stats.isFile()) {
-      if (isNamed) return undefined;
-      throw new BoughError("it is not a regular file", { kind: "usage" });
-    }
+    if (!stats.isFile()) throw new BoughError("it is not a regular file", { kind: "usage" });
     const bytes = Buffer.alloc(Math.min(stats.size, mostBytes));
     return bytes.toString("utf8", 0, readSync(descriptor, bytes));
   } finally {
     closeSync(descriptor);
   }
+}
+
+function isStream(stats: Stats): boolean {
+  return stats.isFIFO() || stats.isCharacterDevice();
 }
 
 async function readPipe(path: string): Promise<string> {

@@ -1,7 +1,6 @@
 /** The table is test/cases/words/run-line.txt. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expandExecWords, expandRunLine } from "../../src/dockerfile/run-substitution.ts";
@@ -83,7 +82,8 @@ describe("the words of an exec form", () => {
 function runShell(line: string) {
   const { exitCode, stdout } = Bun.spawnSync(["sh", "-c", line], {
     env: { ...Object.fromEntries(values), PATH: "/usr/bin:/bin" },
-    cwd: tmpdir(),
+    // What `*` stands for there stays the same.
+    cwd: import.meta.dir,
     stdin: "ignore",
     stderr: "ignore",
   });

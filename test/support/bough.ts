@@ -1,5 +1,5 @@
 /** Runs a command line in this process, as `src/main.ts` would in one of its own. */
-import { mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestedFormat, runCommandLine } from "../../src/cli/index.ts";
@@ -103,5 +103,8 @@ async function* piped(source: BoughOptions["stdin"]): AsyncGenerator<Uint8Array>
 
 /** A new directory, removed with the test's home. */
 export function temporaryDirectory(prefix = "bough-"): string {
-  return mkdtempSync(join(process.env.HOME ?? tmpdir(), prefix));
+  const parent = process.env.HOME ?? tmpdir();
+  // A file that has ended takes the home with it; the next one may want a directory before its first test does.
+  mkdirSync(parent, { recursive: true });
+  return mkdtempSync(join(parent, prefix));
 }
