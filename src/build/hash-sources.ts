@@ -9,7 +9,10 @@ export async function hashSources(
   options: Omit<HashOptions, "cache"> & { cache: ContextHashes },
 ): Promise<ReadonlyMap<string, string>> {
   const hashes = await hashFiles(files, options);
-  collectLeftovers(options.cache.unsaved);
+  const { unsaved } = options.cache;
+  // Of hashing, and then of saving: the two would add up.
+  collectLeftovers(unsaved);
   options.cache.save();
+  collectLeftovers(unsaved);
   return hashes;
 }
