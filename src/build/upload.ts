@@ -28,8 +28,8 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   const ids = await build.service.uploadFiles(localFiles(local.values()), (progress) => {
     last = progress;
     if (progress.files >= collectAt) {
+      collectUploads(collectAt);
       collectAt += uploadsBetween;
-      collectUploads();
     }
     build.emit({ type: "upload-progress", ...progress });
   });
