@@ -77,10 +77,11 @@ async function passOn(
   }
   try {
     const content = expected === undefined ? body : verified(body, expected, shown);
-    const file = await build.service.uploadStream(content, (bytes) => {
+    const progress = (bytes: number) => {
       requireSize(bytes);
       build.emit({ type: "download-progress", bytes, total });
-    });
+    };
+    const file = await build.service.uploadStream(content, { progress, expectedBytes: total });
     return { file, headers };
   } catch (error) {
     build.signal.throwIfAborted();

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { pathToFileURL } from "node:url";
 import { BoughError } from "../errors.ts";
+import { threadUrl } from "../thread-url.ts";
 import type { FileToHash } from "./hash-file.ts";
 
 /** What a thread says of the file that it was given. */
@@ -34,7 +34,7 @@ export async function hashOnThreads<Entry extends FileToHash>(
   // The largest first, so that no thread is left alone with it at the end.
   const waiting = [...files].sort((one, other) => one.size - other.size);
   const count = Math.min(availableParallelism(), mostThreads, waiting.length);
-  const threads = Array.from({ length: count }, () => new Worker(threadUrl()));
+  const threads = Array.from({ length: count }, () => new Worker(threadUrl("./context/hash-thread.ts")));
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
   stopped.catch(() => undefined);
   const abort = () => stop(signal?.reason);
@@ -72,12 +72,4 @@ function hashOn(
     const file: FileToHash = { absolutePath, contextPath, size, stat: { ...stat } };
     thread.postMessage(file);
   });
-}
-
-/** A compiled program's modules lie together; what it is given besides `main.ts` keeps its place beside that. */
-function threadUrl(): string {
-  const url = Bun.isStandaloneExecutable
-    ? new URL("./context/hash-thread.ts", pathToFileURL(Bun.main))
-    : new URL("./hash-thread.ts", import.meta.url);
-  return url.href;
 }

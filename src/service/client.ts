@@ -75,7 +75,7 @@ export function createService(options: ServiceOptions): Service {
     tagImage: images.tagImage,
     untagImage: images.untagImage,
     uploadFiles: files.uploadFiles,
-    uploadStream: (body, progress) => uploadStream({ transport, clock, signal }, body, progress),
+    uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),
     newMark: operations.newMark,
     spawn: operations.spawn,
     findSpawned: operations.findSpawned,

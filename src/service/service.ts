@@ -43,7 +43,7 @@ export interface ImageService {
   ): Promise<Map<string, string>>;
 
   /** Sends bytes of unknown length as they come, without ever holding them all. They can't be sent twice. */
-  uploadStream(body: ReadableStream<Uint8Array>, progress?: (bytes: number) => void): Promise<UploadedFile>;
+  uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
 
   /**
    * Starts an instance and answers the operation's id. Never sent twice once it may have been received: then the
@@ -112,6 +112,13 @@ export interface LocalFile {
   absolutePath: string;
   sha256: string;
   size: number;
+}
+
+export interface StreamOptions {
+  /** Called with the number of bytes that were passed on so far. */
+  progress?: (bytes: number) => void;
+  /** About how many there will be, where that is known. */
+  expectedBytes?: number | undefined;
 }
 
 export interface UploadedFile {

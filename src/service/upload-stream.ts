@@ -4,10 +4,12 @@ import { BoughError } from "../errors.ts";
 import { childOf, DeadlineError } from "./abort.ts";
 import { findFile, postFile } from "./file-calls.ts";
 import { startIdleTimer } from "./idle-timer.ts";
-import type { UploadedFile } from "./service.ts";
+import { PieceReader } from "./piece-reader.ts";
+import type { StreamOptions, UploadedFile } from "./service.ts";
+import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
 import type { Transport } from "./transport.ts";
 
-export interface UploadStreamOptions {
+interface UploadStreamOptions {
   transport: Transport;
   clock: Clock;
   signal: AbortSignal;
@@ -18,17 +20,23 @@ const serviceIdleMilliseconds = 120_000;
 /** How long the source may have nothing to give. */
 const sourceIdleMilliseconds = 60_000;
 
+/** From here on, a thread that hashes while this one sends saves more than its start takes. */
+const threadedBytes = 128 * 1024 * 1024;
+
+/** The source's chunks lie outside of the collector's heap: it would not notice for long how much they come to. */
+const piecesBetweenCollections = 128;
+
 /** What `body` or `progress` fails with is passed on as it is. */
 export async function uploadStream(
-  options: UploadStreamOptions,
+  { transport, clock, signal }: UploadStreamOptions,
   body: ReadableStream<Uint8Array>,
-  progress?: (bytes: number) => void,
+  { progress, expectedBytes = 0 }: StreamOptions = {},
 ): Promise<UploadedFile> {
-  const { transport, clock, signal } = options;
-  const hasher = new Bun.CryptoHasher("sha256");
-  const reader = body.getReader();
+  const hash = expectedBytes >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
+  const reader = new PieceReader(body, clock);
   const stop = childOf(signal);
   let size = 0;
+  let pieces = 0;
   let begun = false;
   let ended = false;
   let sourceError: { error: unknown } | undefined;
@@ -45,26 +53,30 @@ export async function uploadStream(
   );
   source.pause();
 
-  // A generator: Bun keeps a ReadableStream's chunks longer than it needs them.
+  const readPiece = async () => reader.read(await hash.nextBuffer());
+
+  // A generator: Bun keeps a ReadableStream's chunks longer than it needs them, while what is yielded it has done with
+  // when it asks for more.
   async function* passing() {
     begun = true;
     try {
-      let next = readPiece(reader, clock);
+      let next = readPiece();
       for (;;) {
         service.pause();
         source.touch();
-        const { done, bytes } = await next;
+        const { done, piece } = await next;
         source.pause();
         service.touch();
         if (!done) {
           // Read while this piece is sent; what goes wrong is told when its turn comes.
-          next = readPiece(reader, clock);
+          next = readPiece();
           next.catch(() => undefined);
         }
-        hasher.update(bytes);
-        size += bytes.byteLength;
+        hash.update(piece);
+        size += piece.byteLength;
+        if (++pieces % piecesBetweenCollections === 0) Bun.gc(true);
         progress?.(size);
-        if (bytes.byteLength > 0) yield bytes;
+        if (piece.byteLength > 0) yield piece;
         if (done) break;
       }
       ended = true;
@@ -79,12 +91,11 @@ export async function uploadStream(
     const stored = await postFile(transport, {
       body: () => (begun ? undefined : passing()),
       // What was sent to its end need not be fetched and sent anew if it has arrived.
-      findOut: async () =>
-        ended ? await findFile(transport, hasher.copy().digest("hex"), signal) : undefined,
+      findOut: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
       signal: stop.signal,
       timeoutMilliseconds: 0,
     });
-    const sha256 = hasher.digest("hex");
+    const sha256 = await hash.digest();
     if (stored.sha256 !== undefined && stored.sha256 !== sha256) {
       throw new BoughError(
         `the service stored other bytes than were sent: SHA-256 ${stored.sha256} instead of ${sha256}`,
@@ -99,39 +110,7 @@ export async function uploadStream(
     source.stop();
     stop.abort(new DeadlineError("the upload is over"));
     stop.release();
-    reader.cancel().catch(() => undefined);
+    reader.cancel();
+    hash.close();
   }
-}
-
-const pieceBytes = 1024 * 1024;
-const pieceMilliseconds = 50;
-
-/**
- * Several of the source's chunks as one, as long as they come fast: passing on costs by the piece, and a network's
- * chunks are small.
- */
-async function readPiece(
-  reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> },
-  clock: Clock,
-): Promise<{ done: boolean; bytes: Uint8Array }> {
-  const first = await reader.read();
-  if (first.done || first.value === undefined) return { done: true, bytes: new Uint8Array() };
-  const until = clock.now() + pieceMilliseconds;
-  let bytes = first.value;
-  let size = bytes.byteLength;
-  while (size < pieceBytes && clock.now() < until) {
-    const { done, value } = await reader.read();
-    if (done || value === undefined) return { done: true, bytes: bytes.subarray(0, size) };
-    if (size + value.byteLength > bytes.byteLength)
-      bytes = withRoom(bytes.subarray(0, size), size + value.byteLength);
-    bytes.set(value, size);
-    size += value.byteLength;
-  }
-  return { done: false, bytes: bytes.subarray(0, size) };
-}
-
-function withRoom(bytes: Uint8Array, size: number): Uint8Array {
-  const larger = Buffer.allocUnsafeSlow(Math.max(pieceBytes, size));
-  larger.set(bytes);
-  return larger;
 }

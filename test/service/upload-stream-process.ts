@@ -1,8 +1,8 @@
-/** Started by upload-stream.test.ts: passes so many bytes on and prints what that took. */
+/** Started by upload-stream.test.ts: passes so many bytes on, said beforehand or not, and prints what that took. */
 import { readFileSync } from "node:fs";
 import { clientOf } from "./client.ts";
 
-const [url = "", length = "0"] = process.argv.slice(2);
+const [url = "", length = "0", known] = process.argv.slice(2);
 const block = new Uint8Array(65536).fill(7);
 let left = Number(length);
 const source = new ReadableStream<Uint8Array>({
@@ -12,6 +12,7 @@ const source = new ReadableStream<Uint8Array>({
     left -= block.byteLength;
   },
 });
-const { size } = await clientOf(url).service.uploadStream(source);
+const expectedBytes = known === undefined ? undefined : Number(length);
+const { size } = await clientOf(url).service.uploadStream(source, { expectedBytes });
 const peakKibibytes = /VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
 process.stdout.write(JSON.stringify({ size, peakMebibytes: Number(peakKibibytes) / 1024 }));

@@ -142,21 +142,55 @@ describe("a stream", () => {
     expect(await ended).toMatchObject(seconds < 60 ? { sha256 } : { message: "nothing came for 60 s" });
   });
 
-  test("of 512 MiB never lies in memory", async () => {
-    const fake = await start();
-    const child = Bun.spawn(
-      [
-        process.execPath,
-        join(import.meta.dir, "upload-stream-process.ts"),
-        fake.url,
-        String(512 * 1024 * 1024),
-      ],
-      {
-        stdout: "pipe",
+  test.each([
+    ["of unknown length", undefined],
+    ["of known length, hashed on a thread", "known"],
+  ])(
+    "of 512 MiB, %s, never lies in memory",
+    async (_, known) => {
+      const fake = await start();
+      const program = join(import.meta.dir, "upload-stream-process.ts");
+      const words = [fake.url, String(512 * 1024 * 1024), ...(known === undefined ? [] : [known])];
+      const child = Bun.spawn([process.execPath, program, ...words], { stdout: "pipe" });
+      const { size, peakMebibytes } = JSON.parse(await new Response(child.stdout).text());
+      expect(size).toBe(512 * 1024 * 1024);
+      expect(peakMebibytes).toBeLessThan(120);
+    },
+    30_000,
+  );
+
+  test.each([
+    ["on this thread", 0],
+    ["on a thread of its own", 2 ** 30],
+  ])("arrives as it is where the service is slow, hashed %s", async (_, expectedBytes) => {
+    // Chunks that fit into no number of buffers, none like another; buffers are filled again while others are sent.
+    const chunks = Array.from({ length: 12 }, (_, index) => {
+      const numbers = new Uint32Array(300_001 + 100_000 * (index % 3));
+      return new Uint8Array(numbers.map((_, at) => Math.imul(at + index, 2_654_435_761)).buffer);
+    });
+    const received = new Bun.CryptoHasher("sha256");
+    const fake = await start({
+      intercept: async (request) => {
+        for await (const chunk of request.body ?? []) {
+          received.update(chunk);
+          await Bun.sleep(1);
+        }
+        return Response.json({ uuid: "f" }, { status: 201 });
       },
-    );
-    const { size, peakMebibytes } = JSON.parse(await new Response(child.stdout).text());
-    expect(size).toBe(512 * 1024 * 1024);
-    expect(peakMebibytes).toBeLessThan(120);
-  }, 30_000);
+    });
+    const source = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        const chunk = chunks[pulled++];
+        if (chunk === undefined) controller.close();
+        else controller.enqueue(chunk);
+      },
+    });
+    let pulled = 0;
+    const stored = await clientOf(fake.url).service.uploadStream(source, { expectedBytes });
+    const expected = new Bun.CryptoHasher("sha256").update(Buffer.concat(chunks)).digest("hex");
+    expect({ sent: stored.sha256, received: received.digest("hex") }).toEqual({
+      sent: expected,
+      received: expected,
+    });
+  });
 });

@@ -15,7 +15,7 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
   const build = bench.build(context, service);
   let peakBytes = 0;
   const [bough = 0, reference = 0] = await alternate(
-    Math.min(3, bench.times),
+    Math.min(5, bench.times),
     async () => {
       await service.reset();
       const ended = await runFresh(build, { watchesMemory: true });
@@ -44,7 +44,7 @@ export async function measureHashing(bench: Bench): Promise<Row[]> {
   const explain = bench.build(context, service, "--explain");
   let peakBytes = 0;
   const [bough = 0, reference = 0] = await alternate(
-    Math.min(3, bench.times),
+    Math.min(5, bench.times),
     async () => {
       const ended = await runFresh(explain, { watchesMemory: true });
       peakBytes = Math.max(peakBytes, ended.peakBytes);
@@ -66,7 +66,7 @@ export async function measureUrl(bench: Bench): Promise<Row[]> {
   const build = bench.build(context, service);
   let peakBytes = 0;
   const [bough = 0, reference = 0] = await alternate(
-    Math.min(3, bench.times),
+    Math.min(5, bench.times),
     async () => {
       await service.reset();
       const ended = await runFresh(build, { watchesMemory: true });
