@@ -37,12 +37,18 @@ export class PhysicalLines {
       const column = (this.lines[index] ?? "").indexOf("\0") + 1;
       return obstacle("the file holds a NUL character", "a text file in UTF-8", index, column);
     }
-    const index = this.asWritten.findIndex(
-      (line) => line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes,
-    );
+    const index = this.findLongLine();
     if (index < 0) return undefined;
     const message = `dockerfile line greater than max allowed size of ${maximumLineBytes}`;
     return obstacle(message, "shorter lines, joined by a continuation character", index, 1);
+  }
+
+  private findLongLine(): number {
+    for (let index = 0; index < this.asWritten.length; index++) {
+      const line = this.asWritten[index] ?? "";
+      if (line.length * 3 >= maximumLineBytes && Buffer.byteLength(line) >= maximumLineBytes) return index;
+    }
+    return -1;
   }
 }
 

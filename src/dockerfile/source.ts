@@ -11,6 +11,8 @@ import { shorten, visible } from "./visible.ts";
 /** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
 export interface LogicalLine {
   text: string;
+  /** `text` without white space around it. */
+  original: string;
   /** `text` with one blank for all white space where lines are joined. */
   title: string;
   /** Where a stretch of `text` stands in the file. */
@@ -103,7 +105,8 @@ export class SourceReader {
         range: { start: blankLine, end: blankLine },
       });
     }
-    if (text.trim() === "") {
+    const title = joinLines(parts);
+    if (title === "") {
       const culprit = { line: start + 1, column: 1, length: (this.lines[start] ?? "").length };
       this.report({
         message: "the line continues, but nothing follows",
@@ -112,13 +115,13 @@ export class SourceReader {
       });
       return undefined;
     }
-    const title = joinLines(parts);
+    const original = parts.length === 1 ? title : text.trim();
     const map = new LineMap(pieces);
     if (!text.includes("<<")) {
-      return { text, title, map, range, heredocs: [], heredocText: "" };
+      return { text, original, title, map, range, heredocs: [], heredocText: "" };
     }
     const read = this.readHeredocs(text, map, range);
-    return { text, title, map, range: { start: range.start, end: this.next }, ...read };
+    return { text, original, title, map, range: { start: range.start, end: this.next }, ...read };
   }
 
   private readHeredocs(text: string, map: LineMap, range: LineRange) {
@@ -158,6 +161,7 @@ export class SourceReader {
 
 /** The lines as a person would read them, with one blank for all white space between them. */
 function joinLines(lines: readonly string[]): string {
+  if (lines.length === 1) return lines[0]?.trim() ?? "";
   let joined = "";
   let endsInSpace = false;
   for (const line of lines) {

@@ -1,5 +1,5 @@
 import { isSpace, isSpaceAt, trimEnd } from "./space.ts";
-import type { Word } from "./word-list.ts";
+import { isBlank, type Word } from "./word-list.ts";
 
 /** A logical line in its three parts: the instruction's name, the flags in front, and the rest as one text. */
 export interface SplitCommand {
@@ -21,7 +21,7 @@ const plainFlag = /[!#-&(-[\]-~]+/y;
 export function splitCommand(line: string, offset = 0): SplitCommand {
   const start = skipSpace(line, 0);
   let end = start;
-  while (end < line.length && !endsName(line.charCodeAt(end))) end++;
+  while (end < line.length && !isBlank(line.charCodeAt(end))) end++;
   const name = { text: trimEnd(line.slice(start, end)), offset: offset + start };
   const { flags, rest } = splitFlags(line, end, offset);
   const argsStart = skipSpace(line, rest);
@@ -58,11 +58,6 @@ function splitFlags(line: string, from: number, offset: number): { flags: RawFla
     if (text === "--") return { flags, rest: position };
     flags.push({ text, offset: offset + start, length: position - start });
   }
-}
-
-/** Narrower than white space: BuildKit's `[\t\v\f\r ]`. */
-function endsName(code: number): boolean {
-  return code === 32 || code === 9 || (code >= 11 && code <= 13);
 }
 
 function skipSpace(line: string, from: number): number {

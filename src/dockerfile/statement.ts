@@ -29,7 +29,7 @@ export class Statement {
     escapeCharacter: string,
     findings: Findings,
     command: SplitCommand = splitCommand(line.text),
-    { original, title } = { original: line.text.trim(), title: line.title },
+    { original, title }: { original: string; title: string } = line,
   ) {
     this.name = command.name.text.toUpperCase();
     this.writtenName = command.name;

@@ -6,20 +6,23 @@ export interface Word {
   offset: number;
 }
 
-/** Text in which no character has a meaning, in quotes or out of them; taken in one go. */
-const plainText = /[!#-&(-[\]^_a-z{-~]+/y;
-const blanks = /[\t\v\f\r ]+/g;
-
 /** Splits at blanks and at nothing else: what FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
 export function splitAtBlanks(text: string, offset: number): Word[] {
   const words: Word[] = [];
   let start = 0;
-  for (const match of text.matchAll(blanks)) {
-    words.push({ text: text.slice(start, match.index), offset: offset + start });
-    start = match.index + match[0].length;
+  for (let position = 0; position < text.length; ) {
+    if (!isBlank(text.charCodeAt(position++))) continue;
+    words.push({ text: text.slice(start, position - 1), offset: offset + start });
+    while (isBlank(text.charCodeAt(position))) position++;
+    start = position;
   }
   if (text !== "") words.push({ text: text.slice(start), offset: offset + start });
   return words;
+}
+
+/** Narrower than white space: BuildKit's `[\t\v\f\r ]`. */
+export function isBlank(code: number): boolean {
+  return code === 32 || code === 9 || (code >= 11 && code <= 13);
 }
 
 /** Splits at white space outside of quotes, which stay: what ENV, LABEL and ARG do. */
@@ -28,10 +31,8 @@ export function splitWords(text: string, offset: number, escapeCharacter: string
   let start = -1;
   let quote = "";
   for (let position = 0; position < text.length; position++) {
-    plainText.lastIndex = position;
-    if (plainText.test(text)) {
+    if (isPlain(text.charCodeAt(position))) {
       if (start < 0) start = position;
-      position = plainText.lastIndex - 1;
       continue;
     }
     const character = text.charAt(position);
@@ -49,6 +50,11 @@ export function splitWords(text: string, offset: number, escapeCharacter: string
   if (start >= 0)
     words.push({ text: withoutLoneEscape(text.slice(start), escapeCharacter), offset: offset + start });
   return words.filter((word) => word.text !== "");
+}
+
+/** Characters that have no meaning, in quotes or out of them: printable ASCII but for quotes and escapes. */
+function isPlain(code: number): boolean {
+  return code > 32 && code < 127 && code !== 34 && code !== 39 && code !== 92 && code !== 96;
 }
 
 /** BuildKit drops an escape character that stands at the very end and so escapes nothing. */

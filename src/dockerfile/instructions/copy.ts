@@ -77,7 +77,7 @@ function checkWords(statement: Statement, words: readonly Word[], isArray: boole
   } else if (!isArray && markerOf(destination) !== undefined) {
     const message = `${name} cannot accept a heredoc as a destination`;
     statement.report({ message, expected: "a path as the last argument", at: placeOf(destination) });
-  } else if (heredocs.length > words.filter(markerOf).length) {
+  } else if (heredocs.length > 0 && heredocs.length > words.filter(markerOf).length) {
     // The words of COPY and ADD end at blanks, quoted or not; the shell's, where here-documents are found, don't.
     const message = `${name} cannot accept a heredoc with a blank in its name`;
     statement.report({ message, expected: "a name without blanks", at: placeOf(statement.args) });
