@@ -2,9 +2,13 @@ import { join } from "node:path";
 import type { Bench, Row } from "../bench.ts";
 import { alternate, run } from "../measure.ts";
 
-/** Parsing in a process that has parsed nothing before. */
+/** Parsing in a process that has parsed nothing before, compiled as bough is. */
 export async function measureParse(bench: Bench): Promise<Row[]> {
-  const words = [process.execPath, join(import.meta.dir, "../parse-once.ts")];
+  const program = join(bench.directory("parse"), "parse-once");
+  const source = join(import.meta.dir, "../parse-once.ts");
+  const flags = ["--compile", "--minify", "--bytecode", "--format=esm", "--outfile", program];
+  await run({ words: [process.execPath, "build", ...flags, source] });
+  const words = [program];
   const [milliseconds = 0] = await alternate(bench.times * 4, async () =>
     Number((await run({ words })).stdout),
   );
