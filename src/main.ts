@@ -32,8 +32,10 @@ function leaveAtOnce(): never {
     kind: "interrupted",
     ...(left === "" ? {} : { hint: "`bough ps` shows what runs, `bough kill OPERATION` ends it." }),
   });
+  // The terminal has written ^C where the line begins.
+  const beginLine = process.stderr.isTTY ? "\r\u001b[K" : "";
   try {
-    writeSync(2, describeFailure(error, requestedFormat(process.argv.slice(2))).text);
+    writeSync(2, beginLine + describeFailure(error, requestedFormat(process.argv.slice(2))).text);
   } catch {
     // There is nowhere to say it.
   }

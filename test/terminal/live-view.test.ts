@@ -162,6 +162,28 @@ describe.each([
     expect([...service.state.operations.values()][0]?.record.status).toBe("CANCELLED");
   });
 
+  test("a second Ctrl-C leaves at once, says what may still run, and leaves the terminal clean", async () => {
+    const { terminal, service } = await open(
+      { Dockerfile: "FROM base:1\nRUN sleep inf\n" },
+      { run: () => ({ chunks: [{ stream: "stdout", data: "sleeping\n" }], until: new Promise(() => {}) }) },
+    );
+    // A service that does not get round to cancelling.
+    service.intercept = ({ method }) => (method === "DELETE" ? new Promise<never>(() => {}) : undefined);
+    terminal.type("bough build; echo exit code $?");
+    await terminal.waitFor(/^ {2}sleeping$/m);
+    terminal.press("C-c");
+    await terminal.waitFor(/cancelling/);
+    // What comes within a fifth of a second is the same interruption.
+    await Bun.sleep(250);
+    terminal.press("C-c");
+    const [operation] = service.state.operations.keys();
+    const screen = await terminal.waitFor(/^exit code \d+\n\$$/m);
+    const said = screen.replaceAll(/(?<=^.{80})\n/gm, "");
+    expect(said).toContain(`\n[ERROR] left at once: operation ${operation} may still run\n`);
+    expect(screen).toEndWith("exit code 130\n$");
+    expect(terminal.isCursorShown()).toBe(true);
+  });
+
   test("killed at once, it leaves the cursor shown and the prompt on a line of its own", async () => {
     const { terminal } = await open(
       { Dockerfile: "FROM base:1\nRUN sleep inf\n" },
