@@ -1,7 +1,7 @@
 import { rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bench, type Row, runFresh } from "../bench.ts";
-import { alternate, run } from "../measure.ts";
+import { alternate, type Command, run } from "../measure.ts";
 
 const gibibyte = 2 ** 30;
 const hashOnce = join(import.meta.dir, "../hash-once.ts");
@@ -13,14 +13,12 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
   const file = makeSparse(join(context, "large"), 4 * gibibyte);
   writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY large /\nRUN true\n");
   const build = bench.build(context, service);
-  let peakBytes = 0;
+  const watched = watchFresh(build);
   const [bough = 0, reference = 0] = await alternate(
     Math.min(5, bench.times),
     async () => {
       await service.reset();
-      const ended = await runFresh(build, { watchesMemory: true });
-      peakBytes = Math.max(peakBytes, ended.peakBytes);
-      return ended.milliseconds;
+      return watched.run();
     },
     async () => {
       await service.reset();
@@ -32,7 +30,7 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
     },
   );
   rmSync(file);
-  return rows("one file of 4 GiB", "sha256sum, then curl", bough, reference, 0.6, peakBytes);
+  return rows("one file of 4 GiB", "sha256sum, then curl", bough, reference, 0.6, watched.peakBytes());
 }
 
 /** Four files of 512 MiB, hashed on all processors and not sent, against one processor with the same code for it. */
@@ -42,18 +40,14 @@ export async function measureHashing(bench: Bench): Promise<Row[]> {
   const files = [1, 2, 3, 4].map((each) => makeSparse(join(context, `large${each}`), gibibyte / 2));
   writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY large* /\n");
   const explain = bench.build(context, service, "--explain");
-  let peakBytes = 0;
+  const watched = watchFresh(explain);
   const [bough = 0, reference = 0] = await alternate(
     Math.min(5, bench.times),
-    async () => {
-      const ended = await runFresh(explain, { watchesMemory: true });
-      peakBytes = Math.max(peakBytes, ended.peakBytes);
-      return ended.milliseconds;
-    },
+    watched.run,
     async () => (await run({ words: [process.execPath, hashOnce, ...files] })).milliseconds,
   );
   for (const file of files) rmSync(file);
-  return rows("four files of 512 MiB, hashed", "one thread", bough, reference, 1.2, peakBytes);
+  return rows("four files of 512 MiB, hashed", "one thread", bough, reference, 1.2, watched.peakBytes());
 }
 
 /** `ADD` of a URL of 2 GiB, against two `curl`s and a pipe. */
@@ -64,14 +58,12 @@ export async function measureUrl(bench: Bench): Promise<Row[]> {
   const source = await bench.startService("--file", file);
   writeFileSync(join(context, "Dockerfile"), `FROM base:1\nADD ${source.url}/large /\nRUN true\n`);
   const build = bench.build(context, service);
-  let peakBytes = 0;
+  const watched = watchFresh(build);
   const [bough = 0, reference = 0] = await alternate(
     Math.min(5, bench.times),
     async () => {
       await service.reset();
-      const ended = await runFresh(build, { watchesMemory: true });
-      peakBytes = Math.max(peakBytes, ended.peakBytes);
-      return ended.milliseconds;
+      return watched.run();
     },
     async () => {
       await service.reset();
@@ -81,7 +73,20 @@ export async function measureUrl(bench: Bench): Promise<Row[]> {
     },
   );
   rmSync(file);
-  return rows("ADD of 2 GiB", "curl | curl -T -", bough, reference, 0.7, peakBytes);
+  return rows("ADD of 2 GiB", "curl | curl -T -", bough, reference, 0.7, watched.peakBytes());
+}
+
+/** A build that is run again and again, and the largest memory that it ever had. */
+function watchFresh(build: Command) {
+  let peakBytes = 0;
+  return {
+    async run(): Promise<number> {
+      const ended = await runFresh(build, { watchesMemory: true });
+      peakBytes = Math.max(peakBytes, ended.peakBytes);
+      return ended.milliseconds;
+    },
+    peakBytes: () => peakBytes,
+  };
 }
 
 /** Nothing but zeros, which take as long to hash and to send, and no room on the disk. */
