@@ -11,16 +11,16 @@ import { measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
 import { measureDuplicates, measureFirstBuild, measureIgnoredTree, measureMemory } from "./cases/upload.ts";
 
 const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
-  // What takes milliseconds comes first: gigabytes leave a machine that has still to tidy up.
+  // What takes milliseconds comes first: gigabytes of files leave a machine that has still to tidy up.
   startup: measureStartup,
   parse: measureParse,
+  url: measureUrl,
   "cached-steps": measureCachedSteps,
   "cached-files": measureCachedFiles,
   "first-build": measureFirstBuild,
   duplicates: measureDuplicates,
   "large-file": measureLargeFile,
   hashing: measureHashing,
-  url: measureUrl,
   "remote-steps": measureRemoteSteps,
   "engine-steps": measureEngineSteps,
   ignored: measureIgnoredTree,
