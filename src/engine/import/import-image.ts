@@ -47,6 +47,8 @@ export async function performImport(
       await unpackImage(state, run, content, signal);
       await syncToDisk(state.environment, content);
     }
+    // Whoever learns that this has ended finds its room on the disk free again.
+    await rm(join(run.directory, "image"), { recursive: true, force: true });
     return () => {
       const createdAt = clock.now();
       const uuid =

@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstanceResult } from "../../service/types.ts";
 import { mainProcess, sandbox } from "../records/event-log.ts";
@@ -71,8 +72,12 @@ async function keepChanges(
   spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env">,
   run: OperationRun,
 ): Promise<() => string | undefined> {
-  if (spec.disposable) return () => undefined;
   const upper = join(run.directory, "upper");
+  if (spec.disposable) {
+    // Whoever learns that this has ended finds its room on the disk free again.
+    await rm(upper, { recursive: true, force: true });
+    return () => undefined;
+  }
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config: ImageConfig = spec.preserveEnv ? { ...image.config, env: spec.env } : image.config;
