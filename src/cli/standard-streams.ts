@@ -21,8 +21,11 @@ export function createOutput(options: OutputOptions): Output {
   let stream: NodeJS.WriteStream | undefined;
   let room = directBytes;
   let hasFailed = false;
+  /** Of the newest write through the stream: that it has ended says it of all before. */
+  let written: Promise<void> = Promise.resolve();
 
   function fail(error: unknown): void {
+    if (hasFailed) return;
     hasFailed = true;
     onError(error as NodeJS.ErrnoException);
   }
@@ -45,18 +48,25 @@ export function createOutput(options: OutputOptions): Output {
     }
   }
 
+  function writeToStream(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve) => {
+      opened().write(bytes, (error) => {
+        // The stream's event comes later than this, when it may be too late to be heard.
+        if (error) fail(error);
+        resolve();
+      });
+    });
+  }
+
   return {
     write(data) {
       if (hasFailed || isSilent()) return;
       const bytes = typeof data === "string" ? Buffer.from(data) : data;
       const rest = stream === undefined && bytes.length <= room ? writeDirectly(bytes) : bytes;
-      if (rest.length > 0) opened().write(rest);
+      if (rest.length > 0) written = writeToStream(rest);
     },
-    async flush() {
-      await new Promise<void>((resolve) =>
-        stream === undefined ? resolve() : stream.write("", () => resolve()),
-      );
-    },
+    // Not by an empty write: Bun says at once that it is done, whatever is still before it.
+    flush: () => written,
     get isTerminal() {
       return isTerminal(descriptor);
     },

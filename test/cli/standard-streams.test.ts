@@ -4,8 +4,8 @@ import { temporaryDirectory } from "../support/bough.ts";
 
 const source = join(import.meta.dir, "../../src/cli/standard-streams.ts");
 
-/** A process that writes `lines` numbered lines, with an error handler that ends it, and flushes. */
-function writer(lines: number): string[] {
+/** A process that writes `lines` numbered lines, one by one or at once, with an error handler that ends it, and flushes. */
+function writer(lines: number, how: "singly" | "at once" = "singly"): string[] {
   const script = `
     import { createOutput } from ${JSON.stringify(source)};
     const output = createOutput({
@@ -13,14 +13,21 @@ function writer(lines: number): string[] {
       onError: ({ code }) => { process.stderr.write(code); process.exit(7); },
     });
     process.stderr.write(output.isTerminal + " " + output.columns + "x" + output.rows + "\\n");
-    for (let line = 0; line < ${lines}; line++) output.write("line " + line + "\\n");
+    const all = Array.from({ length: ${lines} }, (_, line) => "line " + line + "\\n");
+    for (const text of ${how === "singly"} ? all : [all.join("")]) output.write(text);
     await output.flush();
     process.exit(0);`;
   return [process.execPath, "-e", script];
 }
 
-test.each([1, 1000, 100_000])("%d lines reach a slow reader whole and in order", async (lines) => {
-  const child = Bun.spawn(["sh", "-c", '"$@" | { sleep 0.1; cat; }', "sh", ...writer(lines)], {
+test.each([
+  [1, "singly"],
+  [1000, "singly"],
+  [100_000, "singly"],
+  [1000, "at once"],
+  [100_000, "at once"],
+] as const)("%d lines, written %s, reach a slow reader whole and in order", async (lines, how) => {
+  const child = Bun.spawn(["sh", "-c", '"$@" | { sleep 0.1; cat; }', "sh", ...writer(lines, how)], {
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -29,9 +36,9 @@ test.each([1, 1000, 100_000])("%d lines reach a slow reader whole and in order",
   expect(await new Response(child.stderr).text()).toBe("false 80x24\n");
 });
 
-test("what can't be written is told", async () => {
+test.each([1, 100_000])("that %d lines can't be written is told", async (lines) => {
   const script = '"$@" > /dev/full; echo $?';
-  const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(1)], { stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(lines, "at once")], { stdout: "pipe", stderr: "pipe" });
   expect(await new Response(child.stdout).text()).toBe("7\n");
   expect(await new Response(child.stderr).text()).toEndWith("ENOSPC");
 });
