@@ -38,7 +38,10 @@ test.each([
 
 test.each([1, 100_000])("that %d lines can't be written is told", async (lines) => {
   const script = '"$@" > /dev/full; echo $?';
-  const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(lines, "at once")], { stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(lines, "at once")], {
+    stdout: "pipe",
+    stderr: "pipe",
+  });
   expect(await new Response(child.stdout).text()).toBe("7\n");
   expect(await new Response(child.stderr).text()).toEndWith("ENOSPC");
 });
