@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { BuildContext } from "../context/build-context.ts";
 import type { ContextEntry, ContextWarning, SourceMatch } from "../context/entry.ts";
+import type { FileSystem } from "../context/file-system.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { findLargeContext, type LargeContext } from "../context/large-context.ts";
 import { type ResolvedSources, resolveSources } from "../context/sources.ts";
@@ -57,6 +58,8 @@ export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
 export interface Surroundings {
   context: BuildContext;
   ignore: IgnoreRules;
+  /** What the context is read through; the machine's own where it is left out. */
+  files?: FileSystem | undefined;
   signal: AbortSignal;
   workdir: string;
   /** By earlier instructions. */
@@ -86,6 +89,7 @@ export async function planCopy(
       : await resolveSources({
           context: around.context,
           ignore: around.ignore,
+          files: around.files,
           sources: words.paths,
           exclude: words.exclude,
           parents: instruction.parents,

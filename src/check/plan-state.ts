@@ -1,6 +1,7 @@
 import type { Platform } from "../build/platform.ts";
 import type { Arguments } from "../build/state.ts";
 import type { BuildContext } from "../context/build-context.ts";
+import type { FileSystem } from "../context/file-system.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import type { FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import type { Finding } from "./finding.ts";
@@ -31,6 +32,8 @@ export interface Plan {
 
 export interface PlanJob extends PlanOptions {
   escape: "\\" | "`";
+  /** What the context is read through. */
+  files: FileSystem;
   /** Grows from instruction to instruction. */
   plan: Plan;
   warn(rule: WarningRule, message: string, instruction: Instruction): void;

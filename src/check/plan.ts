@@ -1,6 +1,8 @@
 import { declareArguments } from "../build/settings.ts";
 import { startBuild } from "../build/state.ts";
+import { localFileSystem } from "../context/local-file-system.ts";
 import { createPace } from "../context/pace.ts";
+import { rememberFiles } from "../context/remembered-files.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { type Finding, warn } from "./finding.ts";
@@ -23,6 +25,7 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   const job: PlanJob = {
     ...options,
     escape: dockerfile.escape,
+    files: rememberFiles(localFileSystem),
     plan,
     warn: (rule, message, instruction) => plan.warnings.push(warn(rule, message, instruction)),
   };

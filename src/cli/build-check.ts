@@ -11,7 +11,13 @@ import { printResult } from "./result.ts";
 /** `bough build --check`: neither a service nor any state is touched. Answers the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
   const report = await checkInputs(await readBuildInputs(invocation), invocation);
-  printResult(invocation, { id: "", json: describeReport(report), table: () => renderReport(report) });
+  printResult(invocation, {
+    id: "",
+    get json() {
+      return describeReport(report);
+    },
+    table: () => renderReport(report),
+  });
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 

@@ -19,9 +19,17 @@ export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: 
   return { rules, defaults: options.defaultExcludes ? defaultExcludeRules() : [] };
 }
 
-export function startIgnoreRules({ rules, defaults }: IgnoreRules): RuleCursor[] {
-  return [rules, defaults].filter((list) => list.length > 0).map(startRules);
+/** The same cursors for the same rules: what they have learned of names serves every instruction of a build. */
+export function startIgnoreRules(ignore: IgnoreRules): readonly RuleCursor[] {
+  let cursors = started.get(ignore);
+  if (cursors === undefined) {
+    cursors = [ignore.rules, ignore.defaults].filter((list) => list.length > 0).map(startRules);
+    started.set(ignore, cursors);
+  }
+  return cursors;
 }
+
+const started = new WeakMap<IgnoreRules, readonly RuleCursor[]>();
 
 /**
  * The rules of an ignore file as Docker reads it: a comment only where `#` is a line's first character, white

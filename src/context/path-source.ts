@@ -64,7 +64,7 @@ export async function takeSource(
 }
 
 function isExcluded(rules: readonly Rule[], paths: readonly string[]): boolean {
-  return paths.some((path) => isMatch(decidePath(rules, path)));
+  return rules.length > 0 && paths.some((path) => isMatch(decidePath(rules, path)));
 }
 
 function specialSource(source: string, kind: string): BoughError {

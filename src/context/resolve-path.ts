@@ -49,10 +49,13 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
   const ahead = path.split("/");
   const at: string[] = [];
   const links: string[] = [];
+  /** Of the place that `at` says, where that was looked at on the way. */
+  let stats: BigIntStats | undefined;
   for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
     if (name === "" || name === ".") continue;
     if (name === "..") {
       if (at.pop() === undefined) throw outside(links);
+      stats = undefined;
       continue;
     }
     const contextPath = [...at, name].join("/");
@@ -63,15 +66,19 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
       if (links.length > mostLinks)
         throw new BoughError(`${displayPath(path)} leads through symbolic links that go round in a circle`);
       const target = readTarget(`${root}/${contextPath}`, contextPath, files);
-      if (target.startsWith("/")) at.length = 0;
+      if (target.startsWith("/")) {
+        at.length = 0;
+        stats = undefined;
+      }
       ahead.unshift(...target.split("/"));
     } else {
       at.push(name);
+      stats = found;
     }
   }
   const contextPath = at.join("/");
   const absolutePath = contextPath === "" ? root : `${root}/${contextPath}`;
-  const stats = statPath(absolutePath, contextPath, files);
+  stats ??= statPath(absolutePath, contextPath, files);
   if (stats === undefined) return { kind: "missing", directory: "", name: contextPath, links };
   return { kind: "found", contextPath, absolutePath, stats, links };
 }

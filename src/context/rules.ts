@@ -63,6 +63,9 @@ interface LiveRule {
   position: PatternPosition;
 }
 
+/** Names of a directory that are entered again: those that instructions name, not all of a large context. */
+const mostRemembered = 100;
+
 class Cursor implements RuleCursor {
   readonly decision: Rule | undefined;
   readonly mayDiffer: boolean;
@@ -71,6 +74,7 @@ class Cursor implements RuleCursor {
   /** Rules after the decision that can match something below, in their order. */
   private readonly live: readonly LiveRule[];
   private names: NameTable | undefined;
+  private readonly entered = new Map<string, RuleCursor>();
 
   constructor(rules: readonly Rule[], decisionIndex: number, live: readonly LiveRule[]) {
     this.rules = rules;
@@ -86,6 +90,14 @@ class Cursor implements RuleCursor {
   }
 
   enter(name: string): RuleCursor {
+    const known = this.entered.get(name);
+    if (known !== undefined) return known;
+    const cursor = this.at(name);
+    if (this.entered.size < mostRemembered) this.entered.set(name, cursor);
+    return cursor;
+  }
+
+  private at(name: string): RuleCursor {
     const decisionIndex = this.decideIndex(name);
     const live: LiveRule[] = [];
     let isSame = decisionIndex === this.decisionIndex;

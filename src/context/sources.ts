@@ -25,7 +25,7 @@ export interface SourceOptions {
   /** `--parents` */
   parents?: boolean;
   signal?: AbortSignal;
-  files?: FileSystem;
+  files?: FileSystem | undefined;
 }
 
 export interface ResolvedSources {

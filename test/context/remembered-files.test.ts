@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { localFileSystem } from "../../src/context/local-file-system.ts";
+import { rememberFiles } from "../../src/context/remembered-files.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+
+test("what was asked once stays as it was, what was not there is asked again", () => {
+  const directory = temporaryDirectory();
+  const path = (name: string) => join(directory, name);
+  writeFileSync(path("file"), "old");
+  symlinkSync("file", path("link"));
+  const files = rememberFiles(localFileSystem);
+  const look = () => ({
+    names: files.readDirectory(directory).toSorted(),
+    size: files.stat(path("file")).size,
+    target: files.readLink(path("link")),
+  });
+  const before = { names: ["file", "link"], size: 3n, target: "file" };
+  expect(look()).toEqual(before);
+  expect(() => files.stat(path("late"))).toThrow("ENOENT");
+
+  rmSync(path("link"));
+  symlinkSync("late", path("link"));
+  writeFileSync(path("file"), "longer");
+  mkdirSync(path("late"));
+  expect(look()).toEqual(before);
+  expect(files.stat(path("late")).isDirectory()).toBe(true);
+});
