@@ -65,8 +65,8 @@ async function passOn(
     const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
     throw new SourceError(message, failure, "Is the address right, and may this machine have it?");
   }
-  const length = Number(headers.get("content-length") ?? Number.NaN);
-  const total = Number.isNaN(length) ? undefined : length;
+  const length = headers.get("content-length");
+  const total = length !== null && /^\d+$/.test(length) ? Number(length) : undefined;
   const { maxAddBytes } = build;
   const requireSize = (bytes: number) => {
     if (bytes > maxAddBytes) throw tooLarge(shown, maxAddBytes);
@@ -81,7 +81,7 @@ async function passOn(
       requireSize(bytes);
       build.emit({ type: "download-progress", bytes, total });
     };
-    const file = await build.service.uploadStream(content, { progress, expectedBytes: total });
+    const file = await build.service.uploadStream(content, { progress, contentLength: total });
     return { file, headers };
   } catch (error) {
     build.signal.throwIfAborted();

@@ -117,8 +117,8 @@ export interface LocalFile {
 export interface StreamOptions {
   /** Called with the number of bytes that were passed on so far. */
   progress?: (bytes: number) => void;
-  /** About how many there will be, where that is known. */
-  expectedBytes?: number | undefined;
+  /** Exactly how many there will be, where the source has said so: the service is told before. */
+  contentLength?: number | undefined;
 }
 
 export interface UploadedFile {

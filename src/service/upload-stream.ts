@@ -30,9 +30,9 @@ const piecesBetweenCollections = 128;
 export async function uploadStream(
   { transport, clock, signal }: UploadStreamOptions,
   body: ReadableStream<Uint8Array>,
-  { progress, expectedBytes = 0 }: StreamOptions = {},
+  { progress, contentLength }: StreamOptions = {},
 ): Promise<UploadedFile> {
-  const hash = expectedBytes >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
+  const hash = (contentLength ?? 0) >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
   const reader = new PieceReader(body, clock);
   const stop = childOf(signal);
   let size = 0;
@@ -54,6 +54,14 @@ export async function uploadStream(
   source.pause();
 
   const readPiece = async () => reader.read(await hash.nextBuffer());
+  const fromSource = async (reading: ReturnType<typeof readPiece>) => {
+    service.pause();
+    source.touch();
+    const read = await reading;
+    source.pause();
+    service.touch();
+    return read;
+  };
 
   // A generator: Bun keeps a ReadableStream's chunks longer than it needs them, while what is yielded it has done with
   // when it asks for more.
@@ -62,18 +70,21 @@ export async function uploadStream(
     try {
       let next = readPiece();
       for (;;) {
-        service.pause();
-        source.touch();
-        const { done, piece } = await next;
-        source.pause();
-        service.touch();
+        const { done, piece } = await fromSource(next);
         if (!done) {
           // Read while this piece is sent; what goes wrong is told when its turn comes.
           next = readPiece();
           next.catch(() => undefined);
         }
-        hash.update(piece);
+        if (piece.byteLength > 0) hash.update(piece);
         size += piece.byteLength;
+        if (contentLength !== undefined) {
+          // A service that has got all that it was told of stores it: the last piece waits for what the source says at its end.
+          const more = size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
+          if (size + more > contentLength || (done && size < contentLength)) throw otherLength(contentLength);
+          // The service can answer before it is asked for more.
+          ended = size === contentLength;
+        }
         if (++pieces % piecesBetweenCollections === 0) Bun.gc(true);
         progress?.(size);
         if (piece.byteLength > 0) yield piece;
@@ -90,6 +101,7 @@ export async function uploadStream(
     signal.throwIfAborted();
     const stored = await postFile(transport, {
       body: () => (begun ? undefined : passing()),
+      ...(contentLength === undefined ? {} : { contentLength }),
       // What was sent to its end need not be fetched and sent anew if it has arrived.
       findOut: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
       signal: stop.signal,
@@ -113,4 +125,10 @@ export async function uploadStream(
     reader.cancel();
     hash.close();
   }
+}
+
+function otherLength(contentLength: number): BoughError {
+  return new BoughError(`the source gave other than the ${contentLength} bytes that it had announced`, {
+    hint: "Nothing was stored. Run the build again.",
+  });
 }

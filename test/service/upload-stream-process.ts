@@ -12,7 +12,7 @@ const source = new ReadableStream<Uint8Array>({
     left -= block.byteLength;
   },
 });
-const expectedBytes = known === undefined ? undefined : Number(length);
-const { size } = await clientOf(url).service.uploadStream(source, { expectedBytes });
+const contentLength = known === undefined ? undefined : Number(length);
+const { size } = await clientOf(url).service.uploadStream(source, { contentLength });
 const peakKibibytes = /VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
 process.stdout.write(JSON.stringify({ size, peakMebibytes: Number(peakKibibytes) / 1024 }));

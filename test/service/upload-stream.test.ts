@@ -28,12 +28,60 @@ function streamOf(...chunks: string[]): ReadableStream<Uint8Array> {
   });
 }
 
+function bytesOf(bytes: Uint8Array, fault?: Error): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      const chunk = bytes.slice(at, at + 65_536);
+      at += chunk.byteLength;
+      if (chunk.byteLength > 0) return controller.enqueue(chunk);
+      // Time enough for the service to take all that was sent.
+      await Bun.sleep(20);
+      if (fault !== undefined) controller.error(fault);
+      else controller.close();
+    },
+  });
+}
+
 describe("a stream", () => {
   test.each([true, false])("is sent in chunks; the service says what it got: %p", async (reportsHashes) => {
     const fake = await start({ reportsHashes });
     const file = await clientOf(fake.url).service.uploadStream(streamOf("some bytes ", "of unknown length"));
     expect(file).toEqual({ uuid: fake.state.fileId(sha256), sha256, size: content.length });
     expect(fake.requests).toMatchObject([{ headers: { "transfer-encoding": "chunked" }, bytes: { sha256 } }]);
+  });
+
+  test.each([0, 1, content.length, 1024 * 1024, 3 * 1024 * 1024 + 1])(
+    "of known length is announced with it: %d bytes",
+    async (contentLength) => {
+      const fake = await start();
+      const bytes = Buffer.alloc(contentLength, content);
+      const file = await clientOf(fake.url).service.uploadStream(bytesOf(bytes), { contentLength });
+      const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+      expect(file).toEqual({ uuid: fake.state.fileId(sha256), sha256, size: contentLength });
+      const headers = { "content-length": String(contentLength) };
+      expect(fake.requests).toMatchObject([{ headers, bytes: { sha256 } }]);
+      expect(fake.requests[0]?.headers).not.toHaveProperty("transfer-encoding");
+    },
+  );
+
+  describe.each([4 * 1024 * 1024, 1000])("of %d bytes, stores nothing where the source", (contentLength) => {
+    const announced = "other than the";
+    test.each([
+      ["gives less", -1, undefined, announced],
+      ["gives more", 1, undefined, announced],
+      ["gives much more", 1_500_000, undefined, announced],
+      ["finds fault with it at its end", 0, new Error("another digest"), "another digest"],
+      ["breaks off", -500, new Error("the source is gone"), "the source is gone"],
+    ])("%s", async (_, difference, fault, message) => {
+      const fake = await start();
+      const source = bytesOf(new Uint8Array(contentLength + difference), fault);
+      const error = await rejection(clientOf(fake.url).service.uploadStream(source, { contentLength }));
+      expect(error).toMatchObject({ message: expect.stringContaining(message) });
+      // What the service has begun to take it drops when the connection closes.
+      await Bun.sleep(20);
+      expect(fake.state.files.size).toBe(0);
+    });
   });
 
   test("that is stored as something else is an error", async () => {
@@ -58,18 +106,21 @@ describe("a stream", () => {
     expect(fake.requestsTo("POST /v1/files")).toHaveLength(1);
   });
 
-  test("whose answer is lost is asked for: what has arrived need not be fetched again", async () => {
-    const fake = await start();
-    fake.intercept = async (request) => {
-      if (request.method !== "POST") return undefined;
-      fake.intercept = undefined;
-      await fake.handle(request);
-      return new Response("gone", { status: 502 });
-    };
-    const stored = await clientOf(fake.url).service.uploadStream(streamOf(content));
-    expect(stored).toMatchObject({ sha256, uuid: fake.state.files.get(sha256)?.uuid });
-    expect(fake.requestsTo(`GET /v1/files/${sha256}`)).toHaveLength(1);
-  });
+  test.each([undefined, content.length])(
+    "of length %p whose answer is lost is asked for: what has arrived need not be fetched again",
+    async (contentLength) => {
+      const fake = await start();
+      fake.intercept = async (request) => {
+        if (request.method !== "POST") return undefined;
+        fake.intercept = undefined;
+        await fake.handle(request);
+        return new Response("gone", { status: 502 });
+      };
+      const stored = await clientOf(fake.url).service.uploadStream(streamOf(content), { contentLength });
+      expect(stored).toMatchObject({ sha256, uuid: fake.state.files.get(sha256)?.uuid });
+      expect(fake.requestsTo(`GET /v1/files/${sha256}`)).toHaveLength(1);
+    },
+  );
 
   test("that breaks off is the source's error, and nothing is stored", async () => {
     const fake = await start();
@@ -160,14 +211,16 @@ describe("a stream", () => {
   );
 
   test.each([
-    ["on this thread", 0],
-    ["on a thread of its own", 2 ** 30],
-  ])("arrives as it is where the service is slow, hashed %s", async (_, expectedBytes) => {
+    ["on this thread", 12, false],
+    ["on this thread, its length known", 12, true],
+    ["on a thread of its own", 96, true],
+  ])("arrives as it is where the service is slow, hashed %s", async (_, count, isLengthKnown) => {
     // Chunks that fit into no number of buffers, none like another; buffers are filled again while others are sent.
-    const chunks = Array.from({ length: 12 }, (_, index) => {
+    const chunks = Array.from({ length: count }, (_, index) => {
       const numbers = new Uint32Array(300_001 + 100_000 * (index % 3));
       return new Uint8Array(numbers.map((_, at) => Math.imul(at + index, 2_654_435_761)).buffer);
     });
+    const contentLength = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
     const received = new Bun.CryptoHasher("sha256");
     const fake = await start({
       intercept: async (request) => {
@@ -186,7 +239,10 @@ describe("a stream", () => {
       },
     });
     let pulled = 0;
-    const stored = await clientOf(fake.url).service.uploadStream(source, { expectedBytes });
+    const stored = await clientOf(fake.url).service.uploadStream(
+      source,
+      isLengthKnown ? { contentLength } : {},
+    );
     const expected = new Bun.CryptoHasher("sha256").update(Buffer.concat(chunks)).digest("hex");
     expect({ sent: stored.sha256, received: received.digest("hex") }).toEqual({
       sent: expected,
