@@ -47,6 +47,8 @@ try {
   for (const [name, measure] of Object.entries(cases)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue;
     process.stderr.write(`${name} ...\n`);
+    // What was built or written before reaches the disk now, and not while something is timed.
+    Bun.spawnSync(["sync"]);
     rows.push(...(await measure(bench)));
   }
 } finally {
