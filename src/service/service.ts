@@ -42,7 +42,7 @@ export interface ImageService {
     progress?: (done: UploadProgress) => void,
   ): Promise<Map<string, string>>;
 
-  /** Sends bytes of unknown length as they come, without ever holding them all. They can't be sent twice. */
+  /** Sends bytes as they come, their number known or not, without ever holding them all. They can't be sent twice. */
   uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
 
   /**

@@ -15,7 +15,7 @@ export interface StreamHash {
 }
 
 /** Larger ones cost fewer turns of the event loop, and from 1 MiB on Bun's copies of them lie in memory for longer. */
-export const pieceBytes = 896 * 1024;
+const pieceBytes = 896 * 1024;
 /** One that is being sent, one that is being filled, and one more, so that neither waits for the other. */
 const bufferCount = 3;
 
