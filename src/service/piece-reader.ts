@@ -4,7 +4,7 @@ const pieceMilliseconds = 50;
 
 /**
  * Gathers a stream's chunks to pieces, as long as they come fast: passing on costs by the piece, and a network's chunks
- * are small.
+ * are small. The stream has given its chunks away: each is emptied once its bytes are in a piece.
  */
 export class PieceReader {
   readonly #reader: {
@@ -12,8 +12,9 @@ export class PieceReader {
     cancel(): Promise<void>;
   };
   readonly #clock: Clock;
-  /** Of a chunk that did not fit. */
-  #rest: Uint8Array | undefined;
+  /** One that did not fit, and how much of it did. */
+  #chunk: Uint8Array | undefined;
+  #taken = 0;
 
   constructor(body: ReadableStream<Uint8Array>, clock: Clock) {
     this.#reader = body.getReader();
@@ -25,13 +26,10 @@ export class PieceReader {
     let size = 0;
     let until = Number.POSITIVE_INFINITY;
     while (size < buffer.byteLength && this.#clock.now() < until) {
-      const chunk = this.#rest ?? (await this.#reader.read()).value;
-      if (chunk === undefined) return { done: true, piece: buffer.subarray(0, size) };
+      this.#chunk ??= (await this.#reader.read()).value;
+      if (this.#chunk === undefined) return { done: true, piece: buffer.subarray(0, size) };
       if (size === 0) until = this.#clock.now() + pieceMilliseconds;
-      const room = buffer.byteLength - size;
-      buffer.set(chunk.byteLength > room ? chunk.subarray(0, room) : chunk, size);
-      this.#rest = chunk.byteLength > room ? chunk.subarray(room) : undefined;
-      size += Math.min(chunk.byteLength, room);
+      size += this.#take(this.#chunk, buffer.subarray(size));
     }
     return { done: false, piece: buffer.subarray(0, size) };
   }
@@ -39,4 +37,24 @@ export class PieceReader {
   cancel(): void {
     this.#reader.cancel().catch(() => undefined);
   }
+
+  #take(chunk: Uint8Array, room: Uint8Array): number {
+    const size = Math.min(chunk.byteLength - this.#taken, room.byteLength);
+    room.set(chunk.subarray(this.#taken, this.#taken + size));
+    this.#taken += size;
+    if (this.#taken === chunk.byteLength) {
+      this.#chunk = undefined;
+      this.#taken = 0;
+      empty(chunk);
+    }
+    return size;
+  }
+}
+
+/**
+ * Gives the memory back at once. It lies outside of the collector's heap, which would not notice for long how much the
+ * chunks come to: some 20 MiB more.
+ */
+function empty({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

@@ -23,9 +23,6 @@ const sourceIdleMilliseconds = 60_000;
 /** From here on, a thread that hashes while this one sends saves more than its start takes. */
 const threadedBytes = 128 * 1024 * 1024;
 
-/** The source's chunks lie outside of the collector's heap: it would not notice for long how much they come to. */
-const piecesBetweenCollections = 128;
-
 /** What `body` or `progress` fails with is passed on as it is. */
 export async function uploadStream(
   { transport, clock, signal }: UploadStreamOptions,
@@ -36,7 +33,6 @@ export async function uploadStream(
   const reader = new PieceReader(body, clock);
   const stop = childOf(signal);
   let size = 0;
-  let pieces = 0;
   let begun = false;
   let ended = false;
   let sourceError: { error: unknown } | undefined;
@@ -85,7 +81,6 @@ export async function uploadStream(
           // The service can answer before it is asked for more.
           ended = size === contentLength;
         }
-        if (++pieces % piecesBetweenCollections === 0) Bun.gc(true);
         progress?.(size);
         if (piece.byteLength > 0) yield piece;
         if (done) break;
