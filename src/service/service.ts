@@ -42,7 +42,10 @@ export interface ImageService {
     progress?: (done: UploadProgress) => void,
   ): Promise<Map<string, string>>;
 
-  /** Sends bytes as they come, their number known or not, without ever holding them all. They can't be sent twice. */
+  /**
+   * Sends bytes as they come, their number known or not, without ever holding them all. They can't be sent twice: each of
+   * the stream's chunks is empty afterwards.
+   */
   uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
 
   /**
