@@ -15,7 +15,7 @@ export class GivenFlags {
   }
 
   text(name: string): string | undefined {
-    const flag = this.list.find((candidate) => candidate.name === name);
+    const flag = this.find(name);
     return flag && (flag.value ?? "");
   }
 
@@ -25,8 +25,13 @@ export class GivenFlags {
 
   /** Undefined where the switch was not given. */
   switch(name: string): boolean | undefined {
-    const flag = this.list.find((candidate) => candidate.name === name);
+    const flag = this.find(name);
     return flag && flag.value?.toLowerCase() !== "false";
+  }
+
+  private find(name: string): Flag | undefined {
+    for (const flag of this.list) if (flag.name === name) return flag;
+    return undefined;
   }
 }
 

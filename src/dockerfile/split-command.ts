@@ -1,5 +1,5 @@
-import { isSpace, isSpaceAt, trimEnd } from "./space.ts";
-import { isBlank, type Word } from "./word-list.ts";
+import { blankCharacters, isSpace, isSpaceAt, spaceCharacters, trimEnd } from "./space.ts";
+import type { Word } from "./word-list.ts";
 
 /** A logical line in its three parts: the instruction's name, the flags in front, and the rest as one text. */
 export interface SplitCommand {
@@ -14,27 +14,24 @@ export interface RawFlag extends Word {
   length: number;
 }
 
+/** White space, the instruction's name, and white space again. */
+const beginning = new RegExp(`^([${spaceCharacters}]*)([^${blankCharacters}]*)[${spaceCharacters}]*`);
 /** A flag, up to a character that needs a closer look. */
 const plainFlag = /[!#-&(-[\]-~]+/y;
 
 /** Takes a line apart; `offset` is where `line` starts in the logical line (ONBUILD has a line inside its line). */
 export function splitCommand(line: string, offset = 0): SplitCommand {
-  const start = skipSpace(line, 0);
-  let end = start;
-  while (end < line.length && !isBlank(line.charCodeAt(end))) end++;
-  const name = { text: trimEnd(line.slice(start, end)), offset: offset + start };
-  const { flags, rest } = splitFlags(line, end, offset);
-  const argsStart = skipSpace(line, rest);
-  return { name, flags, args: { text: trimEnd(line.slice(argsStart)), offset: offset + argsStart } };
+  const [before = "", space = "", written = ""] = beginning.exec(line) ?? [];
+  const name = { text: trimEnd(written), offset: offset + space.length };
+  const { flags, rest } = splitFlags(line, before.length, offset);
+  return { name, flags, args: { text: trimEnd(line.slice(rest)), offset: offset + rest } };
 }
 
-/** Flags are the words in front that start with `--`; a bare `--` ends them. */
+/** Flags are the words in front that start with `--`; a bare `--` ends them. `rest`: where what follows them starts. */
 function splitFlags(line: string, from: number, offset: number): { flags: RawFlag[]; rest: number } {
   const flags: RawFlag[] = [];
   let position = from;
-  while (true) {
-    position = skipSpace(line, position);
-    if (!line.startsWith("--", position)) return { flags, rest: position };
+  while (line.startsWith("--", position)) {
     const start = position;
     plainFlag.lastIndex = start;
     let text = plainFlag.exec(line)?.[0] ?? "";
@@ -55,9 +52,12 @@ function splitFlags(line: string, from: number, offset: number): { flags: RawFla
       if (character === "\\") character = line.charAt(++position);
       text += character;
     }
-    if (text === "--") return { flags, rest: position };
-    flags.push({ text, offset: offset + start, length: position - start });
+    const length = position - start;
+    position = skipSpace(line, position);
+    if (text === "--") break;
+    flags.push({ text, offset: offset + start, length });
   }
+  return { flags, rest: position };
 }
 
 function skipSpace(line: string, from: number): number {

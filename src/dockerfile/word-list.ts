@@ -1,4 +1,4 @@
-import { isSpace } from "./space.ts";
+import { anySpace, blankCharacters, isSpaceAt, spaceCharacters } from "./space.ts";
 
 /** A stretch of a logical line, with where it starts in it. */
 export interface Word {
@@ -6,55 +6,67 @@ export interface Word {
   offset: number;
 }
 
+const blanks = new RegExp(`[${blankCharacters}]+`);
+const spaces = new RegExp(`${anySpace.source}+`, "y");
+/** Neither white space nor a quote nor any Dockerfile's escape character. */
+const plainText = new RegExp(`[^${spaceCharacters}'"\\\\\`]+`, "y");
+const quotedText = /[^"\\`]+/y;
+
 /** Splits at blanks and at nothing else: what FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
 export function splitAtBlanks(text: string, offset: number): Word[] {
-  const words: Word[] = [];
-  let start = 0;
-  for (let position = 0; position < text.length; ) {
-    if (!isBlank(text.charCodeAt(position++))) continue;
-    words.push({ text: text.slice(start, position - 1), offset: offset + start });
-    while (isBlank(text.charCodeAt(position))) position++;
-    start = position;
-  }
-  if (text !== "") words.push({ text: text.slice(start), offset: offset + start });
-  return words;
-}
-
-/** Narrower than white space: BuildKit's `[\t\v\f\r ]`. */
-export function isBlank(code: number): boolean {
-  return code === 32 || code === 9 || (code >= 11 && code <= 13);
+  if (text === "") return [];
+  let end = 0;
+  return text.split(blanks).map((word) => {
+    const start = text.indexOf(word, end);
+    end = start + word.length;
+    return { text: word, offset: offset + start };
+  });
 }
 
 /** Splits at white space outside of quotes, which stay: what ENV, LABEL and ARG do. */
 export function splitWords(text: string, offset: number, escapeCharacter: string): Word[] {
   const words: Word[] = [];
-  let start = -1;
-  let quote = "";
-  for (let position = 0; position < text.length; position++) {
-    if (isPlain(text.charCodeAt(position))) {
-      if (start < 0) start = position;
-      continue;
-    }
-    const character = text.charAt(position);
-    if (quote === "" && isSpace(character)) {
-      if (start >= 0) words.push({ text: text.slice(start, position), offset: offset + start });
-      start = -1;
-      continue;
-    }
-    if (start < 0) start = position;
-    // Nothing can be escaped between single quotes.
-    if (character === escapeCharacter && quote !== "'") position++;
-    else if (quote !== "") quote = character === quote ? "" : quote;
-    else if (character === "'" || character === '"') quote = character;
+  for (let end = 0; ; ) {
+    const start = skip(spaces, text, end);
+    if (start === text.length) return words;
+    end = skip(plainText, text, start);
+    if (end < text.length && !isSpaceAt(text, end)) end = findWordEnd(text, end, escapeCharacter);
+    const word = text.slice(start, end);
+    const kept = end < text.length ? word : withoutLoneEscape(word, escapeCharacter);
+    if (kept !== "") words.push({ text: kept, offset: offset + start });
   }
-  if (start >= 0)
-    words.push({ text: withoutLoneEscape(text.slice(start), escapeCharacter), offset: offset + start });
-  return words.filter((word) => word.text !== "");
 }
 
-/** Characters that have no meaning, in quotes or out of them: printable ASCII but for quotes and escapes. */
-function isPlain(code: number): boolean {
-  return code > 32 && code < 127 && code !== 34 && code !== 39 && code !== 92 && code !== 96;
+function findWordEnd(text: string, start: number, escapeCharacter: string): number {
+  let position = start;
+  for (;;) {
+    position = skip(plainText, text, position);
+    const character = text.charAt(position);
+    if (character === escapeCharacter) position += 2;
+    else if (character === "'" || character === '"')
+      position = findQuoteEnd(text, position + 1, character, escapeCharacter);
+    else if (character === "\\" || character === "`") position++;
+    else return position;
+    if (position >= text.length) return text.length;
+  }
+}
+
+/** Nothing can be escaped between single quotes. */
+function findQuoteEnd(text: string, start: number, quote: string, escapeCharacter: string): number {
+  if (quote === "'") return text.indexOf(quote, start) + 1 || text.length;
+  for (let position = start; ; ) {
+    position = skip(quotedText, text, position);
+    const character = text.charAt(position);
+    if (character === quote) return position + 1;
+    if (character === "") return text.length;
+    position += character === escapeCharacter ? 2 : 1;
+  }
+}
+
+/** The end of what the sticky expression finds at `position`. */
+function skip(expression: RegExp, text: string, position: number): number {
+  expression.lastIndex = position;
+  return expression.test(text) ? expression.lastIndex : position;
 }
 
 /** BuildKit drops an escape character that stands at the very end and so escapes nothing. */

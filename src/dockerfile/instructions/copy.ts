@@ -45,14 +45,12 @@ function parseCopyFields(statement: Statement, flags: GivenFlags) {
   const list = parseList(statement);
   const words = list?.words ?? [];
   const destination = words.at(-1);
-  const sources = words
-    .slice(0, -1)
-    .map((word) => ({ word, marker: list?.isArray ? undefined : markerOf(word) }));
   if (list !== undefined) checkWords(statement, words, list.isArray);
   const documents = statement.heredocs.values();
   const fields = {
-    sources: sources.map(({ word, marker }): CopySource => {
-      const document = marker === undefined ? undefined : documents.next().value;
+    sources: words.slice(0, -1).map((word): CopySource => {
+      const isMarker = list?.isArray !== true && markerOf(word) !== undefined;
+      const document = isMarker ? documents.next().value : undefined;
       return document === undefined ? { kind: "path", path: word.text } : { kind: "heredoc", document };
     }),
     destination: destination?.text ?? "",
