@@ -76,12 +76,13 @@ async function passOn(
     throw tooLarge(shown, maxAddBytes);
   }
   try {
-    const content = expected === undefined ? body : verified(body, expected, shown);
     const progress = (bytes: number) => {
       requireSize(bytes);
       build.emit({ type: "download-progress", bytes, total });
     };
-    const file = await build.service.uploadStream(content, { progress, contentLength: total });
+    const inspect =
+      expected === undefined ? undefined : (actual: string) => requireDigest(actual, expected, shown);
+    const file = await build.service.uploadStream(body, { progress, contentLength: total, inspect });
     return { file, headers };
   } catch (error) {
     build.signal.throwIfAborted();
@@ -121,28 +122,9 @@ function validatorsOf(headers: Headers): Validators {
   };
 }
 
-/** Passes the bytes on, and breaks the stream at its end if they are not the expected ones: then nothing is stored. */
-function verified(
-  body: ReadableStream<Uint8Array>,
-  expected: string,
-  url: string,
-): ReadableStream<Uint8Array> {
-  const hash = new Bun.CryptoHasher("sha256");
-  return body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        hash.update(chunk);
-        controller.enqueue(chunk);
-      },
-      flush(controller) {
-        const actual = hash.digest("hex");
-        if (actual === expected) return;
-        controller.error(
-          new BoughError(`ADD ${url}: the content has the digest sha256:${actual}, not sha256:${expected}`, {
-            hint: "Check the address and the checksum; nothing was stored.",
-          }),
-        );
-      },
-    }),
-  );
+function requireDigest(actual: string, expected: string, shown: string): void {
+  if (actual === expected) return;
+  throw new BoughError(`ADD ${shown}: the content has the digest sha256:${actual}, not sha256:${expected}`, {
+    hint: "Check the address and the checksum; nothing was stored.",
+  });
 }

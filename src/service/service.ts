@@ -122,6 +122,8 @@ export interface StreamOptions {
   progress?: (bytes: number) => void;
   /** Exactly how many there will be, where the source has said so: the service is told before. */
   contentLength?: number | undefined;
+  /** Called with the SHA-256 of all the bytes before the service has all of them: where it throws, nothing is stored. */
+  inspect?: ((sha256: string) => void) | undefined;
 }
 
 export interface UploadedFile {

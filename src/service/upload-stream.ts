@@ -23,11 +23,11 @@ const sourceIdleMilliseconds = 60_000;
 /** From here on, a thread that hashes while this one sends saves more than its start takes. */
 const threadedBytes = 128 * 1024 * 1024;
 
-/** What `body` or `progress` fails with is passed on as it is. */
+/** What `body`, `progress` or `inspect` fails with is passed on as it is. */
 export async function uploadStream(
   { transport, clock, signal }: UploadStreamOptions,
   body: ReadableStream<Uint8Array>,
-  { progress, contentLength }: StreamOptions = {},
+  { progress, contentLength, inspect }: StreamOptions = {},
 ): Promise<UploadedFile> {
   const hash = (contentLength ?? 0) >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
   const reader = new PieceReader(body, clock);
@@ -78,14 +78,16 @@ export async function uploadStream(
           // A service that has got all that it was told of stores it: the last piece waits for what the source says at its end.
           const more = size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
           if (size + more > contentLength || (done && size < contentLength)) throw otherLength(contentLength);
+        }
+        if (!ended && (contentLength === undefined ? done : size === contentLength)) {
+          if (inspect !== undefined) inspect(await hash.digest());
           // The service can answer before it is asked for more.
-          ended = size === contentLength;
+          ended = true;
         }
         progress?.(size);
         if (piece.byteLength > 0) yield piece;
         if (done) break;
       }
-      ended = true;
     } catch (error) {
       sourceError ??= { error };
       throw error;
@@ -96,7 +98,8 @@ export async function uploadStream(
     signal.throwIfAborted();
     const stored = await postFile(transport, {
       body: () => (begun ? undefined : passing()),
-      ...(contentLength === undefined ? {} : { contentLength }),
+      // Where none are announced, fetch does not ask for them, and nothing would be inspected.
+      ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
       // What was sent to its end need not be fetched and sent anew if it has arrived.
       findOut: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
       signal: stop.signal,

@@ -51,7 +51,7 @@ describe("a stream", () => {
     expect(fake.requests).toMatchObject([{ headers: { "transfer-encoding": "chunked" }, bytes: { sha256 } }]);
   });
 
-  test.each([0, 1, content.length, 1024 * 1024, 3 * 1024 * 1024 + 1])(
+  test.each([1, content.length, 1024 * 1024, 3 * 1024 * 1024 + 1])(
     "of known length is announced with it: %d bytes",
     async (contentLength) => {
       const fake = await start();
@@ -82,6 +82,38 @@ describe("a stream", () => {
       await Bun.sleep(20);
       expect(fake.state.files.size).toBe(0);
     });
+  });
+
+  test.each([
+    ["4 MiB", 4 * 1024 * 1024, true],
+    ["4 MiB", 4 * 1024 * 1024, false],
+    ["1000 bytes", 1000, true],
+    ["1000 bytes", 1000, false],
+    ["no bytes", 0, true],
+    ["no bytes", 0, false],
+  ])("of %s is inspected before the service has it all (%d, known: %p)", async (_, length, isKnown) => {
+    const bytes = Buffer.alloc(length, content);
+    const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+    const options = isKnown ? { contentLength: length } : {};
+    const fake = await start();
+    const refused = new Error("refused");
+    const refuse = () => {
+      throw refused;
+    };
+    const { service } = clientOf(fake.url);
+    expect(await rejection(service.uploadStream(bytesOf(bytes), { ...options, inspect: refuse }))).toBe(
+      refused,
+    );
+    await Bun.sleep(20);
+    expect(fake.state.files.size).toBe(0);
+    const seen: string[] = [];
+    const inspect = (digest: string) => void seen.push(digest);
+    expect(await service.uploadStream(bytesOf(bytes), { ...options, inspect })).toMatchObject({ sha256 });
+    expect(seen).toEqual([sha256]);
+    // Nor is it taken from there when it is.
+    expect(await rejection(service.uploadStream(bytesOf(bytes), { ...options, inspect: refuse }))).toBe(
+      refused,
+    );
   });
 
   test("that is stored as something else is an error", async () => {
