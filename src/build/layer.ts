@@ -1,4 +1,4 @@
-import { createPace } from "../context/pace.ts";
+import { createPace } from "../pace.ts";
 import type { HistoryEntry, HistoryKind, SessionStore } from "../store/sessions.ts";
 import type { StagedEntry } from "./staged.ts";
 import { effectiveEnv, type Layer, type StageState } from "./state.ts";

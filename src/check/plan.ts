@@ -1,10 +1,10 @@
 import { declareArguments } from "../build/settings.ts";
 import { startBuild } from "../build/state.ts";
 import { localFileSystem } from "../context/local-file-system.ts";
-import { createPace } from "../context/pace.ts";
 import { rememberFiles } from "../context/remembered-files.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
+import { createPace } from "../pace.ts";
 import { type Finding, warn } from "./finding.ts";
 import { SourceError } from "./plan-copy.ts";
 import { planFrom } from "./plan-from.ts";

@@ -1,11 +1,11 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { BoughError } from "../errors.ts";
+import type { Pace } from "../pace.ts";
 import { errorCode } from "../system-error.ts";
 import { displayPath } from "./display-path.ts";
 import type { FileEntry } from "./entry.ts";
 import { fileStatOf } from "./entry-of.ts";
 import { fileError, isMissing } from "./file-error.ts";
-import type { Pace } from "./pace.ts";
 import { isSameStat } from "./stat-cache.ts";
 
 /** What of a file's entry it takes to read that file and no other state of it. */

@@ -1,8 +1,8 @@
 /** A thread's own program: hashes the files that it is sent, and answers with ThreadMessages. */
 import { BoughError, messageOf } from "../errors.ts";
+import { createPace } from "../pace.ts";
 import { createFileHasher, type FileToHash } from "./hash-file.ts";
 import type { ThreadMessage } from "./hash-threads.ts";
-import { createPace } from "./pace.ts";
 
 declare const self: Worker;
 

@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from "../clock.ts";
+import { createPace } from "../pace.ts";
 import type { FileEntry } from "./entry.ts";
 import { createFileHasher } from "./hash-file.ts";
 import { hashOnThreads, isWorthThreads } from "./hash-threads.ts";
-import { createPace } from "./pace.ts";
 import { type HashCache, isSettled } from "./stat-cache.ts";
 
 export interface HashOptions {

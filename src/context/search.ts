@@ -1,11 +1,11 @@
 import { posix } from "node:path";
+import type { Pace } from "../pace.ts";
 import { displayPath } from "./display-path.ts";
 import type { ContextWarning, SourceMatch } from "./entry.ts";
 import type { FileSystem } from "./file-system.ts";
 import { unescapeGlob } from "./glob.ts";
 import { describeRule } from "./ignore.ts";
 import { missingSource } from "./missing-source.ts";
-import type { Pace } from "./pace.ts";
 import { type Resolution, resolveInContext } from "./resolve-path.ts";
 import { enterPath, type Rule, startRules } from "./rules.ts";
 import { type Filter, mayKeepBelow, passes, type SpecialFile } from "./walk.ts";

@@ -1,4 +1,5 @@
 import { BoughError } from "../errors.ts";
+import { createPace } from "../pace.ts";
 import type { BuildContext } from "./build-context.ts";
 import { sortBySurprise } from "./default-excludes.ts";
 import { displayPath } from "./display-path.ts";
@@ -8,7 +9,6 @@ import { escapeGlob, hasWildcard } from "./glob.ts";
 import { resolveGlobSource } from "./glob-source.ts";
 import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "./ignore.ts";
 import { localFileSystem } from "./local-file-system.ts";
-import { createPace } from "./pace.ts";
 import { resolveParentsSource } from "./parents-source.ts";
 import { resolvePathSource } from "./path-source.ts";
 import { contextPathOf, resolveInContext } from "./resolve-path.ts";

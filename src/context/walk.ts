@@ -1,12 +1,12 @@
 import type { BigIntStats } from "node:fs";
 import { BoughError } from "../errors.ts";
+import type { Pace } from "../pace.ts";
 import { sortByBytes } from "./byte-order.ts";
 import { displayPath } from "./display-path.ts";
 import type { ContextEntry } from "./entry.ts";
 import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
 import { fileError, isMissing } from "./file-error.ts";
 import type { FileSystem } from "./file-system.ts";
-import type { Pace } from "./pace.ts";
 import { isMatch, type Rule, type RuleCursor } from "./rules.ts";
 
 /** Ordered rules that a path has to pass: to be kept it must be matched by them, or must not be. */

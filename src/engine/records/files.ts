@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
@@ -90,12 +91,15 @@ async function writeHashed(
   const stop = () => void reader?.cancel().catch(() => undefined);
   signal?.addEventListener("abort", stop, { once: true });
   const descriptor = openSync(path, "wx", 0o600);
+  // The one who sends may be in this very process: then no socket makes it wait, and nothing else would get its turn.
+  const pace = createPace(undefined);
   try {
     for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
       const chunk = next.value;
       hasher.update(chunk);
       size += chunk.byteLength;
       for (let written = 0; written < chunk.byteLength; ) written += writeSync(descriptor, chunk, written);
+      await pace.step();
     }
     signal?.throwIfAborted();
     await promisify(fdatasync)(descriptor);

@@ -12,7 +12,7 @@ export const instanceRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/instances",
     async answer({ state, request }) {
-      const spec = readInstanceSpec(await readBody(request), state.database, state.layout);
+      const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
       const image = requireImage(state.database, spec.image);
       locate("runc", state.environment);
       const uuid = startOperation(state, {

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { createPace } from "../../pace.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   asFields,
@@ -41,7 +42,11 @@ export interface InstanceSpec {
 
 const longestId = 0xffff_fffe;
 
-export function readInstanceSpec(body: Fields, database: Database, layout: Layout): InstanceSpec {
+export async function readInstanceSpec(
+  body: Fields,
+  database: Database,
+  layout: Layout,
+): Promise<InstanceSpec> {
   const image = readString(body, "image");
   const command = readString(body, "command");
   const shell = optionalBoolean(body, "shell") ?? false;
@@ -65,7 +70,7 @@ export function readInstanceSpec(body: Fields, database: Database, layout: Layou
     args: shell ? ["/bin/sh", "-c", command] : [command, ...args],
     env,
     cwd,
-    files: readFiles(optionalFields(body, "files") ?? {}, database, layout),
+    files: await readFiles(optionalFields(body, "files") ?? {}, database, layout),
     timeoutSeconds,
     disposable,
     hostname,
@@ -98,28 +103,37 @@ function readEnvironment(fields: Fields): Record<string, string> {
   return fields as Record<string, string>;
 }
 
-function readFiles(fields: Fields, database: Database, layout: Layout): StagedFile[] {
-  return Object.entries(fields).map(([destination, value]) => {
-    const name = `files[${JSON.stringify(destination)}]`;
-    const components = destination.split("/");
-    const last = components.at(-1);
-    if (!destination.startsWith("/") || last === "" || last === "." || last === "..") {
-      refuse(name, "must be the absolute path of a file");
-    }
-    refuseNul(name, [destination]);
-    const file = asFields(value, name);
-    const uuid = readString(file, "uuid");
-    const stored = findFile(database, layout, "uuid", uuid);
-    if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
-    return {
-      destination,
-      source: filePath(layout, stored.sha256),
-      size: stored.size,
-      uid: readId(file, "uid") ?? 0,
-      gid: readId(file, "gid") ?? 0,
-      mode: readMode(optionalString(file, "mode") ?? "0644", name),
-    };
-  });
+async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<StagedFile[]> {
+  // Of a large context there are very many, each with a question to the disk.
+  const pace = createPace(undefined);
+  const files: StagedFile[] = [];
+  for (const [destination, value] of Object.entries(fields)) {
+    files.push(readFile(destination, value, database, layout));
+    await pace.step();
+  }
+  return files;
+}
+
+function readFile(destination: string, value: unknown, database: Database, layout: Layout): StagedFile {
+  const name = `files[${JSON.stringify(destination)}]`;
+  const components = destination.split("/");
+  const last = components.at(-1);
+  if (!destination.startsWith("/") || last === "" || last === "." || last === "..") {
+    refuse(name, "must be the absolute path of a file");
+  }
+  refuseNul(name, [destination]);
+  const file = asFields(value, name);
+  const uuid = readString(file, "uuid");
+  const stored = findFile(database, layout, "uuid", uuid);
+  if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
+  return {
+    destination,
+    source: filePath(layout, stored.sha256),
+    size: stored.size,
+    uid: readId(file, "uid") ?? 0,
+    gid: readId(file, "gid") ?? 0,
+    mode: readMode(optionalString(file, "mode") ?? "0644", name),
+  };
 }
 
 function readMode(text: string, name: string): number {
