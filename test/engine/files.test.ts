@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, rmSync, statSync, truncateSync } from "node:fs";
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { createService } from "../../src/service/client.ts";
 import { TestEngine } from "../support/engine.ts";
 
 const helloHash = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
@@ -19,6 +21,30 @@ test("a file is stored once, whoever sends it, and known by its SHA-256", async 
   expect(await engine.json("GET", `/v1/files/${helloHash}`)).toMatchObject({ uuid: first.uuid, size: 6 });
   const head = await engine.fetch("HEAD", `/v1/files/${helloHash}`);
   expect([head.status, await head.text()]).toEqual([200, ""]);
+});
+
+test("a large file that this very process sends leaves others their turn", async () => {
+  const absolutePath = join(engine.directory, "large");
+  const size = 256 * 1024 * 1024;
+  writeFileSync(absolutePath, "");
+  truncateSync(absolutePath, size);
+  const sha256 = Bun.CryptoHasher.hash("sha256", new Uint8Array(size), "hex");
+  const service = createService({
+    fetch: (input, init) => engine.engine.fetch(input instanceof Request ? input : new Request(input, init)),
+    baseUrl: "http://engine",
+    userAgent: "test",
+    clock: systemClock,
+    signal: new AbortController().signal,
+  });
+  let turns = 0;
+  let turnsWhileSending = 0;
+  const others = setInterval(() => turns++, 0);
+  await service.uploadFiles([{ absolutePath, sha256, size }], ({ files }) => {
+    if (files === 0) turnsWhileSending = turns;
+  });
+  clearInterval(others);
+  // A slice is 10 ms, and no machine takes 256 MiB in five of them.
+  expect(turnsWhileSending).toBeGreaterThan(5);
 });
 
 test("an unknown one is 404", async () => {
