@@ -1,5 +1,6 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { performCopy } from "./copy.ts";
+import { createEarlyUploads } from "./early-uploads.ts";
 import { ForgottenLayerError, forgetLayer, isForgotten, noticeLoss, withReminders } from "./forgotten.ts";
 import { performFrom } from "./from.ts";
 import { inheritEnvironment, takesVariables } from "./inherited.ts";
@@ -34,7 +35,8 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
     emit({ type: "warning", ...difference, line: undefined });
   for (;;) {
-    const job: BuildJob = { ...request, ahead: createLookAhead(request) };
+    const early = createEarlyUploads({ ...request, uploads: request.store.uploads });
+    const job: BuildJob = { ...request, early, ahead: createLookAhead({ ...request, early }) };
     try {
       const { image, steps } = await runInstructions(job);
       const seconds = (clock.now() - startedAt) / 1000;
@@ -46,7 +48,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       if (!(error instanceof ForgottenLayerError)) throw error;
       forgetLayer(error, job);
     } finally {
-      await job.ahead.stop();
+      await Promise.all([job.ahead.stop(), early.stop()]);
     }
   }
 }
@@ -60,7 +62,10 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
     const step = index + 1;
     emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
     const since = build.clock.now();
-    if (instruction.name === "FROM" || instruction.name === "RUN") build.ahead.begin(index + 1);
+    if (instruction.name === "FROM" || instruction.name === "RUN") {
+      build.early.cut();
+      build.ahead.begin(index + 1);
+    }
     const next = await locate(dockerfile, instruction, () =>
       noticeLoss(state.stage, build, () => perform(instruction, state, build)),
     );
@@ -92,6 +97,7 @@ async function commitLast(
   if (stage === undefined || last === undefined)
     throw new Error("a Dockerfile without a FROM does not parse");
   const since = build.clock.now();
+  build.early.cut();
   const committed = await locate(build.dockerfile, last, () => commitPending(stage, runs, build));
   if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
   return committed;

@@ -14,6 +14,7 @@ import { hashSources } from "./hash-sources.ts";
 import type { BuildJob } from "./job.ts";
 import { collectLeftovers } from "./leftovers.ts";
 import { titleOf } from "./location.ts";
+import type { FoundSources } from "./look-ahead.ts";
 import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
 import { stage as addToStaged, type Owned, type StagedEntry, type StagedFile } from "./staged.ts";
@@ -61,7 +62,7 @@ export async function performCopy(
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
 
   const owned = { ...owner, line };
-  const hashes = await hashEntries(items, build, ahead?.hashes);
+  const hashes = await hashEntries(items, build, ahead);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   const isIntoExisting =
     (!isRoot(owner) || items.some(isNestedDirectory)) && (await isDirectoryInImage(place));
@@ -129,8 +130,8 @@ function isNestedDirectory(item: PlannedItem): boolean {
 
 async function hashEntries(
   items: readonly PlannedItem[],
-  { emit, signal, clock, hashes }: BuildJob,
-  known: ReadonlyMap<string, string> | undefined,
+  { emit, signal, clock, hashes, early }: BuildJob,
+  ahead: FoundSources | undefined,
 ): Promise<ReadonlyMap<string, string>> {
   const files: FileEntry[] = [];
   let bytes = 0;
@@ -141,7 +142,8 @@ async function hashEntries(
   }
   emit({ type: "hashing", files: files.length, bytes });
   const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
-  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress }));
+  const known = await ahead?.hashes(onProgress);
+  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress, early }));
 }
 
 /** `mayBeThere`: a directory in the image may have another mode and owner. */

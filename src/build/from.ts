@@ -71,8 +71,14 @@ function warnOfConfiguration(
   for (const what of ignored) emit({ type: "warning", message: `${reference}: ${what}`, line: range.start });
 }
 
-function baseLayer(image: string, instruction: FromInstruction, { store, session }: BuildJob): Layer {
+function baseLayer(
+  image: string,
+  instruction: FromInstruction,
+  { store, session, useCache, early }: BuildJob,
+): Layer {
   const known = findLayer(store.sessions, session, image);
+  // No layer is known of an image that this session has never started from.
+  if (known === undefined || !useCache) early.begin();
   if (known !== undefined) return known;
   return commitLayer(store.sessions, session, {
     hash: image,

@@ -1,14 +1,27 @@
 import type { FileEntry } from "../context/entry.ts";
 import { type HashOptions, hashFiles } from "../context/hash.ts";
 import type { ContextHashes } from "../store/hashes.ts";
+import type { EarlyUploads } from "./early-uploads.ts";
 import { collectLeftovers } from "./leftovers.ts";
 
-/** The SHA-256 of the files of a COPY or ADD, by absolute path; what had to be read for it is remembered at once. */
+/**
+ * The SHA-256 of the files of a COPY or ADD, by absolute path; what had to be read for it is remembered at once. Each is
+ * offered for sending as soon as it is known.
+ */
 export async function hashSources(
   files: readonly FileEntry[],
-  options: Omit<HashOptions, "cache"> & { cache: ContextHashes },
+  {
+    early,
+    ...options
+  }: Omit<HashOptions, "cache" | "onHash"> & {
+    cache: ContextHashes;
+    early: Pick<EarlyUploads, "offer">;
+  },
 ): Promise<ReadonlyMap<string, string>> {
-  const hashes = await hashFiles(files, options);
+  const hashes = await hashFiles(files, {
+    ...options,
+    onHash: ({ absolutePath, size }, sha256) => early.offer({ absolutePath, sha256, size }),
+  });
   const { unsaved } = options.cache;
   // Of hashing, and then of saving: the two would add up.
   collectLeftovers(unsaved);

@@ -5,6 +5,7 @@ import type { Dockerfile } from "../dockerfile/instruction.ts";
 import type { Fetch, ImageService } from "../service/service.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
+import type { EarlyUploads } from "./early-uploads.ts";
 import type { Emit } from "./events.ts";
 import type { ImageFacts } from "./image-facts.ts";
 import type { LookAhead } from "./look-ahead.ts";
@@ -41,6 +42,7 @@ export interface BuildJob {
   /** Of the context's files, by what `stat` says of them. */
   hashes: ContextHashes;
   ahead: LookAhead;
+  early: EarlyUploads;
   /** For `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;
@@ -49,4 +51,4 @@ export interface BuildJob {
 }
 
 /** A build as it is asked for. */
-export type BuildRequest = Omit<BuildJob, "ahead">;
+export type BuildRequest = Omit<BuildJob, "ahead" | "early">;

@@ -11,14 +11,18 @@ export function collectLeftovers(files: number): void {
 const manyFiles = 50_000;
 
 /**
- * What the latest uploads have left behind, some 10 KiB each: in a few ms, for all that is older is not looked through.
- * Now and then it is: something always gets old before its end.
+ * For an upload's progress: now and then takes away what the latest ones have left behind, some 10 KiB each. That takes a few
+ * ms, for all that is older is not looked through; more rarely it is, since something always gets old before its end.
  */
-export function collectUploads(files: number): void {
-  if (files % uploadsBetweenAll === 0) Bun.gc(true);
-  else edenGC();
+export function createUploadCollector(): (files: number) => void {
+  let collectAt = uploadsBetween;
+  return (files) => {
+    if (files < collectAt) return;
+    if (collectAt % uploadsBetweenAll === 0) Bun.gc(true);
+    else edenGC();
+    collectAt += uploadsBetween;
+  };
 }
 
-/** Uploads after which to do so again. */
-export const uploadsBetween = 1000;
+const uploadsBetween = 1000;
 const uploadsBetweenAll = 10_000;

@@ -1,30 +1,35 @@
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { FileEntry } from "../context/entry.ts";
+import type { HashOptions } from "../context/hash.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { type ResolvedSources, resolveSources } from "../context/sources.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../dockerfile/instruction.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import { expandCopyWords } from "./copy-words.ts";
+import type { EarlyUploads } from "./early-uploads.ts";
 import { hashSources } from "./hash-sources.ts";
 
 /** The sources of COPYs to come, found and hashed while the service is busy with what stands before them. */
 export interface LookAhead {
   /** For the COPYs and ADDs from an instruction on, up to the next one that keeps the service busy. */
   begin(index: number): void;
-  /**
-   * What was found, or why nothing could be; `undefined` where that instruction was not looked at, or too long ago: what
-   * was written to the context while a RUN went on is to be copied, too. The hashes are remembered in any case.
-   */
+  /** What was found, or why nothing could be; `undefined` where that instruction was not looked at. */
   take(instruction: CopyInstruction | AddInstruction): Promise<FoundSources | undefined>;
   /** Resolves when nothing is read any more. */
   stop(): Promise<void>;
 }
 
 export interface FoundSources {
-  sources: ResolvedSources;
-  /** By absolute path. */
-  hashes: ReadonlyMap<string, string>;
+  /** `undefined` where that was too long ago: what was written to the context while a RUN went on is to be copied, too. */
+  sources: ResolvedSources | undefined;
+  /**
+   * By absolute path, once all of them are hashed; `undefined` where they have to be asked for again, which takes no time
+   * for those that have not changed.
+   */
+  hashes(
+    onProgress: NonNullable<HashOptions["onProgress"]>,
+  ): Promise<ReadonlyMap<string, string> | undefined>;
 }
 
 export interface LookAheadOptions {
@@ -32,33 +37,51 @@ export interface LookAheadOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   hashes: ContextHashes;
+  early: Pick<EarlyUploads, "offer">;
   clock: Clock;
   signal: AbortSignal;
+}
+
+interface Search {
+  since: number;
+  sources: Promise<ResolvedSources>;
+  hashes: Promise<ReadonlyMap<string, string>>;
+  /** Of who waits for it. */
+  onProgress?: HashOptions["onProgress"];
 }
 
 const freshMilliseconds = 2000;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
-  const { dockerfile, context, ignore, hashes: cache, clock } = options;
+  const { dockerfile, context, ignore, hashes: cache, early, clock } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
-  const found = new Map<
-    CopyInstruction | AddInstruction,
-    { since: number; sources: Promise<FoundSources> }
-  >();
+  const searches = new Map<CopyInstruction | AddInstruction, Search>();
   /** One at a time: there is one disk. Never rejects, and holds on to nothing that was found. */
   let last: Promise<void> = Promise.resolve();
 
-  async function find(instruction: CopyInstruction | AddInstruction): Promise<FoundSources> {
+  async function find(instruction: CopyInstruction | AddInstruction): Promise<ResolvedSources> {
     await last;
     // The request to the service goes first.
     await new Promise<void>((resolve) => setImmediate(resolve));
     const words = expandCopyWords(instruction, () => undefined, dockerfile.escape);
     const { paths: sources, exclude } = words;
     const { parents } = instruction;
-    const resolved = await resolveSources({ context, ignore, sources, exclude, parents, signal });
-    const hashes = await hashSources(filesOf(resolved), { signal, clock, cache });
-    return { sources: resolved, hashes };
+    return resolveSources({ context, ignore, sources, exclude, parents, signal });
+  }
+
+  function search(instruction: CopyInstruction | AddInstruction): Search {
+    const sources = find(instruction);
+    const hashes = sources.then((resolved) =>
+      hashSources(filesOf(resolved), {
+        ...{ signal, clock, cache, early },
+        onProgress: (done) => begun.onProgress?.(done),
+      }),
+    );
+    const begun: Search = { since: clock.now(), sources, hashes };
+    // Whoever takes it hears of what went wrong.
+    last = settled(hashes);
+    return begun;
   }
 
   return {
@@ -66,33 +89,37 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
       for (const instruction of dockerfile.instructions.slice(index)) {
         if (instruction.name === "FROM" || instruction.name === "RUN") return;
         if (instruction.name !== "COPY" && instruction.name !== "ADD") continue;
-        if (found.has(instruction) || !isLiteral(instruction)) continue;
-        const sources = find(instruction);
-        // Whoever takes it hears of what went wrong.
-        last = sources.then(
-          () => undefined,
-          () => undefined,
-        );
-        found.set(instruction, { since: clock.now(), sources });
+        if (!searches.has(instruction) && isLiteral(instruction))
+          searches.set(instruction, search(instruction));
       }
     },
     async take(instruction) {
-      const taken = found.get(instruction);
-      found.delete(instruction);
+      const taken = searches.get(instruction);
+      searches.delete(instruction);
       if (taken === undefined) return undefined;
       const isFresh = clock.now() - taken.since < freshMilliseconds;
-      return await (isFresh
-        ? taken.sources
-        : taken.sources.then(
-            () => undefined,
-            () => undefined,
-          ));
+      return {
+        sources: isFresh ? await taken.sources : undefined,
+        async hashes(onProgress) {
+          taken.onProgress = onProgress;
+          if (isFresh) return taken.hashes;
+          await settled(taken.hashes);
+          return undefined;
+        },
+      };
     },
     async stop() {
       stopping.abort();
       await last;
     },
   };
+}
+
+function settled(promise: Promise<unknown>): Promise<void> {
+  return promise.then(
+    () => undefined,
+    () => undefined,
+  );
 }
 
 /** Its words are known before the build gets there, and all sources are of the context. */

@@ -14,6 +14,8 @@ export interface OperationStep {
   title: string;
   /** Default true. */
   showsOutput?: boolean;
+  /** It is run for a layer that is not there yet. */
+  makesLayer?: boolean;
 }
 
 /** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */

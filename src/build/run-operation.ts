@@ -17,5 +17,7 @@ export async function runOperation(
   if (resumed !== undefined) return resumed;
   const operation = await startOperation(request, step, build);
   build.emit({ type: "spawned", operation, title: step.title });
+  // Those that come after it have to be made, too.
+  if (step.makesLayer === true) build.early.begin();
   return followOperation(operation, step, build);
 }

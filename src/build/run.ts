@@ -109,7 +109,7 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
       timeout: build.timeoutSeconds,
       disposable: false,
     };
-    return runOperation(request, { key, title: step.title }, build);
+    return runOperation(request, { key, title: step.title, makesLayer: true }, build);
   });
   collectLeftovers(stage.staged.size);
   const result = resultOf(outcome, step, stage, build);

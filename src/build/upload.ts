@@ -1,18 +1,28 @@
 import type { LocalFile } from "../service/service.ts";
 import { download } from "./download.ts";
+import { sum } from "./early-uploads.ts";
 import type { BuildJob } from "./job.ts";
-import { collectLeftovers, collectUploads, uploadsBetween } from "./leftovers.ts";
+import { collectLeftovers, createUploadCollector } from "./leftovers.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
-/** Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. */
+/**
+ * Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. What has been sent
+ * before the step began counts as sent for it.
+ */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
+  const { due } = build.early;
   const known = new Map<string, string>();
   const local = new Map<string, StagedFile>();
-  let bytes = 0;
+  const early = new Map<string, StagedFile>();
+  let bytes = due.bytes;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;
     const { sha256, size, content } = entry;
-    if (known.has(sha256) || local.has(sha256)) continue;
+    if (known.has(sha256) || local.has(sha256) || early.has(sha256)) continue;
+    if (due.has(sha256)) {
+      early.set(sha256, entry);
+      continue;
+    }
     const id = build.store.uploads.get(sha256);
     if (id !== undefined) known.set(sha256, id);
     else if (content.kind === "local") {
@@ -20,18 +30,22 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
       bytes += size;
     } else known.set(sha256, await sendContent(entry, build));
   }
-  if (local.size === 0) return known;
+  const files = due.files + local.size;
+  if (files === 0) return known;
 
-  build.emit({ type: "uploading", files: local.size, bytes });
-  let last = { files: 0, sentBytes: 0, reused: 0 };
-  let collectAt = uploadsBetween;
-  const ids = await build.service.uploadFiles(localFiles(local.values()), (progress) => {
-    last = progress;
-    if (progress.files >= collectAt) {
-      collectUploads(collectAt);
-      collectAt += uploadsBetween;
-    }
-    build.emit({ type: "upload-progress", ...progress });
+  build.emit({ type: "uploading", files, bytes });
+  const before = await due.finish((done) => build.emit({ type: "upload-progress", ...done }));
+  for (const [sha256, entry] of early) {
+    const id = build.store.uploads.get(sha256);
+    if (id === undefined) local.set(sha256, entry);
+    else known.set(sha256, id);
+  }
+  let last = before;
+  const collect = createUploadCollector();
+  const ids = await build.service.uploadFiles(localFiles(local.values()), (done) => {
+    last = sum(before, done);
+    collect(done.files);
+    build.emit({ type: "upload-progress", ...last });
   });
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);

@@ -12,6 +12,8 @@ export interface HashOptions {
   clock?: Pick<Clock, "now">;
   /** How far it has come; called now and then. */
   onProgress?: (done: { files: number; bytes: number }) => void;
+  /** Each file's hash as soon as it is known, in no certain order. */
+  onHash?: (entry: FileEntry, sha256: string) => void;
 }
 
 /** Files from this size on are left for the end, where several are hashed at once. */
@@ -37,10 +39,12 @@ export async function hashFiles(
   const onBytes = (bytes: number) => {
     done.bytes += bytes;
   };
-  const add = ({ absolutePath, stat }: FileEntry, hash: string, readAt: number) => {
+  const add = (entry: FileEntry, hash: string, readAt: number) => {
+    const { absolutePath, stat } = entry;
     if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
     hashes.set(absolutePath, hash);
     done.files++;
+    options.onHash?.(entry, hash);
   };
   for (const entry of entries) {
     const pause = pace.step();
@@ -52,6 +56,7 @@ export async function hashFiles(
       hashes.set(absolutePath, known);
       done.files++;
       done.bytes += entry.size;
+      options.onHash?.(entry, known);
     } else if (entry.size >= largeBytes) {
       large.set(absolutePath, entry);
     } else {

@@ -5,7 +5,7 @@ import type { Answer } from "./answer.ts";
 import { forEachAtOnce } from "./at-once.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changed, createFileBody, guardFile, readChecked } from "./local-file.ts";
-import type { LocalFile, UploadProgress } from "./service.ts";
+import type { ImageService, LocalFile, UploadProgress } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
 /** The local memory of what a service has: file ids by SHA-256. */
@@ -23,12 +23,7 @@ export interface FilesOptions {
   knownFiles?: KnownFiles;
 }
 
-export interface Files {
-  uploadFiles(
-    files: Iterable<LocalFile>,
-    progress?: (done: UploadProgress) => void,
-  ): Promise<Map<string, string>>;
-}
+export type Files = Pick<ImageService, "uploadFiles">;
 
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
@@ -87,7 +82,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
   }
 
   return {
-    async uploadFiles(files, progress) {
+    async uploadFiles(files, progress, own) {
       const ids = new Map<string, string>();
       const begun = new Set<string>();
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
@@ -120,7 +115,12 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         report();
       }
       try {
-        await forEachAtOnce(files, uploadsAtOnce, signal, upload);
+        await forEachAtOnce(
+          files,
+          uploadsAtOnce,
+          own === undefined ? signal : AbortSignal.any([signal, own]),
+          upload,
+        );
       } finally {
         knownFiles?.flush?.();
       }

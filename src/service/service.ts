@@ -40,6 +40,8 @@ export interface ImageService {
   uploadFiles(
     files: Iterable<LocalFile>,
     progress?: (done: UploadProgress) => void,
+    /** Ends this upload alone. */
+    signal?: AbortSignal,
   ): Promise<Map<string, string>>;
 
   /**

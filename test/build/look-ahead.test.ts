@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createLookAhead } from "../../src/build/look-ahead.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
@@ -24,11 +24,13 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
   const dockerfile = parseDockerfile(text, "Dockerfile");
   const store = openStore(join(temporaryDirectory(), "state.db"), systemClock);
   const hashes = store.hashes.open(directory);
+  const offered: string[] = [];
   const ahead = createLookAhead({
     dockerfile,
     context: await openBuildContext(directory, "/"),
     ignore: ignoreRules([], { defaultExcludes: true }),
     hashes,
+    early: { offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)) },
     clock,
     signal: new AbortController().signal,
   });
@@ -36,19 +38,25 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
   const copies = dockerfile.instructions.filter(
     (each): each is CopyInstruction | AddInstruction => each.name === "COPY" || each.name === "ADD",
   );
-  return { ahead, copies, hashes };
+  return { ahead, copies, hashes, offered };
 }
 
-test("the COPYs up to the next RUN are looked through and hashed, each taken once", async () => {
-  const { ahead, copies } = await lookAhead(
+/** To a listener that nobody needs. */
+const unheard = () => undefined;
+
+test("the COPYs up to the next RUN are looked through, hashed and offered for sending, each taken once", async () => {
+  const { ahead, copies, offered } = await lookAhead(
     "FROM x\nWORKDIR /\nCOPY a /\nENV A=1\nADD c /c\nRUN x\nCOPY b /\n",
   );
   const [first, second, third] = copies.map((copy) => ahead.take(copy));
-  expect([...((await first)?.hashes ?? [])]).toEqual([[join(directory, "a"), sha256]]);
-  expect((await second)?.sources.matches[0]?.entries.map(({ contextPath }) => contextPath)).toEqual([
+  const found = await first;
+  expect([...((await found?.hashes(unheard)) ?? [])]).toEqual([[join(directory, "a"), sha256]]);
+  expect((await second)?.sources?.matches[0]?.entries.map(({ contextPath }) => contextPath)).toEqual([
     "c",
     "c/d",
   ]);
+  await (await second)?.hashes(unheard);
+  expect(offered).toEqual(["a", "c/d"]);
   expect(await third).toBeUndefined();
   expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([
     undefined,
@@ -74,7 +82,18 @@ test("what is wrong is told to whoever takes it", async () => {
   const { ahead, copies } = await lookAhead("FROM x\nCOPY missing /\nCOPY a /\n");
   const [first, second] = copies.map((copy) => ahead.take(copy));
   await expect(first).rejects.toThrow("missing");
-  expect((await second)?.hashes.size).toBe(1);
+  expect((await (await second)?.hashes(unheard))?.size).toBe(1);
+});
+
+test("whoever waits for the hashes hears how far they are", async () => {
+  writeFiles(directory, { large: "x".repeat(64 * 1024 * 1024) });
+  const { ahead, copies } = await lookAhead("FROM x\nCOPY large /\n");
+  const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
+  let heard = 0;
+  await taken?.hashes(({ bytes }) => {
+    heard = bytes;
+  });
+  expect(heard).toBeGreaterThan(0);
 });
 
 test("nothing is read after the stop", async () => {
@@ -88,7 +107,9 @@ test("what was found long ago is looked for again, but not read again", async ()
   let now = Date.now() + 60_000;
   const { ahead, copies, hashes } = await lookAhead("FROM x\nCOPY a /\n", { ...systemClock, now: () => now });
   now += 2000;
-  expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([undefined]);
+  const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
+  expect(taken?.sources).toBeUndefined();
+  expect(await taken?.hashes(unheard)).toBeUndefined();
   const path = join(directory, "a");
   const stat = fileStatOf(lstatSync(path, { bigint: true }));
   expect(hashes.get(path, stat)).toBe(sha256);

@@ -105,6 +105,9 @@ describe.each([
   ["large", 3_000_000],
 ])("a %s file between its hashing and its upload", (_, size) => {
   test.each(changes)("%s: the build fails, and says so", async (_, change) => {
+    // Of an image that was never started from no layer is known, and nothing waits until it is needed.
+    writeFiles(context, { Dockerfile: "FROM base:1\n" });
+    expect((await build()).exitCode).toBe(0);
     const { path, sha256 } = prepare(size);
     service.intercept = ({ method, url }) => {
       if (method === "POST" && url.endsWith("/v1/instances")) {

@@ -1,0 +1,101 @@
+/** What is sent to the service before the RUN that needs it, and what is not. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { RunScript } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let context: string;
+let state: string;
+let service: FakeService;
+let run: RunScript;
+beforeEach(async () => {
+  context = temporaryDirectory();
+  state = temporaryDirectory();
+  run = () => undefined;
+  service = await startFakeService({ run: (request, count) => run(request, count) });
+  service.state.addImage("base:1");
+});
+afterEach(() => service.close());
+
+function build(dockerfile: string) {
+  writeFiles(context, { Dockerfile: dockerfile });
+  return runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", "."], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+}
+
+/** Resolves once a request for one more file than `count` has come. */
+async function untilSent(count: number): Promise<void> {
+  while (sent() <= count) await Bun.sleep(1);
+}
+
+function sent(): number {
+  return service.requestsTo("POST /v1/files").length;
+}
+
+const twoRuns = "FROM base:1\nCOPY a /\nRUN one\nCOPY b c /\nRUN two\n";
+
+test("the files of the next COPY are sent while a RUN runs, and told of when their turn comes", async () => {
+  writeFiles(context, { a: "a", b: "b", c: "c" });
+  // Would wait for ever if the RUN had to end first.
+  run = ({ command }) => (command === "one" ? { until: untilSent(2) } : undefined);
+  const ended = await build(twoRuns);
+  expect(ended.exitCode).toBe(0);
+  expect(ended.stderr.match(/uploaded .*(?= sent)| RUN (?:one|two)$/gm)).toEqual([
+    "uploaded 1 file (1 B",
+    " RUN one",
+    "uploaded 2 files (2 B",
+    " RUN two",
+  ]);
+  expect(ended.stderr).toContain("3 files uploaded (3 B)");
+  expect(sent()).toBe(3);
+});
+
+test("on an image that no layer is known of, files are sent as soon as they are hashed", async () => {
+  writeFiles(context, { a: "a" });
+  // Asking the image for its environment comes after the COPY, and before the RUN.
+  run = ({ command }) => (command === "env" ? { until: untilSent(0), stdout: "PATH=/bin\n" } : undefined);
+  const ended = await build("FROM base:1\nCOPY a /\nENV PATH=/opt:$PATH\nRUN one\n");
+  expect(ended.exitCode).toBe(0);
+  expect(sent()).toBe(1);
+});
+
+test("where layers are known, nothing is sent that no RUN is certain to need", async () => {
+  writeFiles(context, { a: "a", b: "b" });
+  expect((await build("FROM base:1\n")).exitCode).toBe(0);
+  const ended = await build("FROM base:1\nCOPY a b /x/\nADD c /\nRUN one\n");
+  expect(ended.stderr).toContain("no such file or directory in the build context: c");
+  expect(sent()).toBe(0);
+});
+
+test("a RUN that fails does not wait for what is being sent for the next", async () => {
+  writeFiles(context, { a: "a", b: "b", c: "c" });
+  run = ({ command }) => (command === "one" ? { until: untilSent(1), exitCode: 3 } : undefined);
+  service.intercept = (request) =>
+    request.url.endsWith("/v1/files") && sent() > 1 ? new Promise<never>(() => {}) : undefined;
+  const ended = await build(twoRuns);
+  expect(ended.stderr).toContain("exit code 3");
+  expect(ended.exitCode).toBe(1);
+});
+
+test.each([
+  ["once is sent again", 1, 0],
+  ["for good is an error when its turn comes", Number.POSITIVE_INFINITY, 1],
+])("what the service refuses %s", async (_, times, exitCode) => {
+  writeFiles(context, { a: "a", b: "b", c: "c" });
+  let refused = 0;
+  run = ({ command }) => (command === "one" ? { until: untilSent(1) } : undefined);
+  service.intercept = (request) => {
+    if (!request.url.endsWith("/v1/files") || sent() < 2 || refused >= times) return undefined;
+    refused++;
+    return Response.json({ error: "not now" }, { status: 413 });
+  };
+  const ended = await build(twoRuns);
+  expect(ended.exitCode).toBe(exitCode);
+  const ran = service.state.instances.map(({ command }) => command);
+  expect(ran).toEqual(exitCode === 0 ? ["one", "two"] : ["one"]);
+  if (exitCode === 0) expect(ended.stderr).toContain("3 files uploaded (3 B)");
+  else expect(ended.stderr).toContain("not now");
+});
