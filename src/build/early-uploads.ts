@@ -80,6 +80,7 @@ function createCollection({ service, uploads, signal }: EarlyUploadsOptions): Co
   /** Of the batches that have ended, and of the one under way. */
   let ended: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
   let current: UploadProgress | undefined;
+  const collect = createUploadCollector();
   let report: (done: UploadProgress) => void = () => undefined;
   let running: Promise<void> | undefined;
 
@@ -94,13 +95,12 @@ function createCollection({ service, uploads, signal }: EarlyUploadsOptions): Co
         bytes += file.size;
         batch.push(file);
       }
-      const collect = createUploadCollector();
       try {
         await service.uploadFiles(
           batch,
           (done) => {
             current = done;
-            collect(done.files);
+            collect(soFar().files);
             report(soFar());
           },
           signal,
