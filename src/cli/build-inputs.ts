@@ -4,7 +4,7 @@ import type { IgnoreRules } from "../context/ignore.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
 import { BoughError } from "../errors.ts";
 import type { Invocation } from "./command.ts";
-import { readDockerfile } from "./dockerfile-file.ts";
+import { type DockerfilePlace, readDockerfile } from "./dockerfile-file.ts";
 
 /** What a command line says is to be built. */
 export interface BuildInputs {
@@ -19,25 +19,42 @@ export interface BuildInputs {
   buildArgs: ReadonlyMap<string, string>;
 }
 
+export type GivenInputs = Pick<Invocation, "values" | "runtime">;
+
+export interface InputPlaces {
+  /** As given. */
+  context: string;
+  dockerfile: DockerfilePlace;
+  ignore: { contextPath: string; dockerfilePath: string };
+}
+
 /** @throws BoughError of kind `usage` where something is not there, or not what it should be */
-export async function readBuildInputs({
-  values,
-  runtime,
-}: Pick<Invocation, "values" | "runtime">): Promise<BuildInputs> {
+export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> {
+  const { values, runtime } = given;
   const { workingDirectory, signal } = runtime;
   const buildArgs = readBuildArgs(values.list("build-arg"));
-  const context = await openBuildContext(values.positionals[0] ?? ".", workingDirectory);
-  const named = values.text("dockerfile");
-  const path = named ?? join(context.path, "Dockerfile");
-  const absolutePath = resolve(workingDirectory, path);
-  const text = await readDockerfile({ path, absolutePath, isNamed: named !== undefined }, signal);
-  const dockerfile = { path, absolutePath, text };
+  const places = locateInputs(given);
+  const context = await openBuildContext(places.context, workingDirectory);
+  const text = await readDockerfile(places.dockerfile, signal);
+  const dockerfile = { ...places.dockerfile, text };
   const ignore = readIgnoreRules({
-    contextPath: resolve(workingDirectory, context.path),
-    dockerfilePath: absolutePath,
+    ...places.ignore,
     defaultExcludes: !values.flag("no-default-excludes"),
   });
   return { context, dockerfile, ignore, buildArgs };
+}
+
+/** Where everything is to be looked for, whether or not it is there. */
+export function locateInputs({ values, runtime: { workingDirectory } }: GivenInputs): InputPlaces {
+  const context = values.positionals[0] ?? ".";
+  const named = values.text("dockerfile");
+  const path = named ?? join(context, "Dockerfile");
+  const absolutePath = resolve(workingDirectory, path);
+  return {
+    context,
+    dockerfile: { path, absolutePath, isNamed: named !== undefined },
+    ignore: { contextPath: resolve(workingDirectory, context), dockerfilePath: absolutePath },
+  };
 }
 
 function readBuildArgs(given: readonly string[]): Map<string, string> {

@@ -22,14 +22,22 @@ export interface ReadIgnoreRulesOptions {
  * @throws BoughError where the file can't be read or has a pattern that is not valid
  */
 export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
-  const candidates = [join(options.contextPath, ".dockerignore")];
-  if (options.dockerfilePath !== undefined)
-    candidates.unshift(normalize(`${options.dockerfilePath}.dockerignore`));
-  for (const path of candidates) {
+  for (const path of ignoreFileCandidates(options)) {
     const text = readText(path);
     if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path), options);
   }
   return ignoreRules([], options);
+}
+
+/** The first of them that is there has the rules. */
+export function ignoreFileCandidates({
+  contextPath,
+  dockerfilePath,
+}: Pick<ReadIgnoreRulesOptions, "contextPath" | "dockerfilePath">): string[] {
+  const ofContext = join(contextPath, ".dockerignore");
+  return dockerfilePath === undefined
+    ? [ofContext]
+    : [normalize(`${dockerfilePath}.dockerignore`), ofContext];
 }
 
 /** `undefined` where there is no such file. */
