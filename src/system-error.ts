@@ -13,6 +13,7 @@ export function reasonOf(error: unknown): string {
 
 const reasons: Record<string, string> = {
   EACCES: "permission denied",
+  EBUSY: "it is in use, or something is mounted there",
   EDQUOT: "the disk quota is used up",
   EIO: "the disk reports an input/output error",
   EISDIR: "it is a directory",
