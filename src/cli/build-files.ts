@@ -1,58 +1,62 @@
-import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { basename } from "node:path";
 import type { BuildResult } from "../build/result.ts";
+import { ignoreFileCandidates } from "../context/ignore-file.ts";
 import { BoughError } from "../errors.ts";
-import { reasonOf } from "../system-error.ts";
-import type { Values } from "./arguments.ts";
+import { locateInputs } from "./build-inputs.ts";
+import type { Invocation } from "./command.ts";
+import { findPlace, type ResultPlace, unsuitable } from "./result-place.ts";
+import { removeOld, tryOut, writeTogether } from "./result-writing.ts";
+import { isSameFile } from "./same-file.ts";
 
 /** Files that a successful build leaves for other programs: `--metadata-file` and `--iidfile`. */
 export interface ResultFiles {
+  /** @throws BoughError where they can't be written: then there is neither */
   write(result: BuildResult): void;
 }
 
 /**
- * Takes away what an earlier build has left there: after a failure there is no such file (as with docker build).
+ * Takes away what an earlier build has left there: after a failure there is no such file (as with docker build). Nothing
+ * is touched where one of the paths will not do.
  *
  * @throws BoughError of kind `usage` where a path is no place for a file
  */
-export function prepareResultFiles(values: Values, workingDirectory: string): ResultFiles {
-  const metadata = prepare("--metadata-file", values.text("metadata-file"), workingDirectory);
-  const imageId = prepare("--iidfile", values.text("iidfile"), workingDirectory);
+export function prepareResultFiles(invocation: Invocation): ResultFiles {
+  const { values, runtime } = invocation;
+  const files = Object.entries(contents).flatMap(([name, textOf]) => {
+    const given = values.text(name);
+    return given === undefined
+      ? []
+      : [{ ...findPlace(`--${name}`, given, runtime.workingDirectory), textOf }];
+  });
+  for (const place of files) refuseInput(place, invocation);
+  refuseSame(files);
+  for (const place of files) tryOut(place);
+  for (const place of files) removeOld(place);
   return {
-    write(result) {
-      if (metadata !== undefined) writeWhole(metadata, `${JSON.stringify(metadataOf(result), null, 2)}\n`);
-      // As docker build writes it: without a line end.
-      if (imageId !== undefined) writeWhole(imageId, result.image);
-    },
+    write: (result) => writeTogether(files.map((file) => ({ ...file, text: file.textOf(result) }))),
   };
 }
 
-function metadataOf({ image, tag, session, steps, uploaded, seconds }: BuildResult) {
-  return { image, tag: tag ?? null, session, seconds, uploaded, steps };
+/** By option. */
+const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
+  "metadata-file": ({ image, tag, session, steps, uploaded, seconds }) =>
+    `${JSON.stringify({ image, tag: tag ?? null, session, seconds, uploaded, steps }, null, 2)}\n`,
+  // As docker build writes it: without a line end.
+  iidfile: ({ image }) => image,
+};
+
+function refuseInput(place: ResultPlace, invocation: Invocation): void {
+  const { dockerfile, ignore } = locateInputs(invocation);
+  // Who gives a Dockerfile as the context has mistaken the two, and is to keep it.
+  const inputs = [dockerfile.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
+  const input = inputs.find((path) => isSameFile(path, place.path));
+  if (input !== undefined) throw unsuitable(place, `this is the build's ${basename(input)}`);
 }
 
-function prepare(option: string, given: string | undefined, workingDirectory: string): string | undefined {
-  if (given === undefined) return undefined;
-  const path = resolve(workingDirectory, given);
-  const problem = (text: string) => new BoughError(`${option} ${given}: ${text}`, { kind: "usage" });
-  if (!existsSync(dirname(path))) throw problem(`there is no directory ${dirname(given)}`);
-  if (existsSync(path) && !statSync(path).isFile()) throw problem("this is no file");
-  try {
-    rmSync(path, { force: true });
-  } catch (error) {
-    throw problem(reasonOf(error));
-  }
-  return path;
-}
-
-/** Whoever sees the file sees all of it. */
-function writeWhole(path: string, text: string): void {
-  const unfinished = `${path}.${process.pid}.tmp`;
-  try {
-    writeFileSync(unfinished, text);
-    renameSync(unfinished, path);
-  } catch (error) {
-    rmSync(unfinished, { force: true });
-    throw new BoughError(`cannot write ${path}: ${reasonOf(error)}`, { cause: error });
-  }
+function refuseSame([one, other]: readonly ResultPlace[]): void {
+  if (one === undefined || other === undefined || !isSameFile(one.path, other.path)) return;
+  throw new BoughError(`${one.option} ${one.given} and ${other.option} ${other.given} are the same file`, {
+    kind: "usage",
+    hint: "Name a file of its own for each.",
+  });
 }

@@ -29,16 +29,23 @@ const defaultMaxAddBytes = 16 * 1024 ** 3;
 
 /** `bough build`, once its command line is known. Answers the exit code. */
 export async function runBuildCommand(invocation: Invocation): Promise<number> {
-  const progress = await createProgress(invocation);
+  const progress = await createProgress(invocation).catch((error: unknown) => {
+    // After this failure, too, no file of an earlier build may be taken for one of this.
+    prepareResultFiles(invocation);
+    throw error;
+  });
   try {
+    const files = prepareResultFiles(invocation);
     const result = await buildWith(progress, invocation);
-    progress.close();
-    printResult(invocation, {
-      id: result.image,
-      json: { image: result.image, tag: result.tag ?? null, session: result.session },
-      table: (style) =>
-        renderTable(["IMAGE", "TAG", "SESSION"], [[result.image, result.tag ?? "-", result.session]], style),
-    });
+    try {
+      files.write(result);
+      // The last of the events: not before the files are there, too.
+      progress.emit({ type: "finished", result });
+    } finally {
+      // The image is there, whatever has become of the files.
+      progress.close();
+      printImage(invocation, result);
+    }
     return 0;
   } catch (error) {
     progress.close();
@@ -47,6 +54,15 @@ export async function runBuildCommand(invocation: Invocation): Promise<number> {
   }
 }
 
+function printImage(invocation: Invocation, { image, tag, session }: BuildResult): void {
+  printResult(invocation, {
+    id: image,
+    json: { image, tag: tag ?? null, session },
+    table: (style) => renderTable(["IMAGE", "TAG", "SESSION"], [[image, tag ?? "-", session]], style),
+  });
+}
+
+/** Everything but the end is told to `progress`. */
 async function buildWith(progress: Progress, invocation: Invocation): Promise<BuildResult> {
   const { values, runtime, globals } = invocation;
   // Docker's -t is a tag.
@@ -60,7 +76,6 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   refuseUnsupported(dockerfile);
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
-  const files = prepareResultFiles(values, runtime.workingDirectory);
 
   const { service, store, close } = await connect(runtime, globals, progress.log);
   const session = buildSession(context.absolutePath);
@@ -90,12 +105,11 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       signal: runtime.signal,
       emit: (event) => {
         const isSkipped = event.type === "warning" && event.rule && !directive.isReported(event.rule);
-        if (!isSkipped) progress.emit(event);
+        if (!isSkipped && event.type !== "finished") progress.emit(event);
       },
     };
     const result = await runBuild(job);
     job.hashes.tidy();
-    files.write(result);
     return result;
   } catch (error) {
     throw withWayIn(error, session, globals);

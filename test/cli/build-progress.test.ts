@@ -1,6 +1,6 @@
-/** `--progress`, `--metadata-file` and `--iidfile`: what other programs get to read of a build. */
+/** `--progress`: what people and other programs get to see of a build. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, truncateSync } from "node:fs";
+import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -30,10 +30,6 @@ function buildWith(options: Partial<BoughOptions>, ...words: string[]) {
   const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
   return runBough(["build", ...words], { workingDirectory: context, environment, ...options });
 }
-
-const image = expect.stringMatching(/^a0000000-/);
-const operation = expect.stringMatching(/^00000000-/);
-const layer = expect.stringMatching(/^layer:[0-9a-f-]{36,64}$/);
 
 describe("--progress json", () => {
   const eventsOf = (text: string) =>
@@ -82,53 +78,6 @@ describe("--progress json", () => {
     const { stderr, exitCode } = await build("--progress", "json", "--dockerfile", "missing");
     expect(eventsOf(stderr)).toMatchObject([{ type: "error", code: "usage" }]);
     expect(exitCode).toBe(2);
-  });
-});
-
-describe("--metadata-file and --iidfile", () => {
-  test("tell of every step, once the build has succeeded", async () => {
-    await build();
-    outcome = { stdout: "again\n" };
-    writeFiles(context, { a: "changed" });
-    const { exitCode } = await build("--tag", "app", "--metadata-file", "m.json", "--iidfile", "id");
-    expect(exitCode).toBe(0);
-    const metadata = JSON.parse(readFileSync(join(context, "m.json"), "utf8"));
-    expect(metadata.image).toBe(readFileSync(join(context, "id"), "utf8"));
-    const none = { layer: null, image: null, operation: null, cached: null };
-    expect(metadata).toEqual({
-      image,
-      tag: "app:latest",
-      session: expect.stringMatching(/^build:[0-9a-f]{16}$/),
-      seconds: expect.any(Number),
-      uploaded: { files: 1, bytes: 7 },
-      steps: [
-        { line: 1, instruction: "FROM base:1", layer, image, operation: null, cached: true },
-        { line: 2, instruction: "ENV A=1", ...none },
-        { line: 3, instruction: "COPY a /", ...none },
-        { line: 4, instruction: "RUN make", layer, image, operation, cached: false },
-        { line: 5, instruction: "COPY a /b", ...none },
-        { line: 5, instruction: "COPY a /b", layer, image, operation, cached: false },
-      ].map((step) => ({ ...step, seconds: expect.any(Number) })),
-    });
-    expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "id", "m.json"]);
-  });
-
-  test("what an earlier build has left is gone after a failure", async () => {
-    writeFiles(context, { "m.json": "{}", id: "old" });
-    outcome = { exitCode: 1 };
-    await build("--metadata-file", "m.json", "--iidfile", "id");
-    expect(existsSync(join(context, "m.json"))).toBe(false);
-    expect(existsSync(join(context, "id"))).toBe(false);
-  });
-
-  test.each([
-    ["--metadata-file", "nowhere/m.json", "--metadata-file nowhere/m.json: there is no directory nowhere"],
-    ["--iidfile", ".", "--iidfile .: this is no file"],
-  ])("%s %s is refused before anything is built", async (option, path, message) => {
-    const { exitCode, stderr } = await build(option, path);
-    expect(stderr).toStartWith(`[ERROR] ${message}\n`);
-    expect(exitCode).toBe(2);
-    expect(service.requests).toEqual([]);
   });
 });
 

@@ -1,0 +1,25 @@
+import { statSync } from "node:fs";
+import { basename, dirname } from "node:path";
+
+/** Whether two absolute paths mean one file, however they are spelled, and also where it has yet to be made. */
+export function isSameFile(one: string, other: string): boolean {
+  const identity = identify(one);
+  return identity !== undefined && identity === identify(other);
+}
+
+/** `undefined` where no file can be. */
+function identify(path: string): string | undefined {
+  const file = inodeOf(path);
+  if (file !== undefined) return file;
+  const directory = inodeOf(dirname(path));
+  return directory === undefined ? undefined : `${directory}/${basename(path)}`;
+}
+
+function inodeOf(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return undefined;
+  }
+}

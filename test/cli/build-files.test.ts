@@ -1,0 +1,224 @@
+/** `--metadata-file` and `--iidfile`: what a build leaves for other programs. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
+
+let service: FakeService;
+let context: string;
+let outcome: RunOutcome;
+/** What happens whenever the service runs something. */
+let meanwhile: () => void;
+let home: string;
+beforeEach(async () => {
+  outcome = { stdout: "fine\n" };
+  meanwhile = () => {};
+  service = await startFakeService({
+    run: () => {
+      meanwhile();
+      return outcome;
+    },
+  });
+  service.state.addImage("base:1");
+  context = temporaryDirectory();
+  home = temporaryDirectory();
+  writeFiles(context, { Dockerfile: "FROM base:1\nENV A=1\nCOPY a /\nRUN make\nCOPY a /b\n", a: "abc" });
+});
+afterEach(() => service.close());
+
+function build(...words: string[]) {
+  const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
+  return runBough(["build", ...words], { workingDirectory: context, environment });
+}
+
+/** All files of the context by path, with their text. */
+function contents(): Record<string, string> {
+  const paths = [...new Bun.Glob("**").scanSync({ cwd: context, dot: true })];
+  return Object.fromEntries(paths.map((path) => [path, readFileSync(join(context, path), "utf8")]));
+}
+
+const bothFiles = ["--metadata-file", "m.json", "--iidfile", "id"];
+
+test("tell of every step, once the build has succeeded", async () => {
+  await build();
+  outcome = { stdout: "again\n" };
+  writeFiles(context, { a: "changed" });
+  const { exitCode } = await build("--tag", "app", ...bothFiles);
+  expect(exitCode).toBe(0);
+  const metadata = JSON.parse(readFileSync(join(context, "m.json"), "utf8"));
+  expect(metadata.image).toBe(readFileSync(join(context, "id"), "utf8"));
+  const image = expect.stringMatching(/^a0000000-/);
+  const operation = expect.stringMatching(/^00000000-/);
+  const layer = expect.stringMatching(/^layer:[0-9a-f-]{36,64}$/);
+  const none = { layer: null, image: null, operation: null, cached: null };
+  expect(metadata).toEqual({
+    image,
+    tag: "app:latest",
+    session: expect.stringMatching(/^build:[0-9a-f]{16}$/),
+    seconds: expect.any(Number),
+    uploaded: { files: 1, bytes: 7 },
+    steps: [
+      { line: 1, instruction: "FROM base:1", layer, image, operation: null, cached: true },
+      { line: 2, instruction: "ENV A=1", ...none },
+      { line: 3, instruction: "COPY a /", ...none },
+      { line: 4, instruction: "RUN make", layer, image, operation, cached: false },
+      { line: 5, instruction: "COPY a /b", ...none },
+      { line: 5, instruction: "COPY a /b", layer, image, operation, cached: false },
+    ].map((step) => ({ ...step, seconds: expect.any(Number) })),
+  });
+  expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "id", "m.json"]);
+});
+
+test("a COPY of the whole context takes nothing that is there for their sake", async () => {
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY . /\nRUN make\n" });
+  await build(...bothFiles);
+  expect(JSON.parse(readFileSync(join(context, "m.json"), "utf8")).uploaded.files).toBe(2);
+});
+
+describe("what an earlier build has left is gone after", () => {
+  test.each<[string, Record<string, FileSpec>, string[]]>([
+    ["a RUN that fails", {}, []],
+    ["a context that is not there", {}, ["nowhere"]],
+    ["a Dockerfile that is not there", {}, ["--dockerfile", "nowhere"]],
+    ["a Dockerfile that does not parse", { Dockerfile: "FROMM base:1\n" }, []],
+    ["a --build-arg without a value", {}, ["--build-arg", "X"]],
+    ["a --tag that is none", {}, ["--tag", "UP:per:x"]],
+    ["a --timeout that is no number", {}, ["--timeout", "soon"]],
+    ["a --progress that is none", {}, ["--progress", "fancy"]],
+    ["a --progress that needs a terminal", {}, ["--progress", "tty"]],
+  ])("%s", async (_, files, words) => {
+    writeFiles(context, { ...files, "m.json": "{}", id: "old" });
+    outcome = { exitCode: 1 };
+    expect((await build(...words, ...bothFiles)).exitCode).toBeGreaterThan(0);
+    expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a"]);
+  });
+});
+
+describe("refused before anything is built, with every file as it was:", () => {
+  const usable = ["--metadata-file", "m.json"];
+  test.each<[string[], string]>([
+    [["--metadata-file", "nowhere/x"], "--metadata-file nowhere/x: there is no directory nowhere"],
+    [[...usable, "--iidfile", "nowhere/x"], "--iidfile nowhere/x: there is no directory nowhere"],
+    [[...usable, "--iidfile", "a/x"], "--iidfile a/x: a is not a directory"],
+    [[...usable, "--iidfile", "a/x/y"], "--iidfile a/x/y: a part of the path is not a directory"],
+    [[...usable, "--iidfile", "."], "--iidfile .: this is no file"],
+    [[...usable, "--iidfile", "new/"], "--iidfile new/: a file's path has no slash at its end"],
+    [[...usable, "--iidfile", "n".repeat(300)], `--iidfile ${"n".repeat(300)}: the name is too long`],
+    [["--metadata-file", ""], '--metadata-file takes the path of a file, not ""'],
+    [[...usable, "--iidfile", ""], '--iidfile takes the path of a file, not ""'],
+    [["--metadata-file", "Dockerfile"], "--metadata-file Dockerfile: this is the build's Dockerfile"],
+    [[...usable, "--iidfile", "./Dockerfile"], "--iidfile ./Dockerfile: this is the build's Dockerfile"],
+    [[...usable, "--iidfile", "Dockerfile/"], "--iidfile Dockerfile/: a file's path has no slash at its end"],
+    [[...usable, "--iidfile", "link"], "--iidfile link: this is the build's Dockerfile"],
+    [
+      [...usable, "--iidfile", "here/Dockerfile"],
+      "--iidfile here/Dockerfile: this is the build's Dockerfile",
+    ],
+    [["--dockerfile", "a", "--iidfile", "a"], "--iidfile a: this is the build's a"],
+    [["Dockerfile", "--iidfile", "Dockerfile"], "--iidfile Dockerfile: this is the build's Dockerfile"],
+    [["--iidfile", ".dockerignore"], "--iidfile .dockerignore: this is the build's .dockerignore"],
+    [
+      ["--iidfile", "here/Dockerfile.dockerignore"],
+      "--iidfile here/Dockerfile.dockerignore: this is the build's Dockerfile.dockerignore",
+    ],
+    [[...usable, "--iidfile", "./m.json"], "--metadata-file m.json and --iidfile ./m.json are the same file"],
+    [
+      ["--metadata-file", "new", "--iidfile", "here/new"],
+      "--metadata-file new and --iidfile here/new are the same file",
+    ],
+  ])("%j", async (words, message) => {
+    writeFiles(context, {
+      ...{ "m.json": "{}", ".dockerignore": "m.json\n" },
+      ...{ link: { link: "Dockerfile" }, here: { link: "." } },
+    });
+    const before = contents();
+    const { exitCode, stderr } = await build(...words);
+    expect(stderr).toStartWith(`[ERROR] ${message}\n`);
+    expect(exitCode).toBe(2);
+    expect(contents()).toEqual(before);
+    expect(service.requests).toEqual([]);
+  });
+
+  // There a directory takes no file, not even from root.
+  test.skipIf(process.platform !== "linux")("a place that can't be written to", async () => {
+    writeFiles(context, { "m.json": "{}" });
+    const before = contents();
+    const { exitCode, stderr } = await build("--metadata-file", "m.json", "--iidfile", "/proc/bough-id");
+    expect(stderr).toStartWith("[ERROR] --iidfile /proc/bough-id: no file can be written there: ");
+    expect(exitCode).toBe(2);
+    expect(contents()).toEqual(before);
+    expect(service.requests).toEqual([]);
+  });
+
+  test("as an event, where events are wanted", async () => {
+    const { stderr } = await build("--progress", "json", "--iidfile", "Dockerfile");
+    expect(JSON.parse(stderr)).toMatchObject({ type: "error", code: "usage" });
+  });
+});
+
+test.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)(
+  "a full disk is noticed before anything is built",
+  async () => {
+    const disk = join(context, "disk");
+    mkdirSync(disk);
+    const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", disk]);
+    expect(mounted.exitCode).toBe(0);
+    try {
+      writeFiles(disk, { ballast: "x".repeat(8192) });
+      const { exitCode, stderr } = await build("--metadata-file", "disk/m.json");
+      expect(stderr).toStartWith(
+        "[ERROR] --metadata-file disk/m.json: no file can be written there: no space is left on the disk\n",
+      );
+      expect(exitCode).toBe(2);
+      expect(readdirSync(disk)).toEqual(["ballast"]);
+      expect(service.requests).toEqual([]);
+    } finally {
+      Bun.spawnSync(["umount", disk]);
+    }
+  },
+);
+
+describe("where they can't be written in the end, after all,", () => {
+  const words = ["--tag", "app", "--metadata-file", "m.json", "--iidfile", "out/id"];
+  beforeEach(() => writeFiles(context, { "m.json": "{}", out: "directory/" }));
+  const ways: [string, () => void][] = [
+    ["their directory is gone", () => rmSync(join(context, "out"), { recursive: true, force: true })],
+    [
+      "another file is in the place of it",
+      () => {
+        rmSync(join(context, "out"), { recursive: true, force: true });
+        writeFiles(context, { out: "no directory" });
+      },
+    ],
+    ["a directory has their name", () => writeFiles(context, { "out/id/file": "other" })],
+  ];
+
+  test.each(ways)("the result is printed, and neither is left: %s", async (_, happens) => {
+    let before = {};
+    meanwhile = () => {
+      happens();
+      before = contents();
+    };
+    const { exitCode, stdout, stderr } = await build(...words);
+    expect(stderr).toMatch(/\n\[ERROR\] cannot write --iidfile out\/id: .*\n.*standard output\.\n$/);
+    expect(stdout).toMatch(/^IMAGE +TAG +SESSION\na0000000-\S+ +app:latest +build:\S+\n$/);
+    expect(exitCode).toBe(1);
+    expect(contents()).toEqual(before);
+  });
+
+  test("the error is the last event, and the only one that says what the build has ended with", async () => {
+    meanwhile = () => rmSync(join(context, "out"), { recursive: true, force: true });
+    const { stdout, stderr, exitCode } = await build(...words, "--progress", "json", "-f", "json");
+    const types = stderr
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).type);
+    expect(types.filter((type) => type === "finished" || type === "error")).toEqual(["error"]);
+    expect(types.at(-1)).toBe("error");
+    expect(JSON.parse(stdout)).toMatchObject({ tag: "app:latest" });
+    expect(exitCode).toBe(1);
+  });
+});
