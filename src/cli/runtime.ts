@@ -50,8 +50,8 @@ export interface Output {
   isTerminal: boolean;
   /** Colours are wanted: `NO_COLOR`, `FORCE_COLOR` and `CI` have been asked. */
   hasColor: boolean;
-  /** Of a terminal, as it is now; 80 elsewhere. */
+  /** Of a terminal, as it is now; 80 elsewhere, and where the terminal does not know. */
   readonly columns: number;
-  /** Of a terminal, as it is now; 24 elsewhere. */
+  /** Of a terminal, as it is now; 24 elsewhere, and where the terminal does not know. */
   readonly rows: number;
 }

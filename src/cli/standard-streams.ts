@@ -73,11 +73,12 @@ export function createOutput(options: OutputOptions): Output {
     get hasColor() {
       return wantsColor(environment, isTerminal(descriptor));
     },
+    // A terminal that nobody has told its size says 0.
     get columns() {
-      return isTerminal(descriptor) ? (opened().columns ?? 80) : 80;
+      return isTerminal(descriptor) ? opened().columns || 80 : 80;
     },
     get rows() {
-      return isTerminal(descriptor) ? (opened().rows ?? 24) : 24;
+      return isTerminal(descriptor) ? opened().rows || 24 : 24;
     },
   };
 }

@@ -46,6 +46,22 @@ test.each([1, 100_000])("that %d lines can't be written is told", async (lines) 
   expect(await new Response(child.stderr).text()).toEndWith("ENOSPC");
 });
 
+test("a terminal that says nothing of its size is taken to be the usual one", async () => {
+  let text = "";
+  const decoder = new TextDecoder();
+  const ended = Promise.withResolvers<void>();
+  Bun.spawn(["sh", "-c", 'stty cols 0 rows 0; exec "$@"', "sh", ...writer(1)], {
+    terminal: {
+      data: (_, bytes) => {
+        text += decoder.decode(bytes, { stream: true });
+      },
+      exit: () => ended.resolve(),
+    },
+  });
+  await ended.promise;
+  expect(text).toStartWith("true 80x24\r\n");
+});
+
 test("a file gets everything", async () => {
   const path = join(temporaryDirectory(), "out");
   const child = Bun.spawn(["sh", "-c", `"$@" > '${path}'`, "sh", ...writer(20_000)]);
