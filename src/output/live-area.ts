@@ -1,7 +1,7 @@
 /**
  * Rows at the bottom of what a terminal shows, drawn over and over, with log lines passing above them. Everything is
  * one write a frame, which leaves the cursor shown, at the beginning of the line below: whenever the process ends,
- * however it ends, the terminal is in order.
+ * however it ends, the terminal is in order. Of more rows than the terminal has room for, the first are drawn.
  */
 export interface LiveArea {
   /** Replaces the rows. Each must be narrower than the terminal and hold no control characters but colours. */
@@ -12,8 +12,9 @@ export interface LiveArea {
 
 export interface Screen {
   write(text: string): void;
-  /** Of the terminal as it is now: it may be resized at any time. */
+  /** Of the terminal as it is now, like its rows: it may be resized at any time. */
   readonly columns: number;
+  readonly rows: number;
 }
 
 export function createLiveArea(screen: Screen): LiveArea {
@@ -21,8 +22,10 @@ export function createLiveArea(screen: Screen): LiveArea {
   let shown: readonly string[] = [];
   let shownAt = 0;
 
-  function write(text: string, rows: readonly string[]): void {
+  function write(text: string, wanted: readonly string[]): void {
     const { columns } = screen;
+    // The cursor takes the line below: one row more, and every frame would push a line up for good.
+    const rows = wanted.slice(0, screen.rows - 1);
     if (text === "" && columns === shownAt && isSame(rows, shown)) return;
     const frame = renderFrame({ rowsAbove: heightOf(shown, columns), text, rows });
     shown = rows;
@@ -50,7 +53,7 @@ const eraseBelow = "\u001b[J";
 const eraseRestOfLine = "\u001b[K";
 
 /** One frame: the old rows are overwritten in place; they are erased beforehand only where lines go in between. */
-export function renderFrame({ rowsAbove, text, rows }: Frame): string {
+function renderFrame({ rowsAbove, text, rows }: Frame): string {
   const up = rowsAbove === 0 ? "\r" : `\r\u001b[${rowsAbove}A`;
   // Not `eraseRestOfLine` after every line: at the right edge it would take the last character.
   const printed = text === "" ? "" : `${eraseBelow}${text}`;
@@ -59,7 +62,7 @@ export function renderFrame({ rowsAbove, text, rows }: Frame): string {
 }
 
 /** Lines of the terminal that rows take: one that has become narrower has broken them. */
-export function heightOf(rows: readonly string[], columns: number): number {
+function heightOf(rows: readonly string[], columns: number): number {
   return rows.reduce((sum, row) => sum + Math.max(1, Math.ceil(Bun.stringWidth(row) / columns)), 0);
 }
 

@@ -21,15 +21,15 @@ export function renderLiveRows(state: LiveState, now: number, style: RowStyle): 
   const { step, activity, tail } = state;
   if (step === undefined) return [];
   const width = style.columns - 1;
-  const room = Math.min(mostOutputRows, style.lines - linesForLog);
+  const room = Math.max(0, Math.min(mostOutputRows, style.lines - linesForLog));
   const details = [
     ...(activity === undefined ? [] : [plainRow(describeActivity(activity, now))]),
     ...tailRows(tail, mostOutputRows),
-  ].slice(-Math.max(0, room));
+  ];
   const dim = style.hasColor ? paintDim : plain;
   return [
     headline(step, now, width, style.hasColor ? paintHeading : plain),
-    ...details.map((row) => dim(shorten(indent + row, width))),
+    ...details.slice(Math.max(0, details.length - room)).map((row) => dim(shorten(indent + row, width))),
   ];
 }
 

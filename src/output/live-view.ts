@@ -14,8 +14,6 @@ export interface LiveViewOptions {
 }
 
 export interface Terminal extends Screen {
-  /** As it is now. */
-  readonly rows: number;
   hasColor: boolean;
 }
 

@@ -74,7 +74,7 @@ test("without a terminal a long import says now and then that it goes on", async
 test("on a terminal it is one line, drawn again and again, and cut to its width", async () => {
   const clock = createManualClock();
   const written: string[] = [];
-  const terminal = { columns: 30, write: (text: string) => void written.push(text) };
+  const terminal = { columns: 30, rows: 24, write: (text: string) => void written.push(text) };
   const progress = startImportProgress({ url: "docker://x/y:1", clock, log: recordingLog([]), terminal });
   await clock.advance(2_000);
   progress.message("Copying blob sha256:123456");

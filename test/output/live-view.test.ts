@@ -49,7 +49,8 @@ test("each frame is one write that hides the cursor, shows it again, and stands 
   expect(writes[1]).toContain("\r\u001b[3A");
   expect(writes[1]).not.toContain("\u001b[2J");
   view.close();
-  expect(writes.at(-1)).toBe("\u001b[?2026h\u001b[?25l\r\u001b[3A\u001b[J\u001b[?25h\u001b[?2026l");
+  expect(drawn(writes.at(-1))).toBe("");
+  expect(writes.at(-1)).toContain("\r\u001b[3A");
 });
 
 test("log lines go above what is drawn, and a line that is repeated stays", async () => {
@@ -75,12 +76,29 @@ test("a terminal that has become narrower has broken the rows: all of their line
   view.close();
 });
 
-test("a low terminal keeps room for the log", async () => {
-  const { clock, writes, view, step } = open({ columns: 40, rows: 6 });
+test.each([
+  [24, ["1", "2", "3", "4"]],
+  [7, ["2", "3", "4"]],
+  [6, ["3", "4"]],
+  [5, ["4"]],
+  [4, []],
+  [2, []],
+])("a terminal of %d rows keeps room for the log", async (rows, output) => {
+  const { clock, writes, view, step } = open({ columns: 40, rows });
   view.emit(step(2));
   view.emit({ type: "output", chunk: { stream: "stdout", text: "1\n2\n3\n4\n" } });
   await clock.advance(100);
-  expect(drawn(writes.at(-1))).toBe("[2/2] RUN make all                 0.1s\n  3\n  4\n");
+  const shown = ["[2/2] RUN make all                 0.1s", ...output.map((line) => `  ${line}`), ""];
+  expect(drawn(writes.at(-1))).toBe(shown.join("\n"));
+  view.close();
+});
+
+test("a terminal of one row gets the log alone: whatever is drawn there would be pushed up for good", async () => {
+  const { clock, writes, view, step } = open({ columns: 40, rows: 1 });
+  view.emit(step(2));
+  await clock.advance(100);
+  view.log.info("said");
+  expect(writes.map(drawn).join("")).toBe("[INFO] said\n");
   view.close();
 });
 
