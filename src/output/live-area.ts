@@ -4,7 +4,10 @@
  * however it ends, the terminal is in order. Of more rows than the terminal has room for, the first are drawn.
  */
 export interface LiveArea {
-  /** Replaces the rows. Each must be narrower than the terminal and hold no control characters but colours. */
+  /**
+   * Replaces the rows. Each must be narrower than the terminal and hold no control characters but colours and what moves
+   * the cursor within its line.
+   */
   draw(rows: readonly string[]): void;
   /** Lines (complete, with their line ends) that stay, above the rows. */
   print(text: string, rows: readonly string[]): void;
@@ -49,6 +52,9 @@ interface Frame {
 // A terminal that knows no synchronized updates (mode 2026) passes over these.
 const beginUpdate = "\u001b[?2026h\u001b[?25l";
 const endUpdate = "\u001b[?25h\u001b[?2026l";
+// Terminals do not agree on how wide a text is: one that finds a row too wide cuts it, rather than taking two lines for it.
+const stopWrapping = "\u001b[?7l";
+const wrapAgain = "\u001b[?7h";
 const eraseBelow = "\u001b[J";
 const eraseRestOfLine = "\u001b[K";
 
@@ -58,7 +64,7 @@ function renderFrame({ rowsAbove, text, rows }: Frame): string {
   // Not `eraseRestOfLine` after every line: at the right edge it would take the last character.
   const printed = text === "" ? "" : `${eraseBelow}${text}`;
   const drawn = rows.map((row) => `${row}${eraseRestOfLine}\n`).join("");
-  return `${beginUpdate}${up}${printed}${drawn}${eraseBelow}${endUpdate}`;
+  return `${beginUpdate}${up}${printed}${stopWrapping}${drawn}${wrapAgain}${eraseBelow}${endUpdate}`;
 }
 
 /** Lines of the terminal that rows take: one that has become narrower has broken them. */

@@ -33,7 +33,7 @@ export function renderLiveRows(state: LiveState, now: number, style: RowStyle): 
   ];
 }
 
-/** `[3/9] RUN make ...   12.3s`: the time at the right edge. */
+/** `[3/9] RUN make ...   12.3s`: the time at the right edge, even where the title is wider than it was taken to be. */
 function headline(
   { number, count, title, since }: NonNullable<LiveState["step"]>,
   now: number,
@@ -45,7 +45,8 @@ function headline(
   const room = width - counter.length - elapsed.length;
   if (room < 1) return shorten(counter.trimEnd(), width);
   const shown = shorten(title, room);
-  return `${paint(counter + shown)}${" ".repeat(room - Bun.stringWidth(shown))}${elapsed}`;
+  const toRightEdge = `${" ".repeat(room - Bun.stringWidth(shown))}\u001b[${width - elapsed.length + 1}G`;
+  return `${paint(counter + shown)}${toRightEdge}${elapsed}`;
 }
 
 /** `0.4s`, `59.9s`, `1m05s`, `1h02m` */

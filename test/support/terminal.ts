@@ -12,6 +12,8 @@ export interface Terminal {
   press(key: string): void;
   /** What is on the screen, without trailing blanks. */
   screen(): string;
+  /** The same with everything that has been scrolled out of it, above. */
+  history(): string;
   /** The screen as soon as it holds the text or satisfies the condition. */
   waitFor(condition: string | RegExp): Promise<string>;
   resize(columns: number, rows: number): void;
@@ -46,6 +48,13 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
   const shell = ["bash", "--norc", "--noprofile", "-i"];
   call("new-session", "-d", ...size, "-c", workingDirectory, "env", ...settings, ...shell);
 
+  const capture = (...words: string[]): string =>
+    call("capture-pane", "-p", ...words)
+      .split("\n")
+      .map((line) => line.trimEnd())
+      .join("\n")
+      .trimEnd();
+
   const terminal: Terminal = {
     write: (text) => void call("send-keys", "-l", text),
     type: (line) => {
@@ -53,12 +62,8 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
       call("send-keys", "Enter");
     },
     press: (key) => void call("send-keys", key),
-    screen: () =>
-      call("capture-pane", "-p")
-        .split("\n")
-        .map((line) => line.trimEnd())
-        .join("\n")
-        .trimEnd(),
+    screen: () => capture(),
+    history: () => capture("-S", "-"),
     async waitFor(condition) {
       const deadline = Date.now() + patienceMilliseconds;
       for (;;) {

@@ -139,6 +139,30 @@ describe.each([
     expectScreen("resized", await terminal.waitFor("narrow"));
   });
 
+  test("text that the terminal takes to be wider than bough does leaves nothing of it behind", async () => {
+    const gates = Array.from({ length: 10 }, () => Promise.withResolvers<undefined>());
+    const wide = "हिन्दी में संदेश ".repeat(columns);
+    const { terminal } = await open(
+      { Dockerfile: `FROM base:1\nRUN echo ${wide}\n` },
+      {
+        run: () => ({
+          chunks: gates.map(({ promise }, line) => ({
+            stream: "stdout",
+            data: `${line} ${wide}\n`,
+            after: promise,
+          })),
+          until: new Promise(() => {}),
+        }),
+      },
+    );
+    terminal.type("bough build");
+    for (const [line, { resolve }] of gates.entries()) {
+      resolve(undefined);
+      await terminal.waitFor(new RegExp(`^  ${line} हिन्दी`, "m"));
+    }
+    expect(terminal.history().match(/^\[2\/2\] RUN .*\d\.\ds$/gm)).toHaveLength(1);
+  });
+
   test("a failure leaves the whole output and the place in the Dockerfile", async () => {
     const { terminal, expectScreen } = await open(
       { Dockerfile: "FROM base:1\nRUN make\n" },
