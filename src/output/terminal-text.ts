@@ -9,11 +9,12 @@ const colors = /^\u001b\[[\d;:]*m$/;
 const controls = /[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
 /** These turn the order of what follows. */
 const directions = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const tabWidth = 8;
 const resetColor = "\u001b[0m";
 
 /**
- * Lines as a terminal would show them in the end: of what a carriage return overwrites, the last text. Nothing of them
- * moves the cursor; colours stay if they are wanted, and none reaches beyond its line.
+ * Lines as a terminal would show them in the end: of what a carriage return or backspaces overwrite, the last text.
+ * Nothing of them moves the cursor; colours stay if they are wanted, and none reaches beyond its line.
  */
 export function tameLines(text: string, keepsColors: boolean): string {
   if (!/[\r\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text)) return text;
@@ -37,14 +38,32 @@ export function dressLines(
   return hasColor ? paintLevel(shown) : shown;
 }
 
-/** One row without any control character: of what a carriage return overwrites, the last text; tabs are spaces. */
+/** One row without any control character: of what is overwritten, the last text; tabs are spaces. */
 export function plainRow(line: string): string {
   return tameLine(overwritten(line), false).replaceAll("\t", "    ").replace(directions, "");
 }
 
 function overwritten(line: string): string {
-  if (!line.includes("\r")) return line;
-  return line.split("\r").findLast((part) => part !== "") ?? "";
+  const last = line.split("\r").findLast((part) => part !== "") ?? "";
+  return last.includes("\b") ? typedOver(last) : last;
+}
+
+/** Backspaces go back by a column and erase nothing. Colours are left out: they would be those of characters that are gone. */
+function typedOver(line: string): string {
+  const columns: (string | undefined)[] = [];
+  let at = 0;
+  for (const { segment } of new Intl.Segmenter().segment(line.replace(sequences, ""))) {
+    const width = Bun.stringWidth(segment);
+    if (segment === "\b") at = Math.max(0, at - 1);
+    else if (segment === "\t") at += tabWidth - (at % tabWidth);
+    else if (width > 0) {
+      columns[at] = segment;
+      // Further columns of a wide character hold nothing of their own.
+      for (let next = at + 1; next < at + width; next++) columns[next] = "";
+      at += width;
+    }
+  }
+  return Array.from(columns, (character) => character ?? " ").join("");
 }
 
 function tameLine(line: string, keepsColors: boolean): string {

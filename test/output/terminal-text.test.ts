@@ -10,8 +10,17 @@ test.each([
   ["what moves the cursor goes", "a\u001b[2J\u001b[10;3Hb\u001b[1Ac", "abc"],
   ["titles and links go", "\u001b]0;title\u0007a\u001b]8;;http://x\u001b\\b", "ab"],
   ["an unfinished sequence ends with its line", "a\u001b]0;never\nb\u001b[12\nc", "a\nb\nc"],
-  ["other control characters go", "a\u0007\b\u009bb", "ab"],
+  ["other control characters go", "a\u0007\u009bb", "ab"],
   ["of what is written over, the last", "10 %\r20 %\r100 %\r\ndone\r\n", "100 %\ndone\n"],
+  ["a backspace goes back by one character", "abc\b\b\bxyz\n", "xyz\n"],
+  ["and not beyond the line's beginning", "a\n\b\bb", "a\nb"],
+  ["and erases nothing", "abc\b\bx\n100 %\b\b\b\b\b", "axc\n100 %"],
+  ["a percentage that is drawn with backspaces", "disk:  5 %\b\b\b\b10 %\b\b\b\b15 %", "disk: 15 %"],
+  ["a spinner, in colours", "wait \u001b[31m|\u001b[0m\b/\b-\b ok", "wait  ok"],
+  ["bold as printers had it", "b\bbo\bol\bld\bd _\bu", "bold u"],
+  ["backspaces over wide characters", "日本\b\b\b\bab", "ab本"],
+  ["backspaces after a tab", "a\tb\b\bX", "a      Xb"],
+  ["backspaces after a carriage return", "10 %\r20 %\b\b\b\b30 %", "30 %"],
 ])("log lines on a terminal: %s", (_, text, expected) => expect(tameLines(text, true)).toBe(expected));
 
 test("without colours nothing of them is left", () => {
