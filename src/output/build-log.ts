@@ -6,6 +6,7 @@ import { describeCut } from "./cut.ts";
 import { renderExplanation } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
+import { countSteps } from "./step-count.ts";
 import { visibleLines } from "./terminal-text.ts";
 
 export interface LogLine {
@@ -127,7 +128,7 @@ export function summarize({ steps, uploaded, seconds }: BuildResult): string {
   const cached = layers.filter((step) => step.cached === true).length;
   const files = `${formatCount(uploaded.files, "file")} uploaded`;
   return [
-    formatCount(steps.length, "step"),
+    formatCount(countSteps(steps), "step"),
     `${cached} of ${formatCount(layers.length, "layer")} cached`,
     uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
     `in ${formatDuration(seconds)}`,

@@ -5,6 +5,7 @@ import { failureOf } from "./failure.ts";
 import { jsonText } from "./json-text.ts";
 import { createReportedLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
+import { countSteps } from "./step-count.ts";
 
 export interface JsonProgressOptions {
   write: (text: string) => void;
@@ -63,7 +64,7 @@ function fieldsOf(event: BuildEvent): object {
       return event.chunk;
     case "finished": {
       const { image, tag, session, steps, uploaded, seconds } = event.result;
-      return { image, tag: tag ?? null, session, steps: steps.length, uploaded, seconds };
+      return { image, tag: tag ?? null, session, steps: countSteps(steps), uploaded, seconds };
     }
     default: {
       const { type: _, ...fields } = event;

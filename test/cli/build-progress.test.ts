@@ -58,7 +58,7 @@ describe("--progress json", () => {
     });
     expect(events.find(({ type }) => type === "output")).toMatchObject({ stream: "stdout", text: "fine\n" });
     expect(events.at(-1)).toMatchObject({
-      ...{ type: "finished", image: JSON.parse(stdout).image, tag: null, steps: 6 },
+      ...{ type: "finished", image: JSON.parse(stdout).image, tag: null, steps: 5 },
       uploaded: { files: 1, bytes: 3 },
     });
     expect(exitCode).toBe(0);
@@ -146,12 +146,12 @@ describe("what a RUN has written", () => {
   });
 });
 
-test("the summary counts steps, cached layers and uploads", async () => {
+test("the summary counts the Dockerfile's steps, cached layers and uploads", async () => {
   expect((await build()).stderr).toMatch(
-    /\[INFO\] 6 steps, 0 of 2 layers cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
+    /\[INFO\] 5 steps, 0 of 2 layers cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
   );
   expect((await build()).stderr).toMatch(
-    /\[INFO\] 6 steps, 2 of 2 layers cached, 0 files uploaded, in 0\.\d\d s\n$/,
+    /\[INFO\] 5 steps, 2 of 2 layers cached, 0 files uploaded, in 0\.\d\d s\n$/,
   );
 });
 
