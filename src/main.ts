@@ -5,8 +5,8 @@ import type { BackgroundProcess, Runtime } from "./cli/runtime.ts";
 import { endingSignals } from "./cli/signals.ts";
 import { createInput, createOutput } from "./cli/standard-streams.ts";
 import { systemClock } from "./clock.ts";
-import { BoughError, exitCodes } from "./errors.ts";
-import { describeFailure } from "./output/failure.ts";
+import { BoughError } from "./errors.ts";
+import { describeFailure, failureOf } from "./output/failure.ts";
 import { dressLines } from "./output/terminal-text.ts";
 import { reasonOf } from "./system-error.ts";
 
@@ -21,25 +21,34 @@ let interruptedAt = 0;
 /** The first signal ends the work in good order; a second one ends the process, and says what it leaves behind. */
 function interrupt(): void {
   const now = Date.now();
-  if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds) leaveAtOnce();
+  if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds)
+    leaveAtOnce(new BoughError("left at once", { kind: "interrupted" }));
   interruptedAt ||= now;
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
 }
 
-function leaveAtOnce(): never {
+/** Nothing is waited for: what may still run is named. */
+function leaveAtOnce(failure: BoughError): never {
   const left = [...runtime.running].join(" and ");
-  const error = new BoughError(`left at once${left === "" ? "" : `: ${left} may still run`}`, {
-    kind: "interrupted",
-    ...(left === "" ? {} : { hint: "`bough ps` shows what runs, `bough kill OPERATION` ends it." }),
-  });
+  const told = left === "" ? failure : withRemains(failure, left);
   // The terminal has written ^C where the line begins.
-  const beginLine = process.stderr.isTTY ? "\r\u001b[K" : "";
+  const beginLine = runtime.stderr.isTerminal ? "\r\u001b[K" : "";
+  const { text, exitCode } = describeFailure(told, requestedFormat(process.argv.slice(2)));
   try {
-    writeSync(2, beginLine + describeFailure(error, requestedFormat(process.argv.slice(2))).text);
+    for (const view of runtime.views) view.close();
+    writeSync(2, beginLine + dressLines(text, runtime.stderr));
   } catch {
     // There is nowhere to say it.
   }
-  process.exit(exitCodes.interrupted);
+  process.exit(exitCode);
+}
+
+function withRemains({ message, kind, hint }: BoughError, left: string): BoughError {
+  const remedy = "`bough ps` shows what runs, `bough kill OPERATION` ends it.";
+  return new BoughError(`${message}; ${left} may still run`, {
+    kind,
+    hint: hint === undefined ? remedy : `${hint}\n${remedy}`,
+  });
 }
 
 /** Results that could not be written: what still runs is of no use. */
@@ -112,11 +121,15 @@ const runtime: Runtime = {
   clock: systemClock,
   signal: interruption.signal,
   running: new Set(),
+  views: new Set(),
   fetch: (input, init) => fetch(input, init),
   runInBackground,
   replaceProcess,
 };
 
+// Bun would show its own source instead.
+for (const event of ["uncaughtException", "unhandledRejection"])
+  process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
 for (const signal of endingSignals(process.platform, ignoresHangup())) process.on(signal, interrupt);
 void main();
 

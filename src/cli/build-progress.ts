@@ -20,7 +20,9 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
     }
     case "tty": {
       const { createLiveView } = await import("../output/live-view.ts");
-      return createLiveView({ terminal: stderr, clock, logLevel: globals.logLevel });
+      const view = createLiveView({ terminal: stderr, clock, logLevel: globals.logLevel });
+      runtime.views.add(view);
+      return view;
     }
   }
 }

@@ -15,8 +15,10 @@ export interface Runtime {
   clock: Clock;
   /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
   signal: AbortSignal;
-  /** What a service does for this process just now, in words: said where a second Ctrl-C ends it at once. */
+  /** What a service does for this process just now, in words: said where the process is left at once. */
   running: Set<string>;
+  /** What is drawn on the terminal: closed where the process is left at once. */
+  views: Set<{ close(): void }>;
   fetch: Fetch;
   /**
    * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither

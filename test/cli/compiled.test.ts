@@ -159,7 +159,7 @@ test("a second Ctrl-C leaves at once, and says what is left behind", async () =>
   const [operation] = service.state.operations.keys();
   await service.close();
   expect(stderr).toEndWith(
-    `[ERROR] left at once: operation ${operation} may still run\n` +
+    `[ERROR] left at once; operation ${operation} may still run\n` +
       "`bough ps` shows what runs, `bough kill OPERATION` ends it.\n",
   );
 });

@@ -96,6 +96,46 @@ describe("a signal", () => {
   });
 });
 
+describe("an error that nobody has caught", () => {
+  const thrown = 'throw new Error("of its own making");';
+  const rejected = 'void Promise.reject(new Error("of its own making"));';
+  const message = (operation: string | undefined) =>
+    `bough itself failed: of its own making; operation ${operation} may still run`;
+  const hint = [
+    "This is a defect of bough; please report it with the command line and the output of -L debug.",
+    "`bough ps` shows what runs, `bough kill OPERATION` ends it.",
+  ].join("\n");
+
+  /** Standard error and the exit code of a run in the midst of which `script` is executed. */
+  async function failWith(script: string, ...words: string[]) {
+    await serve({ until: never });
+    const preload = join(temporaryDirectory(), "fail.ts");
+    await Bun.write(preload, `process.on("SIGUSR2", () => { ${script} });`);
+    const command = [process.execPath, "--preload", preload, main, ...words, "run", "--", "sleep", "1000"];
+    const child = Bun.spawn(command, { env: environment, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    await until(() => service.requestsTo(/events$/).length > 0);
+    child.kill("SIGUSR2");
+    return { stderr: await new Response(child.stderr).text(), exitCode: await child.exited };
+  }
+
+  test.each([
+    ["thrown", thrown],
+    ["rejected", rejected],
+  ])("but %s, is told as bough's own, with what may still run", async (_, script) => {
+    expect(await failWith(script, "-L", "error")).toEqual({
+      stderr: `[ERROR] ${message(lastOperation()?.uuid)}\n${hint}\n`,
+      exitCode: 1,
+    });
+  });
+
+  test("is JSON where that is asked for", async () => {
+    const { stderr } = await failWith(thrown, "-L", "error", "-f", "json");
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: "failed", message: message(lastOperation()?.uuid), hint },
+    });
+  });
+});
+
 test("results that can't be written are an error that says why", async () => {
   const command = `'${process.execPath}' '${main}' -h > /dev/full`;
   const child = Bun.spawn(["sh", "-c", command], { env: environment, stdin: "ignore", stderr: "pipe" });

@@ -74,6 +74,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,
     running: new Set(),
+    views: new Set(),
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     runInBackground() {
       throw new Error("a test in this process cannot start one in the background");
