@@ -63,7 +63,7 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
     emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
     const since = build.clock.now();
     if (instruction.name === "FROM" || instruction.name === "RUN") {
-      build.early.cut();
+      build.early.hold();
       build.ahead.begin(index + 1);
     }
     const next = await locate(dockerfile, instruction, () =>
@@ -97,7 +97,7 @@ async function commitLast(
   if (stage === undefined || last === undefined)
     throw new Error("a Dockerfile without a FROM does not parse");
   const since = build.clock.now();
-  build.early.cut();
+  build.early.hold();
   const committed = await locate(build.dockerfile, last, () => commitPending(stage, runs, build));
   if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
   return committed;

@@ -7,27 +7,21 @@ import { createUploadCollector } from "./leftovers.ts";
  * the context is still hashed. They are sent only where it is certain that the layer has to be made.
  */
 export interface EarlyUploads {
-  /** A file that some COPY or ADD since the last `cut` stages. */
+  /** A file that some COPY or ADD stages. */
   offer(file: LocalFile): void;
-  /** What is offered since the last `cut` will be needed. */
+  /** What is offered from the last `hold` on will be needed. */
   begin(): void;
-  /** A step begins that needs what was offered so far: that is `due` now, and no more of it is begun. */
-  cut(): void;
-  readonly due: EarlyUpload;
-  /** Resolves when nothing is sent any more. */
-  stop(): Promise<void>;
-}
-
-/** What was sent, or is being sent, for one step. */
-export interface EarlyUpload {
-  readonly files: number;
-  readonly bytes: number;
+  /** What is offered from here on may or may not be needed; whoever needs what was offered before sends the rest of it. */
+  hold(): void;
+  /** Whether that content was sent, or is being sent, and nobody has taken it over yet. */
   has(sha256: string): boolean;
   /**
-   * Waits for what is under way, and answers what it came to; from then on the step takes care of everything. Never rejects:
-   * what could not be sent is sent again, and then it is said why it can't be.
+   * Takes over the contents of a step: waits for what is under way, and answers what they came to. Never rejects: what could
+   * not be sent is not counted, and whoever sends it again hears why.
    */
-  finish(onProgress: (done: UploadProgress) => void): Promise<UploadProgress>;
+  finish(contents: Iterable<string>, onProgress: (done: UploadProgress) => void): Promise<UploadProgress>;
+  /** Resolves when nothing is sent any more. */
+  stop(): Promise<void>;
 }
 
 export interface EarlyUploadsOptions {
@@ -36,133 +30,114 @@ export interface EarlyUploadsOptions {
   signal: AbortSignal;
 }
 
+interface Content {
+  size: number;
+  outcome: "under way" | "sent" | "reused";
+}
+
 /** More are not worth the memory that it takes to wait in line. */
 const mostWaiting = 10_000;
 /** To look up in one go which of them are known already. */
 const mostAtOnce = 500;
 
 export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
+  const { service, uploads } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
-  const create = () => createCollection({ ...options, signal });
-  let collecting = create();
-  let due = create();
-  return {
-    offer: (file) => collecting.offer(file),
-    begin: () => collecting.begin(),
-    cut() {
-      due = collecting;
-      due.end();
-      collecting = create();
-    },
-    get due() {
-      return due;
-    },
-    async stop() {
-      stopping.abort();
-      await Promise.all([due, collecting].map(({ finish }) => finish(() => undefined)));
-    },
-  };
-}
-
-interface Collection extends EarlyUpload {
-  offer(file: LocalFile): void;
-  begin(): void;
-  end(): void;
-}
-
-function createCollection({ service, uploads, signal }: EarlyUploadsOptions): Collection {
-  let waiting: LocalFile[] = [];
-  const begun = new Set<string>();
-  let bytes = 0;
-  let isOpen = true;
-  let hasBegun = false;
-  /** Of the batches that have ended, and of the one under way. */
-  let ended: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
-  let current: UploadProgress | undefined;
+  const begun = new Map<string, Content>();
   const collect = createUploadCollector();
-  let report: (done: UploadProgress) => void = () => undefined;
-  let running: Promise<void> | undefined;
+  let waiting: LocalFile[] = [];
+  let isNeeded = false;
+  let sending: Promise<void> | undefined;
+  /** Of files that are not whole at the service yet. */
+  let bytesUnderWay = 0;
+  let count = 0;
+  let onOutcome = (_sha256: string, _content: Content) => {};
+  let onChange = () => {};
 
-  const soFar = () => (current === undefined ? ended : sum(ended, current));
-
-  async function sendWaiting(): Promise<void> {
-    while (isOpen && waiting.length > 0) {
-      const batch: LocalFile[] = [];
-      for (const file of waiting.splice(0, mostAtOnce)) {
-        if (begun.has(file.sha256) || uploads.get(file.sha256) !== undefined) continue;
-        begun.add(file.sha256);
-        bytes += file.size;
-        batch.push(file);
-      }
-      try {
-        await service.uploadFiles(
-          batch,
-          (done) => {
-            current = done;
-            collect(soFar().files);
-            report(soFar());
-          },
-          signal,
-        );
-      } catch {
-        // The step that needs them hears of it, when it sends them itself.
-        isOpen = false;
-      }
-      ended = soFar();
-      current = undefined;
-    }
-  }
-
-  function send(): void {
-    if (!hasBegun || running !== undefined || waiting.length === 0) return;
-    running = sendWaiting().then(() => {
-      running = undefined;
-      send();
+  function takeBatch(): LocalFile[] {
+    return waiting.splice(0, mostAtOnce).filter(({ sha256, size }) => {
+      if (begun.has(sha256) || uploads.get(sha256) !== undefined) return false;
+      begun.set(sha256, { size, outcome: "under way" });
+      return true;
     });
   }
 
-  const end = () => {
-    isOpen = false;
-    waiting = [];
-  };
+  async function send(batch: readonly LocalFile[]): Promise<void> {
+    let whole = 0;
+    const onFile = (sha256: string, isReused: boolean) => {
+      const content = begun.get(sha256);
+      if (content === undefined) return;
+      content.outcome = isReused ? "reused" : "sent";
+      if (!isReused) whole += content.size;
+      onOutcome(sha256, content);
+      collect(++count);
+    };
+    const progress = ({ sentBytes }: UploadProgress) => {
+      bytesUnderWay = sentBytes - whole;
+      onChange();
+    };
+    try {
+      await service.uploadFiles(batch, progress, { signal, onFile });
+    } catch {
+      // Whoever needs them hears of it.
+      for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);
+      isNeeded = false;
+    }
+    bytesUnderWay = 0;
+  }
+
+  function go(): void {
+    if (!isNeeded || sending !== undefined || waiting.length === 0) return;
+    sending = send(takeBatch()).then(() => {
+      sending = undefined;
+      go();
+    });
+  }
 
   return {
-    get files() {
-      return begun.size;
-    },
-    get bytes() {
-      return bytes;
-    },
-    has: (sha256) => begun.has(sha256),
     offer(file) {
-      if (!isOpen || waiting.length >= mostWaiting) return;
+      if (waiting.length >= mostWaiting || signal.aborted) return;
       waiting.push(file);
-      send();
+      go();
     },
     begin() {
-      hasBegun = true;
-      send();
+      isNeeded = true;
+      go();
     },
-    end,
-    async finish(onProgress) {
-      end();
-      report = onProgress;
-      if (current !== undefined) report(soFar());
-      await running;
-      begun.clear();
-      bytes = 0;
-      const done = ended;
-      ended = { files: 0, sentBytes: 0, reused: 0 };
+    hold() {
+      isNeeded = false;
+      waiting = [];
+    },
+    has: (sha256) => begun.has(sha256),
+    async finish(contents, onProgress) {
+      const taken = new Set(contents);
+      const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
+      for (const sha256 of taken) {
+        const content = begun.get(sha256);
+        if (content !== undefined) add(done, content);
+      }
+      onOutcome = (sha256, content) => {
+        if (taken.has(sha256)) add(done, content);
+      };
+      onChange = () => onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay });
+      if (sending !== undefined && taken.size > 0) onChange();
+      await sending;
+      onOutcome = () => {};
+      onChange = () => {};
+      for (const sha256 of taken) begun.delete(sha256);
       return done;
+    },
+    async stop() {
+      stopping.abort();
+      await sending;
     },
   };
 }
 
-export function sum(one: UploadProgress, other: UploadProgress): UploadProgress {
-  return {
-    files: one.files + other.files,
-    sentBytes: one.sentBytes + other.sentBytes,
-    reused: one.reused + other.reused,
-  };
+function add(done: UploadProgress, { size, outcome }: Content): void {
+  if (outcome === "under way") return;
+  done.files++;
+  if (outcome === "reused") done.reused++;
+  else done.sentBytes += size;
 }

@@ -1,6 +1,5 @@
-import type { LocalFile } from "../service/service.ts";
+import type { LocalFile, UploadProgress } from "../service/service.ts";
 import { download } from "./download.ts";
-import { sum } from "./early-uploads.ts";
 import type { BuildJob } from "./job.ts";
 import { collectLeftovers, createUploadCollector } from "./leftovers.ts";
 import type { Staged, StagedFile } from "./staged.ts";
@@ -10,31 +9,28 @@ import type { Staged, StagedFile } from "./staged.ts";
  * before the step began counts as sent for it.
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
-  const { due } = build.early;
   const known = new Map<string, string>();
   const local = new Map<string, StagedFile>();
   const early = new Map<string, StagedFile>();
-  let bytes = due.bytes;
+  let bytes = 0;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;
     const { sha256, size, content } = entry;
     if (known.has(sha256) || local.has(sha256) || early.has(sha256)) continue;
-    if (due.has(sha256)) {
-      early.set(sha256, entry);
-      continue;
-    }
-    const id = build.store.uploads.get(sha256);
+    const isEarly = build.early.has(sha256);
+    const id = isEarly ? undefined : build.store.uploads.get(sha256);
     if (id !== undefined) known.set(sha256, id);
     else if (content.kind === "local") {
-      local.set(sha256, entry);
+      (isEarly ? early : local).set(sha256, entry);
       bytes += size;
     } else known.set(sha256, await sendContent(entry, build));
   }
-  const files = due.files + local.size;
+  const files = early.size + local.size;
   if (files === 0) return known;
 
   build.emit({ type: "uploading", files, bytes });
-  const before = await due.finish((done) => build.emit({ type: "upload-progress", ...done }));
+  const report = (done: UploadProgress) => build.emit({ type: "upload-progress", ...done });
+  const before = await build.early.finish(early.keys(), report);
   for (const [sha256, entry] of early) {
     const id = build.store.uploads.get(sha256);
     if (id === undefined) local.set(sha256, entry);
@@ -43,9 +39,13 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   let last = before;
   const collect = createUploadCollector();
   const ids = await build.service.uploadFiles(localFiles(local.values()), (done) => {
-    last = sum(before, done);
+    last = {
+      files: before.files + done.files,
+      sentBytes: before.sentBytes + done.sentBytes,
+      reused: before.reused + done.reused,
+    };
     collect(done.files);
-    build.emit({ type: "upload-progress", ...last });
+    report(last);
   });
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);

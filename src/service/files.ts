@@ -82,8 +82,9 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
   }
 
   return {
-    async uploadFiles(files, progress, own) {
+    async uploadFiles(files, progress, options = {}) {
       const ids = new Map<string, string>();
+      const stopping = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
       const begun = new Set<string>();
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
       /** Bytes of large files that are on their way. */
@@ -110,17 +111,13 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         ids.set(file.sha256, uuid);
         if (known === undefined) knownFiles?.set(file.sha256, uuid);
         done.files++;
+        options.onFile?.(file.sha256, found !== undefined);
         if (found === undefined) done.sentBytes += file.size;
         else done.reused++;
         report();
       }
       try {
-        await forEachAtOnce(
-          files,
-          uploadsAtOnce,
-          own === undefined ? signal : AbortSignal.any([signal, own]),
-          upload,
-        );
+        await forEachAtOnce(files, uploadsAtOnce, stopping, upload);
       } finally {
         knownFiles?.flush?.();
       }

@@ -40,8 +40,7 @@ export interface ImageService {
   uploadFiles(
     files: Iterable<LocalFile>,
     progress?: (done: UploadProgress) => void,
-    /** Ends this upload alone. */
-    signal?: AbortSignal,
+    options?: UploadOptions,
   ): Promise<Map<string, string>>;
 
   /**
@@ -126,6 +125,13 @@ export interface StreamOptions {
   contentLength?: number | undefined;
   /** Called with the SHA-256 of all the bytes before the service has all of them: where it throws, nothing is stored. */
   inspect?: ((sha256: string) => void) | undefined;
+}
+
+export interface UploadOptions {
+  /** Ends this upload alone. */
+  signal?: AbortSignal;
+  /** Called for each content that the service has from now on, or had already. */
+  onFile?: (sha256: string, isReused: boolean) => void;
 }
 
 export interface UploadedFile {

@@ -101,9 +101,8 @@ async function play(directory: string): Promise<string> {
   }
 }
 
-/** Uploads go several at a time, so theirs is the only order that is not shown. */
+/** Uploads go several at a time, and beside all else, so theirs is the only order that is not shown. */
 function requestLines({ requests }: FakeService): string[] {
-  const isUpload = ({ path }: RecordedRequest) => path.startsWith("/v1/files");
   const lineOf = ({ method, path, query, json, bytes }: RecordedRequest) => {
     const search = new URLSearchParams(query).toString();
     const body = bytes === undefined ? json : `${bytes.size} bytes, sha256 ${bytes.sha256.slice(0, 8)}`;
@@ -111,20 +110,15 @@ function requestLines({ requests }: FakeService): string[] {
       body === undefined ? "" : `\n  ${typeof body === "string" ? body : JSON.stringify(body)}`;
     return `${method} ${path}${search === "" ? "" : `?${decodeURIComponent(search)}`}${shownBody}`;
   };
-  const lines: string[] = [];
-  let uploads: string[] = [];
-  for (const request of requests) {
-    expect(request.headers.authorization).toBe("Bearer secret-token");
-    if (isUpload(request)) uploads.push(lineOf(request));
-    else {
-      lines.push(...uploads.sort(), lineOf(request));
-      uploads = [];
-    }
-  }
-  return [...lines, ...uploads.sort()];
+  for (const { headers } of requests) expect(headers.authorization).toBe("Bearer secret-token");
+  const isUpload = ({ path }: RecordedRequest) => path.startsWith("/v1/files");
+  const uploads = requests.filter(isUpload).map(lineOf).sort();
+  return [...requests.filter((request) => !isUpload(request)).map(lineOf), ...uploads];
 }
 
 function normalise(text: string, service: FakeService, context: string): string {
+  /** In the order in which they are shown. */
+  const numbers: Record<string, string[]> = {};
   let result = text;
   for (const { uuid, sha256 } of service.state.files.values()) {
     result = result.replaceAll(uuid, `file-${sha256.slice(0, 8)}`);
@@ -134,10 +128,11 @@ function normalise(text: string, service: FakeService, context: string): string 
     .replaceAll(source.url.origin, "http://source")
     .replaceAll(context, "CONTEXT")
     .replace(/build:[0-9a-f]{16}/g, "build:SESSION")
-    .replace(
-      /([a0])0000000-0000-4000-8000-0*(\d+)/g,
-      (_, kind, number) => `${kind === "a" ? "image" : "operation"}-${number}`,
-    )
+    .replace(/([a0])0000000-0000-4000-8000-\d+/g, (uuid, kind) => {
+      const others = numbers[kind] ?? [];
+      numbers[kind] = others.includes(uuid) ? others : [...others, uuid];
+      return `${kind === "a" ? "image" : "operation"}-${numbers[kind].indexOf(uuid) + 1}`;
+    })
     .replace(/layer:[0-9a-f]{12}/g, "layer:HASH")
     .replace(/("truncate_output_at":)\d+/g, '$1"LIMIT AND MARK"')
     .replace(/(uploaded.*, in) \d.*/g, "$1 TIME")
