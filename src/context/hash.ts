@@ -16,8 +16,8 @@ export interface HashOptions {
   onHash?: (entry: FileEntry, sha256: string) => void;
 }
 
-/** Files from this size on are left for the end, where several are hashed at once. */
-const largeBytes = 8 * 1024 * 1024;
+/** Files from this size on are left for the end, where several are hashed at once; below it, asking a thread costs too much. */
+const largeBytes = 256 * 1024;
 
 /**
  * The SHA-256 of each file's content in lower-case hex, by its absolute path.
