@@ -25,7 +25,10 @@ import { unusedBuildArgs } from "./unused-arguments.ts";
 import { skippedInstruction } from "./warnings.ts";
 import { performWorkdir } from "./workdir.ts";
 
-/** Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. */
+/**
+ * Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. That it has `finished` is said by
+ * whoever knows that nothing else can fail.
+ */
 export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, emit, clock, tag, session } = build;
   const startedAt = clock.now();
@@ -40,9 +43,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     try {
       const { image, steps } = await runInstructions(job);
       const seconds = (clock.now() - startedAt) / 1000;
-      const result: BuildResult = { image, tag, session, steps, uploaded, seconds };
-      emit({ type: "finished", result });
-      return result;
+      return { image, tag, session, steps, uploaded, seconds };
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
       if (!(error instanceof ForgottenLayerError)) throw error;

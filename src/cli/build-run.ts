@@ -62,7 +62,6 @@ function printImage(invocation: Invocation, { image, tag, session }: BuildResult
   });
 }
 
-/** Everything but the end is told to `progress`. */
 async function buildWith(progress: Progress, invocation: Invocation): Promise<BuildResult> {
   const { values, runtime, globals } = invocation;
   // Docker's -t is a tag.
@@ -105,7 +104,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       signal: runtime.signal,
       emit: (event) => {
         const isSkipped = event.type === "warning" && event.rule && !directive.isReported(event.rule);
-        if (!isSkipped && event.type !== "finished") progress.emit(event);
+        if (!isSkipped) progress.emit(event);
       },
     };
     const result = await runBuild(job);
