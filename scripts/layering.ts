@@ -27,6 +27,7 @@ const shared = [
   "suggest.ts",
   "thread-url.ts",
   "version.ts",
+  "write-ahead-log.ts",
 ];
 
 const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [

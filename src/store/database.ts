@@ -3,6 +3,7 @@ import { closeSync, fchmodSync, fstatSync, mkdirSync, openSync, statSync } from 
 import { dirname } from "node:path";
 import { BoughError } from "../errors.ts";
 import { reasonOf } from "../system-error.ts";
+import { useWriteAheadLog } from "../write-ahead-log.ts";
 import { DamageError, isDamage, setAside } from "./damage.ts";
 
 export interface OpenOptions {
@@ -79,9 +80,7 @@ function requireWhole(database: Database, path: string): void {
 }
 
 function configure(database: Database): void {
-  // The time-out comes first: switching to WAL takes a lock that another bough may hold just now.
-  database.run("PRAGMA busy_timeout = 15000");
-  database.run("PRAGMA journal_mode = WAL");
+  useWriteAheadLog(database, 15_000);
   database.run("PRAGMA synchronous = NORMAL");
   database.run("PRAGMA foreign_keys = ON");
 }

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { useWriteAheadLog } from "../../write-ahead-log.ts";
 
 /** Each entry takes a database from the version of its index to the next; never edited once released. */
 const migrations = [
@@ -54,9 +55,7 @@ const migrations = [
 export function openDatabase(path: string): Database {
   const database = new Database(path, { create: true, strict: true });
   chmodSync(path, 0o600);
-  // The waiting time comes first: switching to WAL takes a lock itself.
-  database.run("PRAGMA busy_timeout = 10000");
-  database.run("PRAGMA journal_mode = WAL");
+  useWriteAheadLog(database, 10_000);
   database.run("PRAGMA synchronous = NORMAL");
   database.run("PRAGMA foreign_keys = ON");
   migrate(database, path);
