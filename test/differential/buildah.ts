@@ -3,6 +3,9 @@ import { join } from "node:path";
 import type { Builder, BuildRequest } from "./builder.ts";
 import { readTree } from "./tree.ts";
 
+/** Each of its processes runs from a copy of the program in memory, which now and then cannot be sealed. */
+const copyFault = "sealing memfd copy: Device or resource busy";
+
 /** buildah on a storage of its own. Not as root it does its work in a user namespace, all by itself. */
 export function makeBuildah(directory: string): Builder {
   mkdirSync(directory, { recursive: true });
@@ -20,14 +23,15 @@ export function makeBuildah(directory: string): Builder {
   /** Other programs on that storage have to enter buildah's user namespace first, where there is one. */
   const enter = process.getuid?.() === 0 ? [] : ["buildah", ...storage, "unshare"];
 
-  const run = async (command: readonly string[]) => {
+  const run = async (command: readonly string[], mayRepeat = true): Promise<string> => {
     const child = start(command);
     const [stdout, stderr] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),
     ]);
-    if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
-    return stdout.trim();
+    if ((await child.exited) === 0) return stdout.trim();
+    if (mayRepeat && stderr.includes(copyFault)) return run(command, false);
+    throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
   };
   const buildah = (...words: string[]) => run(["buildah", ...storage, ...words]);
 
