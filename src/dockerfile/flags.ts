@@ -20,7 +20,9 @@ export class GivenFlags {
   }
 
   texts(name: string): string[] {
-    return this.list.filter((flag) => flag.name === name).map(({ value }) => value ?? "");
+    const values: string[] = [];
+    for (const flag of this.list) if (flag.name === name) values.push(flag.value ?? "");
+    return values;
   }
 
   /** Undefined where the switch was not given. */

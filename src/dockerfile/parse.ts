@@ -47,7 +47,7 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
   const source = new SourceReader(text, findings);
   const instructions: Instruction[] = [];
   const order = new StageOrder();
-  for (const line of source.logicalLines()) {
+  for (let line = source.nextLogicalLine(); line !== undefined; line = source.nextLogicalLine()) {
     const statement = new Statement(line, source.escape, findings);
     const instruction = parseStatement(statement);
     if (instruction !== undefined) instructions.push(instruction);

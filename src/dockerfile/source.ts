@@ -57,44 +57,53 @@ export class SourceReader {
     return this.directiveReader.values;
   }
 
-  *logicalLines(): Generator<LogicalLine, void, undefined> {
+  /** `undefined` at the end of the file. */
+  nextLogicalLine(): LogicalLine | undefined {
     while (this.next < this.lines.length && !this.findings.isFull) {
       const line = this.readLogicalLine();
-      if (line !== undefined) yield line;
+      if (line !== undefined) return line;
     }
+    return undefined;
   }
 
   private readLogicalLine(): LogicalLine | undefined {
-    const start = this.next;
-    const pieces: Piece[] = [];
-    const parts: string[] = [];
-    let text = "";
+    const index = this.next++;
+    const line = this.lines[index] ?? "";
+    const text = trimStart(line);
+    const wrong = this.directiveReader.take(text);
+    if (wrong !== undefined)
+      this.report({ ...wrong, culprit: { line: index + 1, column: 1, length: line.length } });
+    if (text === "" || text.startsWith("#")) return undefined;
+    const piece = { offset: 0, line: index + 1, column: line.length - text.length + 1 };
+    const kept = withoutContinuation(text, this.escape);
+    if (kept !== undefined) return this.readContinuedLine(kept, piece);
+    const title = text.trim();
+    const range = { start: index + 1, end: index + 1 };
+    return this.withHeredocs({ text, original: title, title, map: new LineMap([piece]), range });
+  }
+
+  private readContinuedLine(first: string, piece: Piece): LogicalLine | undefined {
+    const start = piece.line - 1;
+    const pieces = [piece];
+    const parts = [first];
+    let text = first;
     let isContinued = true;
     let blankLine: number | undefined;
     while (isContinued && this.next < this.lines.length) {
       const index = this.next++;
-      const isFirst = index === start;
       const line = this.lines[index] ?? "";
       const trimmed = trimStart(line);
-      const wrong = this.directiveReader.take(isFirst ? trimmed : line);
-      if (wrong !== undefined)
-        this.report({ ...wrong, culprit: { line: index + 1, column: 1, length: line.length } });
-      if (trimmed.startsWith("#")) {
-        if (isFirst) return undefined;
-        continue;
-      }
+      if (trimmed.startsWith("#")) continue;
       if (trimmed === "") {
-        if (isFirst) return undefined;
         blankLine ??= index + 1;
         continue;
       }
       // Leading white space is dropped from an instruction's first line only.
-      const content = isFirst ? trimmed : line;
-      const kept = withoutContinuation(content, this.directiveReader.escape);
+      const kept = withoutContinuation(line, this.escape);
       isContinued = kept !== undefined;
-      pieces.push({ offset: text.length, line: index + 1, column: line.length - content.length + 1 });
-      text += kept ?? content;
-      parts.push(kept ?? content);
+      pieces.push({ offset: text.length, line: index + 1, column: 1 });
+      text += kept ?? line;
+      parts.push(kept ?? line);
     }
     const range = { start: start + 1, end: this.next };
     if (blankLine !== undefined) {
@@ -116,12 +125,13 @@ export class SourceReader {
       return undefined;
     }
     const original = parts.length === 1 ? title : text.trim();
-    const map = new LineMap(pieces);
-    if (!text.includes("<<")) {
-      return { text, original, title, map, range, heredocs: [], heredocText: "" };
-    }
-    const read = this.readHeredocs(text, map, range);
-    return { text, original, title, map, range: { start: range.start, end: this.next }, ...read };
+    return this.withHeredocs({ text, original, title, map: new LineMap(pieces), range });
+  }
+
+  private withHeredocs(line: Omit<LogicalLine, "heredocs" | "heredocText">): LogicalLine {
+    if (!line.text.includes("<<")) return { ...line, heredocs: [], heredocText: "" };
+    const read = this.readHeredocs(line.text, line.map, line.range);
+    return { ...line, range: { start: line.range.start, end: this.next }, ...read };
   }
 
   private readHeredocs(text: string, map: LineMap, range: LineRange) {

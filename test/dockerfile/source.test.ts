@@ -2,13 +2,16 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Findings } from "../../src/dockerfile/findings.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { SourceReader } from "../../src/dockerfile/source.ts";
+import { type LogicalLine, SourceReader } from "../../src/dockerfile/source.ts";
 import { BoughError } from "../../src/errors.ts";
 import { runs } from "../support/random.ts";
 
 function readSource(text: string) {
   const reader = new SourceReader(text, new Findings());
-  return { lines: reader.lines, logicalLines: [...reader.logicalLines()] };
+  const logicalLines: LogicalLine[] = [];
+  for (let line = reader.nextLogicalLine(); line !== undefined; line = reader.nextLogicalLine())
+    logicalLines.push(line);
+  return { lines: reader.lines, logicalLines };
 }
 
 test("a place in a logical line is found in the file, comments and indents between or not", () => {
