@@ -30,7 +30,7 @@ import { performWorkdir } from "./workdir.ts";
  * whoever knows that nothing else can fail.
  */
 export async function runBuild(build: BuildRequest): Promise<BuildResult> {
-  const { dockerfile, emit, clock, tag, session } = build;
+  const { dockerfile, emit, clock, tags, session } = build;
   const startedAt = clock.now();
   const { request, uploaded } = countUploads(build);
   for (const { rule, message, range } of dockerfile.warnings)
@@ -43,7 +43,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     try {
       const { image, steps } = await runInstructions(job);
       const seconds = (clock.now() - startedAt) / 1000;
-      return { image, tag, session, steps, uploaded, seconds };
+      return { image, tags, session, steps, uploaded, seconds };
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
       if (!(error instanceof ForgottenLayerError)) throw error;
@@ -55,7 +55,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
 }
 
 async function runInstructions(build: BuildJob): Promise<{ image: string; steps: StepRecord[] }> {
-  const { dockerfile, emit, tag } = build;
+  const { dockerfile, emit, tags } = build;
   const steps: StepRecord[] = [];
   let state = startBuild(await findPlatform(build), build.buildArgs);
   for (const [index, instruction] of dockerfile.instructions.entries()) {
@@ -78,10 +78,10 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
   const stage = await commitLast(state, steps, build);
   build.signal.throwIfAborted();
   const { image } = stage.layer;
-  if (tag === undefined) {
-    // Where everything came from the cache, nothing has asked yet whether the result is still there.
-    if (await isForgotten(stage.layer, build)) throw new ForgottenLayerError(stage.layer);
-  } else {
+  // Where everything came from the cache, nothing has asked yet whether the result is still there.
+  if (tags.length === 0 && (await isForgotten(stage.layer, build)))
+    throw new ForgottenLayerError(stage.layer);
+  for (const tag of tags) {
     await withReminders({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
     emit({ type: "tagged", image, tag });
   }

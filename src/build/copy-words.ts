@@ -8,10 +8,11 @@ import { type BuildWarning, copiedArchive } from "./warnings.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
 export interface CopyWords {
-  /** Of the context. */
+  /** Of the context; an empty one is its root. */
   paths: readonly string[];
   urls: readonly string[];
   documents: readonly HereDocument[];
+  /** Empty: the WORKDIR. */
   destination: string;
   exclude: readonly string[];
   /** Empty where there is none. */
@@ -44,7 +45,7 @@ export function expandCopyWords(
   const paths = sources.filter((source) => !urls.includes(source));
   const destination = expand(instruction.destination);
   const chmod = expand(instruction.chmod ?? "");
-  requireWords(sources, destination, instruction);
+  requireDirectory(destination, instruction);
   if (isAdd) requireAddable(sources, checksum);
   return {
     paths,
@@ -72,20 +73,10 @@ function isGitRepository(source: string): boolean {
   return /^(git@|git:\/\/|ssh:\/\/)/.test(source) || /^https?:\/\/[^?#]*\.git(#.*)?$/i.test(source);
 }
 
-function requireWords(
-  sources: readonly string[],
+function requireDirectory(
   destination: string,
   { name, sources: written }: CopyInstruction | AddInstruction,
 ): void {
-  if (destination === "" || sources.includes("")) {
-    throw new BoughError(
-      `${name}: a source or the destination comes to nothing once its variables are replaced`,
-      {
-        kind: "usage",
-        hint: "Declare the variable with ARG or ENV before this line.",
-      },
-    );
-  }
   if (written.length > 1 && !saysDirectory(destination)) {
     throw new BoughError(
       `${name} of several sources needs a directory as its destination: ${destination} does not end in a slash`,
@@ -115,7 +106,9 @@ function requireAddable(sources: readonly string[], checksum: string | undefined
     throw new BoughError(`ADD ${shownUrl(bad)}: this is no valid address`, { kind: "usage" });
 }
 
-function parseChecksum(text: string): string {
+/** Empty, as where its variable is not set: none. */
+function parseChecksum(text: string): string | undefined {
+  if (text === "") return undefined;
   const match = /^sha256:([0-9a-f]{64})$/i.exec(text);
   if (match?.[1] !== undefined) return match[1].toLowerCase();
   throw new BoughError(`--checksum=${text} is no SHA-256 digest`, {

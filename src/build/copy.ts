@@ -65,7 +65,9 @@ export async function performCopy(
   const hashes = await hashEntries(items, build, ahead);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   const isIntoExisting =
-    (!isRoot(owner) || items.some(isNestedDirectory)) && (await isDirectoryInImage(place));
+    items.length > 0 &&
+    (!isRoot(owner) || items.some(isNestedDirectory)) &&
+    (await isDirectoryInImage(place));
   /** Of a directory source; Docker copies its contents, not itself. */
   const tops: string[] = [];
   const additions: [string, StagedEntry][] = [];

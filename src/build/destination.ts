@@ -25,7 +25,7 @@ export async function resolveDestination(
   const path = posix.resolve(workdir, destination);
   const isDirectory =
     saysDirectory(destination) ||
-    sources.count > 1 ||
+    sources.count !== 1 ||
     sources.anyDirectory ||
     path === "/" ||
     path === workdir ||

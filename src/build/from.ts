@@ -29,9 +29,7 @@ export async function performFrom(
   const name = instruction.stageName?.toLowerCase();
   const earlier = stages.get(reference.toLowerCase());
   const stage =
-    earlier === undefined
-      ? await startFromImage(name, reference, instruction, build)
-      : { ...earlier, name, args: new Map() };
+    earlier === undefined ? await startFromImage(name, reference, instruction, build) : { ...earlier, name };
   return { ...state, stages, stage };
 }
 

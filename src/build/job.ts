@@ -32,7 +32,7 @@ export interface BuildJob {
   /** Of one `ADD <url>`. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */
-  tag: string | undefined;
+  tags: readonly string[];
 
   service: ImageService;
   facts: ImageFacts;

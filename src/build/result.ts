@@ -1,7 +1,8 @@
 /** What a build comes to. */
 export interface BuildResult {
   image: string;
-  tag: string | undefined;
+  /** Complete: `name:tag`. */
+  tags: readonly string[];
   session: string;
   steps: readonly StepRecord[];
   /** What went to the service, from the context and from URLs. */

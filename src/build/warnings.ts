@@ -1,3 +1,4 @@
+import { displayPath } from "../context/display-path.ts";
 import type { Mount, SkippedName } from "../dockerfile/instruction.ts";
 
 /** What a build has to say of a Dockerfile; a check says the same in the same words. */
@@ -37,4 +38,14 @@ export function leftOutMount({ type, target }: Mount): BuildWarning {
 export function copiedArchive(source: string): BuildWarning {
   const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would; unpack it in a RUN`;
   return { rule: "ArchiveNotUnpacked", message };
+}
+
+const maxExcludedNamed = 4;
+
+/** `paths` in the context, the most surprising first. */
+export function describeExcluded(paths: readonly string[]): string {
+  const named = paths.slice(0, maxExcludedNamed).map(displayPath);
+  const more = paths.length - named.length;
+  const names = named.join(", ") + (more === 0 ? "" : ` and ${more} more`);
+  return `left out by default excludes: ${names} (--no-default-excludes copies them)`;
 }

@@ -1,7 +1,7 @@
 import { type CopyPlan, planCopy, type Surroundings } from "../build/copy-plan.ts";
 import { type CopyWords, expandCopyWords } from "../build/copy-words.ts";
 import { numericOwner, root } from "../build/ownership.ts";
-import { skippedCopyFrom } from "../build/warnings.ts";
+import { describeExcluded, skippedCopyFrom } from "../build/warnings.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import type { Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
@@ -48,6 +48,7 @@ export async function planCopying(
     },
   );
   for (const { rule, message } of [...words.warnings, ...plan.warnings]) job.warn(rule, message, instruction);
+  if (plan.excluded.length > 0) job.warn("DefaultExclude", describeExcluded(plan.excluded), instruction);
 
   const isCertain = !hasAsked && isPlaceKnown && (isAbsolute || !stage.workdirIsAssumed);
   const destinationIs = plan.destination.isDirectory ? "directory" : "file";

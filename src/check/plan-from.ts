@@ -21,5 +21,5 @@ export function planFrom(from: FromInstruction, { globals, stages }: PlanState, 
     job.warn("OtherPlatform", error.message, from);
   }
   const stage = startStage(from);
-  return earlier === undefined ? stage : { ...earlier, name: stage.name, args: stage.args };
+  return earlier === undefined ? stage : { ...earlier, name: stage.name };
 }

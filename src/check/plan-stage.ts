@@ -93,4 +93,6 @@ const ofTheShell: ReadonlySet<string> = new Set([
   "HEALTHCHECK",
   "ONBUILD",
   "SHELL",
+  // Docker replaces its variables, but says nothing of undefined ones.
+  "EXPOSE",
 ]);

@@ -31,14 +31,20 @@ export const ownRules = [
   "ArchiveNotUnpacked",
   /** `COPY --from`: builds of several stages are yet to come. */
   "CopyFromSkipped",
-  /** One of the specification's default excludes leaves nothing of a source. */
+  /** The sources of a COPY or ADD come to no file at all. */
+  "CopyMatchesNothing",
+  /** The specification's default excludes leave out a source, or some of it. */
   "DefaultExclude",
+  /** A source is empty once its variables are replaced, which stands for the whole context. */
+  "EmptySource",
   /** An image of the service has no such setting. */
   "InstructionSkipped",
   /** `RUN --mount=type=cache` or `tmpfs`. */
   "MountLeftOut",
   /** `FROM --platform` asks for what the service in use, as far as one can tell, does not run. */
   "OtherPlatform",
+  /** A source climbs out of the context by `..`, and is cut off at its root. */
+  "SourceAboveContext",
   /** A socket, a pipe or a device in a directory that is copied. */
   "SpecialFileLeftOut",
   /** `--build-arg` of a name that no ARG declares. */

@@ -39,8 +39,8 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
 
 /** By option. */
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
-  "metadata-file": ({ image, tag, session, steps, uploaded, seconds }) =>
-    `${JSON.stringify({ image, tag: tag ?? null, session, seconds, uploaded, steps }, null, 2)}\n`,
+  "metadata-file": ({ image, tags, session, steps, uploaded, seconds }) =>
+    `${JSON.stringify({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, null, 2)}\n`,
   // As docker build writes it: without a line end.
   iidfile: ({ image }) => image,
 };

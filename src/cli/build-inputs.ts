@@ -32,7 +32,7 @@ export interface InputPlaces {
 export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> {
   const { values, runtime } = given;
   const { workingDirectory, signal } = runtime;
-  const buildArgs = readBuildArgs(values.list("build-arg"));
+  const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
   const places = locateInputs(given);
   const context = await openBuildContext(places.context, workingDirectory);
   const text = await readDockerfile(places.dockerfile, signal);
@@ -57,15 +57,22 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
   };
 }
 
-function readBuildArgs(given: readonly string[]): Map<string, string> {
-  return new Map(
-    given.map((text) => {
-      const separator = text.indexOf("=");
-      if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
-      throw new BoughError(`--build-arg takes KEY=VALUE, not ${JSON.stringify(text)}`, {
+/** A name alone takes its value from the environment, and is not given at all where it is not set there, as in Docker. */
+function readBuildArgs(
+  given: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const text of given) {
+    const [, name = "", value = environment[name]] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+    if (name === "") {
+      throw new BoughError(`--build-arg takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, {
         kind: "usage",
-        hint: separator === 0 ? "The name is missing." : `Write --build-arg ${text}=VALUE.`,
+        hint: "The name is missing.",
       });
-    }),
-  );
+    }
+    if (value === undefined) values.delete(name);
+    else values.set(name, value);
+  }
+  return values;
 }

@@ -54,11 +54,14 @@ export async function runBuildCommand(invocation: Invocation): Promise<number> {
   }
 }
 
-function printImage(invocation: Invocation, { image, tag, session }: BuildResult): void {
+function printImage(invocation: Invocation, { image, tags, session }: BuildResult): void {
   printResult(invocation, {
     id: image,
-    json: { image, tag: tag ?? null, session },
-    table: (style) => renderTable(["IMAGE", "TAG", "SESSION"], [[image, tag ?? "-", session]], style),
+    json: { image, tag: tags[0] ?? null, tags, session },
+    table: (style) => {
+      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) => [image, tag, session]);
+      return renderTable(["IMAGE", "TAG", "SESSION"], rows, style);
+    },
   });
 }
 
@@ -68,7 +71,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
   const timeoutSeconds =
     positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
-  const tag = values.text("tag") === undefined ? undefined : parseTag(values.text("tag") ?? "");
+  const tags = [...new Set(values.list("tag").map(parseTag))];
   const inputs = await readBuildInputs(invocation);
   const { context, ignore, buildArgs } = inputs;
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
@@ -87,7 +90,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       buildArgs,
       useCache: !values.flag("no-cache"),
       timeoutSeconds,
-      tag,
+      tags,
       service,
       facts: createImageFacts(service, store.facts),
       store,

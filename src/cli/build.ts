@@ -14,12 +14,18 @@ const definitions: ArgumentDefinitions = {
     valueHint: "PATH",
     description: "Dockerfile (default: CONTEXT/Dockerfile)",
   },
-  tag: { type: "string", completes: "tag", valueHint: "NAME[:TAG]", description: "Tag the final image" },
+  tag: {
+    type: "string",
+    multiple: true,
+    completes: "tag",
+    valueHint: "NAME[:TAG]",
+    description: "Tag the final image",
+  },
   "build-arg": {
     type: "string",
-    valueHint: "KEY=VALUE",
+    valueHint: "KEY[=VALUE]",
     multiple: true,
-    description: "Value for an ARG that the Dockerfile declares",
+    description: "Value for an ARG that the Dockerfile declares; without =, from the environment",
   },
   "no-cache": {
     type: "boolean",

@@ -49,9 +49,15 @@ export interface SourceMatch {
   entries: readonly ContextEntry[];
 }
 
-/** A source that came to nothing, or to less than its words say, because of an ignore rule or a default exclude. */
+/** A source that comes to something else than its words say. */
 export interface ContextWarning {
   message: string;
   /** Its name for `# check=skip=`; the first is Docker's. */
-  rule: "CopyIgnoredFile" | "DefaultExclude" | "SpecialFileLeftOut";
+  rule:
+    | "CopyIgnoredFile"
+    | "CopyMatchesNothing"
+    | "DefaultExclude"
+    | "EmptySource"
+    | "SourceAboveContext"
+    | "SpecialFileLeftOut";
 }

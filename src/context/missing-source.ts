@@ -4,7 +4,7 @@ import { nearest } from "../suggest.ts";
 import { errorCode } from "../system-error.ts";
 import { displayPath } from "./display-path.ts";
 import type { FileSystem } from "./file-system.ts";
-import type { Resolution } from "./resolve-path.ts";
+import { isAboveRoot, type Resolution } from "./resolve-path.ts";
 
 /** The error for a source that is not there: names the nearest that is, or the link that leads nowhere. */
 export function missingSource(
@@ -19,7 +19,9 @@ export function missingSource(
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
     hint: isUrl
       ? "COPY takes no URLs; ADD takes those that begin with http:// or https://."
-      : suggestion(resolution.directory, resolution.name, root, files),
+      : isAboveRoot(source)
+        ? "Sources count from the context directory: give a directory further up as CONTEXT."
+        : suggestion(resolution.directory, resolution.name, root, files),
   });
 }
 

@@ -26,17 +26,15 @@ export type Resolution =
 
 /**
  * A source word as a clean path relative to the context root, "" for the root itself. A leading `/` means the
- * root. (Docker takes `..` at the root for the root; here it is refused: the file is surely not the one meant.)
- *
- * @throws BoughError for a path that leads out of the context
+ * root, and `..` at the root is the root, as in BuildKit.
  */
 export function contextPathOf(source: string): string {
-  const path = posix.normalize(source.replace(/^\/+/, "")).replace(/\/$/, "");
-  if (path === ".." || path.startsWith("../"))
-    throw new BoughError(`${displayPath(source)} leads out of the build context`, {
-      hint: "Sources count from the context directory: give a directory further up as CONTEXT.",
-    });
-  return path === "." ? "" : path;
+  return posix.normalize(`/${source}`).replace(/^\/+|\/$/g, "");
+}
+
+/** Whether a source word climbs above the context root, where `contextPathOf` cuts it off. */
+export function isAboveRoot(source: string): boolean {
+  return /^\.\.(\/|$)/.test(posix.normalize(source.replace(/^\/+/, "")));
 }
 
 /**

@@ -6,7 +6,7 @@ import type { FileSystem } from "./file-system.ts";
 import { unescapeGlob } from "./glob.ts";
 import { describeRule } from "./ignore.ts";
 import { missingSource } from "./missing-source.ts";
-import { type Resolution, resolveInContext } from "./resolve-path.ts";
+import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path.ts";
 import { enterPath, type Rule, startRules } from "./rules.ts";
 import { type Filter, mayKeepBelow, passes, type SpecialFile } from "./walk.ts";
 
@@ -84,8 +84,10 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
 export function leftOut(source: string, rule: Rule): ContextWarning {
   const isDefault = rule.origin.kind === "default";
   const advice = isDefault ? "; --no-default-excludes turns that list off" : "";
+  // Docker's check is about paths: the root of the context is no path that a rule could mean, unless it means everything.
+  const isRoot = contextPathOf(source) === "" && !["*", "**", "**/*"].includes(rule.text);
   return {
-    rule: isDefault ? "DefaultExclude" : "CopyIgnoredFile",
+    rule: isDefault ? "DefaultExclude" : isRoot ? "CopyMatchesNothing" : "CopyIgnoredFile",
     message: `nothing is copied from ${displayPath(source)}: ${describeRule(rule)} leaves it out${advice}`,
   };
 }

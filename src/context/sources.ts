@@ -1,4 +1,3 @@
-import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";
 import type { BuildContext } from "./build-context.ts";
 import { sortBySurprise } from "./default-excludes.ts";
@@ -11,7 +10,7 @@ import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "./ignore.
 import { localFileSystem } from "./local-file-system.ts";
 import { resolveParentsSource } from "./parents-source.ts";
 import { resolvePathSource } from "./path-source.ts";
-import { contextPathOf, resolveInContext } from "./resolve-path.ts";
+import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
 import type { Outcome, Search } from "./search.ts";
 import type { SpecialFile } from "./walk.ts";
 
@@ -41,7 +40,8 @@ export interface ResolvedSources {
  * With `--parents` a match has no entry for the directory itself.
  * https://docs.docker.com/reference/dockerfile/#copy
  *
- * @throws BoughError where a source does not exist, leads out of the context, or can't be read
+ * @throws BoughError where a source that is named outright does not exist, a link leads out of the context, or
+ * something can't be read
  */
 export async function resolveSources(options: SourceOptions): Promise<ResolvedSources> {
   const search = startSearch(options);
@@ -53,7 +53,8 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   const warnings = outcomes.flatMap((outcome) => outcome.warnings ?? []);
   const unmatched = options.sources.filter((_, index) => outcomes[index]?.isUnmatched === true);
   if (unmatched.length > 0 && matches.length === 0 && warnings.length === 0)
-    throw nothingMatches(search, unmatched);
+    warnings.push(nothingMatches(search, unmatched));
+  warnings.push(...options.sources.flatMap(wordWarnings));
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const excluded = sortBySurprise(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
   return { matches, warnings: [...warnings, ...specialWarnings(special)], excluded };
@@ -76,21 +77,34 @@ function startSearch({
 }
 
 async function resolveSource(search: Search, source: string, parents: boolean): Promise<Outcome> {
-  if (source === "") throw new BoughError("a source is empty", { hint: "Is a variable in it not set?" });
   if (parents) return await resolveParentsSource(search, source);
   return hasWildcard(source)
     ? await resolveGlobSource(search, source)
     : await resolvePathSource(search, source);
 }
 
-function nothingMatches(search: Search, sources: readonly string[]): BoughError {
+/** BuildKit copies nothing then (`COPY requirements.tx[t] .` is how one copies a file that may be missing). */
+function nothingMatches(search: Search, sources: readonly string[]): ContextWarning {
   const literal = sources.find((source) => isFound(search, contextPathOf(source)));
-  return new BoughError(`no file in the build context matches ${sources.map(displayPath).join(", ")}`, {
-    hint:
-      literal === undefined
-        ? "Patterns count from the context directory; `*` does not cross a `/`."
-        : `For the file of that name write ${displayPath(escapeGlob(literal))}.`,
-  });
+  const advice =
+    literal === undefined ? "" : `; for the file of that name write ${displayPath(escapeGlob(literal))}`;
+  const names = sources.map(displayPath).join(", ");
+  return {
+    rule: "CopyMatchesNothing",
+    message: `nothing is copied: no file in the build context matches ${names}${advice}`,
+  };
+}
+
+function wordWarnings(source: string): ContextWarning[] {
+  if (source === "") {
+    const message =
+      "a source is empty once its variables are replaced, and so stands for the whole build context, as in Docker";
+    return [{ rule: "EmptySource", message }];
+  }
+  if (!isAboveRoot(source)) return [];
+  const meant = displayPath(contextPathOf(source) || ".");
+  const message = `${displayPath(source)} leads out of the build context: as in Docker, ${meant} of the context is meant`;
+  return [{ rule: "SourceAboveContext", message }];
 }
 
 function isFound(search: Search, path: string): boolean {

@@ -1,6 +1,6 @@
 import type { BuildEvent, Ran } from "../build/events.ts";
 import type { BuildResult } from "../build/result.ts";
-import { visible } from "../dockerfile/visible.ts";
+import { describeExcluded } from "../build/warnings.ts";
 import type { CapturedOutput } from "../service/service.ts";
 import { describeCut } from "./cut.ts";
 import { renderExplanation } from "./explanation.ts";
@@ -43,7 +43,7 @@ function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
     case "importing":
       return info(`importing ${event.reference} from ${event.url}`);
     case "excluded":
-      return info(describeExcluded(event));
+      return info(`line ${event.line}: ${describeExcluded(event.paths)}`);
     case "large-context":
       return [{ level: "warn", text: describeLargeContext(event) }];
     case "cached":
@@ -133,15 +133,6 @@ export function summarize({ steps, uploaded, seconds }: BuildResult): string {
     uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
     `in ${formatDuration(seconds)}`,
   ].join(", ");
-}
-
-const mostExcludedNamed = 4;
-
-function describeExcluded({ line, paths }: Extract<BuildEvent, { type: "excluded" }>): string {
-  const named = paths.slice(0, mostExcludedNamed).map((path) => visible(path));
-  const more = paths.length - named.length;
-  const names = named.join(", ") + (more === 0 ? "" : ` and ${more} more`);
-  return `line ${line}: left out by default excludes: ${names} (--no-default-excludes copies them)`;
 }
 
 function describeLargeContext({

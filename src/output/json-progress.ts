@@ -63,8 +63,8 @@ function fieldsOf(event: BuildEvent): object {
     case "output":
       return event.chunk;
     case "finished": {
-      const { image, tag, session, steps, uploaded, seconds } = event.result;
-      return { image, tag: tag ?? null, session, steps: countSteps(steps), uploaded, seconds };
+      const { image, tags, session, steps, uploaded, seconds } = event.result;
+      return { image, tag: tags[0] ?? null, tags, session, steps: countSteps(steps), uploaded, seconds };
     }
     default: {
       const { type: _, ...fields } = event;

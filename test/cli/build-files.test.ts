@@ -57,6 +57,7 @@ test("tell of every step, once the build has succeeded", async () => {
   expect(metadata).toEqual({
     image,
     tag: "app:latest",
+    tags: ["app:latest"],
     session: expect.stringMatching(/^build:[0-9a-f]{16}$/),
     seconds: expect.any(Number),
     uploaded: { files: 1, bytes: 7 },

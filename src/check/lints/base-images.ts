@@ -59,7 +59,8 @@ function invalidDefault(from: FromInstruction, defaults: Arguments, { escape }: 
 function needlessPlatform(from: FromInstruction): Finding[] {
   const { platform, stageName = "" } = from;
   if (platform === undefined) return [];
-  if (/^\$(TARGETPLATFORM|\{TARGETPLATFORM\})$/.test(platform)) {
+  // A default is of no use: this one is always set.
+  if (/^\$(TARGETPLATFORM|\{TARGETPLATFORM(:?-[^}]*)?\})$/.test(platform)) {
     const message = `Setting platform to predefined ${platform} in FROM is redundant as this is the default behavior`;
     return [warn("RedundantTargetPlatform", message, from)];
   }

@@ -42,7 +42,7 @@ export function parseVolume(statement: Statement): SkippedInstruction {
   const words = list?.words ?? [];
   if (list?.words.length === 0) reportNoArguments(statement, "a path");
   for (const word of words) {
-    if (word.text.trim() !== "") continue;
+    if (word.text.replace(/^(""|'')+$/, "").trim() !== "") continue;
     const at = placeOf(statement.args);
     statement.report({ message: "VOLUME specified can not be an empty string", expected: "a path", at });
   }
