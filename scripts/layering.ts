@@ -11,11 +11,12 @@ const allowed: Record<string, readonly string[]> = {
   context: [],
   store: [],
   service: [],
-  engine: ["service/types.ts"],
+  image: [],
+  engine: ["image", "service/types.ts"],
   build: ["dockerfile", "context", "service", "store"],
   check: ["dockerfile", "context", "build", "service", "store"],
   output: ["build", "dockerfile/visible.ts", "service/service.ts"],
-  cli: ["check", "build", "dockerfile", "context", "service", "store", "engine", "output"],
+  cli: ["check", "build", "dockerfile", "context", "service", "store", "image", "engine", "output"],
 };
 
 /** Files of src/ itself: what everybody may use, and the entry, which nobody imports. */

@@ -3,7 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { displayPath } from "../context/display-path.ts";
 import { BoughError, messageOf } from "../errors.ts";
-import type { TarEntry } from "../service/tar-reader.ts";
+import type { TarEntry } from "../image/tar-reader.ts";
 import { checkLocalName } from "./local-name.ts";
 
 export interface Extracted {

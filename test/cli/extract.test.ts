@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { extractArchive } from "../../src/cli/extract.ts";
-import { readTar } from "../../src/service/tar-reader.ts";
+import { readTar } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { inChunks, type RawEntry, tarOf } from "../support/tar-bytes.ts";
 

@@ -19,6 +19,10 @@ export interface TarEntry {
   mode: number;
   /** Of a file, holes included. */
   size: number;
+  /** How many bytes of the archive come before the content. */
+  offset: number;
+  /** Whether the content is stored without its holes. */
+  isSparse: boolean;
   /** Seconds since the epoch. */
   modified: number;
   /** What a link leads to. */
@@ -40,8 +44,24 @@ const types: Record<string, TarEntry["type"]> = {
   "5": "directory",
 };
 
-/** Rejects where the archive is damaged, or ends before its end. */
-export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
+/** Rejects where the archive is damaged, or ends before its end; `archive` names it in the message. */
+export async function* readTar(
+  stream: AsyncIterable<Uint8Array>,
+  archive = "the archive from the service",
+): AsyncGenerator<TarEntry> {
+  try {
+    yield* readEntries(stream);
+  } catch (error) {
+    throw error instanceof DamageError ? new BoughError(`${archive} is damaged: ${error.message}`) : error;
+  }
+}
+
+/** How an archive is damaged. */
+class DamageError extends Error {
+  override readonly name = "DamageError";
+}
+
+async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
   const source = createTarSource(stream);
   const global = new Map<string, string>();
   let own = new Map<string, string>();
@@ -62,12 +82,13 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
     own = new Map();
     const header = withPaxRecords(raw, records);
     const content = createContent(source, header, records);
-    yield { ...describe(header), size: content.size, pieces: content.pieces };
+    const { size, isSparse, pieces } = content;
+    yield { ...describe(header), offset: source.position(), size, isSparse, pieces };
     await content.skip();
   }
 }
 
-function describe(header: TarHeader): Omit<TarEntry, "size" | "pieces"> {
+function describe(header: TarHeader): Omit<TarEntry, "size" | "offset" | "isSparse" | "pieces"> {
   const { name, flag, mode, modified, linkName } = header;
   if (flag === "S") throw damaged(`${name} is sparse in a format that bough does not know`);
   // Before there was a type for directories, a slash at the end of the name said so.
@@ -109,6 +130,7 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
   }
   return {
     size: isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored,
+    isSparse,
     pieces,
     async skip() {
       for await (const _ of raw(left));
@@ -157,6 +179,6 @@ function padding(size: number): number {
   return (blockBytes - (size % blockBytes)) % blockBytes;
 }
 
-function damaged(how: string): BoughError {
-  return new BoughError(`the archive from the service is damaged: ${how}`);
+function damaged(how: string): DamageError {
+  return new DamageError(how);
 }

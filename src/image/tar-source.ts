@@ -4,6 +4,8 @@ export interface TarSource {
   take(length: number): Promise<Uint8Array | undefined>;
   /** Exactly so many, in the chunks that they come in. Rejects where the stream ends first. */
   pass(length: number): AsyncGenerator<Uint8Array>;
+  /** How many bytes have been read so far. */
+  position(): number;
 }
 
 export class EndOfStreamError extends Error {
@@ -13,6 +15,7 @@ export class EndOfStreamError extends Error {
 export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
   const chunks = stream[Symbol.asyncIterator]();
   let rest: Uint8Array = new Uint8Array();
+  let position = 0;
 
   /** At most `length` bytes; none at the end. */
   async function next(length: number): Promise<Uint8Array> {
@@ -23,6 +26,7 @@ export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
     }
     const part = rest.subarray(0, length);
     rest = rest.subarray(part.byteLength);
+    position += part.byteLength;
     return part;
   }
 
@@ -37,6 +41,7 @@ export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
 
   return {
     pass,
+    position: () => position,
     async take(length) {
       const parts: Uint8Array[] = [];
       try {

@@ -1,6 +1,6 @@
 /** Reading archives: those of GNU tar in its formats, and damaged ones. */
 import { describe, expect, test } from "bun:test";
-import { readTar } from "../../src/service/tar-reader.ts";
+import { readTar } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { inChunks, tarOf } from "../support/tar-bytes.ts";
 
