@@ -11,12 +11,20 @@ export interface Account {
   permissions: string[];
 }
 
-export interface Accounts extends Pick<ImageService, "platform"> {
+export interface Accounts extends Pick<ImageService, "platform" | "extensions"> {
   /** Rejects where the service does not accept the token, and with NotFoundError where it has no such route. */
   whoami(): Promise<Account>;
 }
 
 export function createAccounts(transport: Transport): Accounts {
+  /** `undefined`: this service has no such route, or does not say it to everyone. */
+  const ask = async () => {
+    const handles = [400, 403, 404, 405, 501];
+    const { status, body } = await transport.call({
+      ...{ method: "GET", path: "/v1/whoami", repeatable: true, handles },
+    });
+    return handles.includes(status) ? undefined : asRecord(body);
+  };
   return {
     async whoami() {
       const { body } = await transport.call({
@@ -33,12 +41,11 @@ export function createAccounts(transport: Transport): Accounts {
       };
     },
 
-    async platform() {
-      const handles = [400, 403, 404, 405, 501];
-      const { status, body } = await transport.call({
-        ...{ method: "GET", path: "/v1/whoami", repeatable: true, handles },
-      });
-      return handles.includes(status) ? undefined : asText(asRecord(body)?.platform);
+    platform: async () => asText((await ask())?.platform),
+
+    async extensions() {
+      const names = (await ask())?.extensions;
+      return new Set(Array.isArray(names) ? names.filter((name) => typeof name === "string") : []);
     },
   };
 }

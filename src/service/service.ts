@@ -30,6 +30,12 @@ export interface ImageService {
    */
   platform(): Promise<string | undefined>;
 
+  /**
+   * What the service can do beyond the public API, by name: `extensions` in its response to `GET /v1/whoami`. Empty where
+   * it says nothing. A request uses an extension only where the service names it.
+   */
+  extensions(): Promise<ReadonlySet<string>>;
+
   /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
 

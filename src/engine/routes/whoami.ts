@@ -3,6 +3,9 @@ import type { Route } from "../http/router.ts";
 import { longestTimeout } from "../sandbox/instance-spec.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
+/** Names of what this engine can do beyond the public API. */
+const extensions: readonly string[] = [];
+
 /** Whoever can reach the engine may do everything; a server in front of it asks for a token itself. */
 export const whoamiRoutes: readonly Route[] = [
   {
@@ -16,6 +19,8 @@ export const whoamiRoutes: readonly Route[] = [
         limits: { instance_max_timeout: longestTimeout },
         // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
         platform: `linux/${machineArchitecture()}`,
+        // Not in the API either: what a request may ask for here beyond it.
+        extensions,
       }),
   },
 ];
