@@ -1,9 +1,9 @@
 /** What the embedded engine needs of the machine: asked for, and tried, without starting it. */
-import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { runHelper } from "../engine/system/helper.ts";
 import { helperEnvironment, locate, missingPrograms } from "../engine/system/programs.ts";
-import type { BoughError } from "../errors.ts";
+import { BoughError, messageOf } from "../errors.ts";
 import { type Finding, failureOf } from "./finding.ts";
 import type { Runtime } from "./runtime.ts";
 import { stateDirectory } from "./state-directory.ts";
@@ -14,8 +14,8 @@ export interface EngineFacts {
   /** Why there is no user namespace for who is not root. */
   namespaceProblem: BoughError | undefined;
   missing: readonly { program: string; package: string }[];
-  /** Of the programs that are there, such as `runc 1.1.5`. */
-  versions: readonly string[];
+  /** Of the programs, such as `runc 1.1.5`; an error where one does not say it. */
+  versions: readonly string[] | BoughError;
   /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
   overlay: "mounted" | "untried" | { problem: string };
 }
@@ -28,16 +28,24 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[]
     namespaceProblem === undefined
       ? { check: "engine's user", status: "ok", detail: isRoot ? "root" : "root of a user namespace" }
       : failureOf("engine's user", namespaceProblem, unmet),
-    missing.length === 0
-      ? { check: "engine's programs", status: "ok", detail: versions.join(", ") }
-      : {
-          check: "engine's programs",
-          status: unmet,
-          detail: `missing: ${missing.map(({ program }) => program).join(", ")}`,
-          fix: `apt-get install ${missing.map((entry) => entry.package).join(" ")}`,
-        },
+    diagnosePrograms(missing, versions, unmet),
     ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
   ];
+}
+
+function diagnosePrograms(
+  missing: EngineFacts["missing"],
+  versions: EngineFacts["versions"],
+  unmet: "failed" | "warning",
+): Finding {
+  const check = "engine's programs";
+  if (missing.length > 0) {
+    const detail = `missing: ${missing.map(({ program }) => program).join(", ")}`;
+    const fix = `apt-get install ${missing.map((entry) => entry.package).join(" ")}`;
+    return { check, status: unmet, detail, fix };
+  }
+  if (versions instanceof BoughError) return failureOf(check, versions, unmet);
+  return { check, status: "ok", detail: versions.join(", ") };
 }
 
 function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "failed" | "warning"): Finding {
@@ -51,27 +59,39 @@ function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "faile
   };
 }
 
-export function examineEngine(runtime: Runtime): EngineFacts {
+export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   const missing = missingPrograms(runtime.environment);
   const needsNamespace = needsUserNamespace(runtime);
-  const namespaceProblem = needsNamespace ? findUserNamespaceProblem(runtime) : undefined;
+  const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
   const cannotTry =
     namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
   return {
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,
-    versions: missing.length > 0 ? [] : programVersions(runtime),
-    overlay: cannotTry ? "untried" : tryOverlay(runtime, needsNamespace),
+    versions: missing.length > 0 ? [] : await programVersions(runtime),
+    overlay: cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace),
   };
 }
 
-function programVersions({ environment }: Runtime): string[] {
-  const env = helperEnvironment(environment);
-  return (["runc", "skopeo", "umoci"] as const).map((program) => {
-    const { stdout } = spawnSync(locate(program, environment), ["--version"], { env, encoding: "utf8" });
-    return [program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" ");
-  });
+/** Each of the trials takes some milliseconds. */
+const maxTrialSeconds = 10;
+
+async function programVersions(runtime: Runtime): Promise<string[] | BoughError> {
+  const { environment, clock, signal } = runtime;
+  const options = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
+  const versions: string[] = [];
+  try {
+    for (const program of ["runc", "skopeo", "umoci"] as const) {
+      const { stdout } = await runHelper([locate(program, environment), "--version"], options);
+      versions.push([program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" "));
+    }
+    return versions;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BoughError) return error;
+    throw error;
+  }
 }
 
 /** In a mount namespace of its own, in which it also clears up: an ordinary user can't remove what overlayfs leaves. */
@@ -79,23 +99,45 @@ const overlayTrial = `mkdir lower upper work merged
 mount -t overlay -o "$1" overlay merged; status=$?
 umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
 
-function tryOverlay(runtime: Runtime, needsNamespace: boolean): EngineFacts["overlay"] {
-  const { environment } = runtime;
+async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<EngineFacts["overlay"]> {
+  const directory = makeTrialDirectory(runtime);
+  if (directory === undefined) return "untried";
+  const { environment, clock, signal } = runtime;
+  const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;
+  const entry = needsNamespace ? userNamespaceEntry : ["unshare", "--mount", "--"];
+  try {
+    const { status, stderr } = await runHelper([...entry, "sh", "-c", overlayTrial, "sh", options], {
+      workingDirectory: directory,
+      environment: helperEnvironment(environment),
+      clock,
+      signal,
+      seconds: maxTrialSeconds,
+    });
+    return status === 0 ? "mounted" : { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { problem: messageOf(error) };
+  } finally {
+    remove(directory);
+  }
+}
+
+/** It is empty by now, unless the trial was stopped: then an ordinary user can't remove what overlayfs has made. */
+function remove(directory: string): void {
+  try {
+    rmSync(directory, { recursive: true, force: true });
+  } catch {
+    // `bough doctor` is not about what is left of it.
+  }
+}
+
+/** `undefined` where there is no room for the trial: that is the state directory's finding. */
+function makeTrialDirectory(runtime: Runtime): string | undefined {
   try {
     const parent = stateDirectory(runtime);
     mkdirSync(parent, { recursive: true, mode: 0o700 });
-    const directory = mkdtempSync(join(parent, "overlay-trial-"));
-    const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;
-    const [program = "", ...words] = needsNamespace ? userNamespaceEntry : ["unshare", "--mount", "--"];
-    const { status, stderr } = spawnSync(program, [...words, "sh", "-c", overlayTrial, "sh", options], {
-      cwd: directory,
-      env: helperEnvironment(environment),
-      encoding: "utf8",
-    });
-    rmdirSync(directory);
-    return status === 0 ? "mounted" : { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` };
+    return mkdtempSync(join(parent, "overlay-trial-"));
   } catch {
-    // No room for the trial: that is the state directory's finding.
-    return "untried";
+    return undefined;
   }
 }

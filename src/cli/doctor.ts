@@ -48,7 +48,7 @@ async function diagnose({ runtime, globals }: Invocation): Promise<Finding[]> {
   findings.push(checkState(runtime, globals, choice !== undefined));
   if (runtime.platform === "linux") {
     const { diagnoseEngine, examineEngine } = await import("./doctor-engine.ts");
-    findings.push(...diagnoseEngine(examineEngine(runtime), choice?.kind !== "remote"));
+    findings.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
   }
   return findings;
 }

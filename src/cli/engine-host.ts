@@ -9,13 +9,13 @@ import { enterUserNamespace } from "./user-namespace.ts";
  * Where the embedded engine keeps its images, for whoever can work on them: an ordinary user's command line is run
  * again in a user namespace first, and this does not return then.
  */
-export function enterEngine(runtime: Runtime): string {
+export async function enterEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
     throw new BoughError("the embedded engine needs Linux", {
       hint: "Elsewhere bough works with a service: see --url, or `bough auth -h`.",
     });
   }
-  enterUserNamespace(runtime);
+  await enterUserNamespace(runtime);
   return join(stateDirectory(runtime), "engine");
 }
 
@@ -24,7 +24,7 @@ export function enterEngine(runtime: Runtime): string {
  * without it.
  */
 export async function startEngine(runtime: Runtime, importTransports: "all" | "registry"): Promise<Engine> {
-  const directory = enterEngine(runtime);
+  const directory = await enterEngine(runtime);
   const { openEngine } = await import("../engine/engine.ts");
   return openEngine({
     directory,

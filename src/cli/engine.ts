@@ -54,7 +54,7 @@ export const prune: Command = {
 };
 
 async function showUsage(invocation: Invocation): Promise<void> {
-  const directory = engineDirectory(invocation.runtime);
+  const directory = await engineDirectory(invocation.runtime);
   const { measureUsage } = await import("../engine/prune.ts");
   const usage = await measureUsage(directory);
   const rows = [
@@ -72,7 +72,7 @@ async function showUsage(invocation: Invocation): Promise<void> {
 
 async function pruneEngine(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
-  const directory = engineDirectory(runtime);
+  const directory = await engineDirectory(runtime);
   const engine = await import("../engine/prune.ts");
   const all = values.flag("all");
   const selection = { all, keep: all ? new Set<string>() : imagesOfBranches(runtime) };
@@ -123,8 +123,8 @@ function imagesOfBranches(runtime: Runtime): Set<string> {
   return images;
 }
 
-function engineDirectory(runtime: Runtime): string {
-  const directory = enterEngine(runtime);
+async function engineDirectory(runtime: Runtime): Promise<string> {
+  const directory = await enterEngine(runtime);
   if (existsSync(directory)) return directory;
   throw new BoughError(`there is no engine in ${directory} yet`, {
     hint: "The first `bough build` without a service makes it.",

@@ -1,6 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { BoughError } from "../errors.ts";
+import { runHelper } from "../engine/system/helper.ts";
+import { BoughError, messageOf } from "../errors.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Set for the second run, so that a namespace that gives no root is an error and not an endless row of them. */
@@ -14,9 +14,9 @@ export const userNamespaceEntry = ["unshare", "--user", "--map-root-user", "--ma
  * user the whole command line is run again as the latter, with the user's sub-id ranges, so that `chown`, `su` and
  * package managers work in a RUN: this does not return then. Rejects with what is missing for it.
  */
-export function enterUserNamespace(runtime: Runtime): void {
+export async function enterUserNamespace(runtime: Runtime): Promise<void> {
   if (!needsUserNamespace(runtime)) return;
-  const problem = findUserNamespaceProblem(runtime);
+  const problem = await findUserNamespaceProblem(runtime);
   if (problem !== undefined) throw problem;
   runtime.replaceProcess(userNamespaceEntry, { [marker]: "1" });
 }
@@ -25,8 +25,11 @@ export function needsUserNamespace({ userId }: Runtime): boolean {
   return userId !== 0 && userId !== undefined;
 }
 
+/** The trial takes some milliseconds. */
+const maxTrialSeconds = 10;
+
 /** Why an ordinary user can't have a user namespace in which the engine works, if so. */
-export function findUserNamespaceProblem(runtime: Runtime): BoughError | undefined {
+export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughError | undefined> {
   const { environment } = runtime;
   const path = environment.PATH ?? "";
   const missing = ["unshare", "newuidmap"].filter((program) => Bun.which(program, { PATH: path }) === null);
@@ -38,10 +41,18 @@ export function findUserNamespaceProblem(runtime: Runtime): BoughError | undefin
   }
   if (environment[marker] !== undefined) return unusable("the namespace gives no root");
   // Tried on a program that does nothing: once this process is replaced, it can't explain anything any more.
-  const [program = "", ...words] = userNamespaceEntry;
-  const trial = spawnSync(program, [...words, "true"], { env: { PATH: path }, encoding: "utf8" });
-  if (trial.status === 0) return undefined;
-  return explain(trial.stderr.trim() || `unshare exited with ${trial.status}`, runtime);
+  try {
+    const { status, stderr } = await runHelper([...userNamespaceEntry, "true"], {
+      environment: { PATH: path },
+      clock: runtime.clock,
+      seconds: maxTrialSeconds,
+      signal: runtime.signal,
+    });
+    return status === 0 ? undefined : explain(stderr.trim() || `unshare exited with ${status}`, runtime);
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    return unusable(messageOf(error), error instanceof BoughError ? error.hint : undefined);
+  }
 }
 
 /** The switches by which kernels and distributions forbid user namespaces, and how each is turned. */
@@ -72,8 +83,13 @@ function explain(said: string, runtime: Runtime): BoughError {
     );
   }
   const closed = switches.find(({ file, forbids }) => readSetting(file) === forbids);
-  return closed === undefined ? unusable(said) : unusable(`${closed.file} is ${closed.forbids}`, closed.hint);
+  if (closed !== undefined) return unusable(`${closed.file} is ${closed.forbids}`, closed.hint);
+  return /not permitted/.test(said) ? unusable(said, confined) : unusable(said);
 }
+
+/** clone(2): EPERM is for who is in a chroot; containers and sandboxes answer the same by a filter of system calls. */
+const confined =
+  "A chroot, a container or a sandbox forbids them here. Use a remote service (--url), or run bough as root or outside of it.";
 
 /** `100000-165535`, or the same beyond all that somebody has: who shares ids with another can change that one's files. */
 export function freeSubIds(tables: readonly string[]): string {

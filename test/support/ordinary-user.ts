@@ -29,28 +29,44 @@ export interface OrdinaryUser {
   remove(): void;
 }
 
-/** `subordinateIds`: whether the user has a range of them. Needs root. */
-export function makeOrdinaryUser(
-  options: { subordinateIds: boolean } = { subordinateIds: true },
-): OrdinaryUser {
+export interface OrdinaryUserOptions {
+  /** Whether the user has a range of them: yes if not said. */
+  subordinateIds?: boolean;
+  /** By what user namespaces are forbidden: in a chroot clone(2) has EPERM for them, beyond their number ENOSPC. */
+  forbidsNamespaces?: "chroot" | "sysctl";
+}
+
+/** Needs root. */
+export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUser {
   const directory = mkdtempSync(join(tmpdir(), "bough-user-"));
   chmodSync(directory, 0o755);
   const home = join(directory, "home");
   mkdirSync(home);
   chownSync(home, id, id);
-  const range = options.subordinateIds ? `${name}:${firstSubordinateId}:65536\n` : "";
+  const range = options.subordinateIds === false ? "" : `${name}:${firstSubordinateId}:65536\n`;
+  // Even root is given ids in a user namespace by newuidmap(1), which asks the tables.
+  const rootRange = options.forbidsNamespaces === "sysctl" ? "root:0:100000\n" : "";
   const overlays = {
     "/etc/passwd": `${readFileSync("/etc/passwd", "utf8")}${name}:x:${id}:${id}::${home}:/bin/sh\n`,
     "/etc/group": `${readFileSync("/etc/group", "utf8")}${name}:x:${id}:\n`,
-    "/etc/subuid": range,
-    "/etc/subgid": range,
+    "/etc/subuid": `${rootRange}${range}`,
+    "/etc/subgid": `${rootRange}${range}`,
   };
   const mounts = Object.entries(overlays).map(([path, content]) => {
     const replacement = join(directory, path.slice("/etc/".length));
     writeFileSync(replacement, content);
     return `mount --bind '${replacement}' ${path}`;
   });
-  const become = `exec setpriv --reuid ${id} --regid ${id} --clear-groups --inh-caps=-all -- "$@"`;
+  const become = `setpriv --reuid ${id} --regid ${id} --clear-groups --inh-caps=-all -- "$@"`;
+  const confine = {
+    none: `cd '${home}'; exec ${become}`,
+    chroot: `mkdir -p '${directory}/root'; mount --rbind / '${directory}/root'; exec chroot '${directory}/root' ${become}`,
+    // The limit is that of the namespace that it is set in: the machine keeps its own.
+    sysctl: [
+      "exec unshare --user --map-users=0,0,100000 --map-groups=0,0,100000",
+      `sh -ec 'echo 0 > /proc/sys/user/max_user_namespaces; cd "${home}"; exec "$@"' sh ${become}`,
+    ].join(" "),
+  }[options.forbidsNamespaces ?? "none"];
   return {
     home,
     prefix: [
@@ -60,7 +76,7 @@ export function makeOrdinaryUser(
       "private",
       "sh",
       "-ec",
-      [...mounts, `cd '${home}'`, become].join("; "),
+      [...mounts, confine].join("; "),
       "sh",
     ],
     give(path, target) {

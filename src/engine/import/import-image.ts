@@ -45,7 +45,7 @@ export async function performImport(
     const content = join(run.directory, "content");
     if (findLayerByContent(database, image.contentDigest) === undefined) {
       await unpackImage(state, run, content, signal);
-      await syncToDisk(state.environment, content);
+      await syncToDisk(state, content, signal);
     }
     // Whoever learns that this has ended finds its room on the disk free again.
     await rm(join(run.directory, "image"), { recursive: true, force: true });

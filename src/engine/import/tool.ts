@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { sandbox } from "../records/event-log.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
+import { endHelper, startHelper } from "../system/helper.ts";
 import { noteHelper } from "../system/helper-process.ts";
 import { helperEnvironment, locate, type ProgramName } from "../system/programs.ts";
 
@@ -18,9 +19,9 @@ export async function runTool(
 ): Promise<void> {
   signal.throwIfAborted();
   const path = locate(program, state.environment);
-  const tool = Bun.spawn([locate("sh", state.environment), "-c", script, "sh", path, ...args], {
-    cwd: run.directory,
-    env: {
+  const tool = startHelper([locate("sh", state.environment), "-c", script, "sh", path, ...args], {
+    workingDirectory: run.directory,
+    environment: {
       // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
       HOME: run.directory,
       XDG_RUNTIME_DIR: run.directory,
@@ -28,13 +29,9 @@ export async function runTool(
       // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
       TMPDIR: run.directory,
     },
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "pipe",
-    detached: true,
   });
   noteHelper(run.directory, tool.pid);
-  const kill = () => tool.kill("SIGKILL");
+  const kill = () => endHelper(tool);
   signal.addEventListener("abort", kill, { once: true });
   try {
     tool.stdin.write("\n");

@@ -1,6 +1,8 @@
 import type { Stats } from "node:fs";
 import { basename, dirname } from "node:path";
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { beforeDeadline, endHelper, startHelper } from "../system/helper.ts";
 import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
 import type { ImageView } from "./image-view.ts";
 
@@ -17,26 +19,38 @@ const options = [
   "--xattrs-exclude=*.overlay.*",
 ];
 
+/** How long tar may be silent: it sorts a directory of a million names before it writes the first one. */
+const maxSilentSeconds = 300;
+
 /**
  * An archive of what is at `path`, as it is written: a directory's entries are named relative to it (`./...`), anything else
  * by its own name. Closes the view at the end.
  */
 export function streamArchive(
-  environment: Environment,
+  { environment, clock }: { environment: Environment; clock: Clock },
   path: string,
   stats: Stats,
   view: ImageView,
 ): ReadableStream<Uint8Array> {
   const [directory, name] = stats.isDirectory() ? [path, "."] : [dirname(path), basename(path)];
-  const tar = Bun.spawn(
-    [locate("tar", environment), "--create", ...options, `--directory=${directory}`, "--", name],
-    { env: helperEnvironment(environment), stdin: "ignore", stdout: "pipe", stderr: "pipe", detached: true },
-  );
+  const command = [
+    locate("tar", environment),
+    "--create",
+    ...options,
+    `--directory=${directory}`,
+    "--",
+    name,
+  ];
+  const tar = startHelper(command, { environment: helperEnvironment(environment) });
+  const deadline = { clock, seconds: maxSilentSeconds, failure: "wrote nothing" };
   const said = new Response(tar.stderr).text();
   const chunks = tar.stdout[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done, value } = await chunks.next();
+      const { done, value } = await beforeDeadline(tar, command, chunks.next(), deadline).catch((error) => {
+        view.close();
+        throw error;
+      });
       if (done !== true) {
         controller.enqueue(value);
         return;
@@ -47,7 +61,7 @@ export function streamArchive(
       else controller.error(new BoughError(`the archive is incomplete: ${(await said).trim()}`));
     },
     cancel() {
-      tar.kill("SIGKILL");
+      endHelper(tar);
       view.close();
     },
   });

@@ -2,6 +2,7 @@ import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import { enterMountNamespace } from "../sandbox/mount-namespace.ts";
 import type { EngineState } from "../state.ts";
+import { endHelper } from "../system/helper.ts";
 
 /** An image's file system, to be read from outside; nobody changes it. */
 export interface ImageView {
@@ -10,13 +11,13 @@ export interface ImageView {
 }
 
 export async function openImageView(state: EngineState, image: Image): Promise<ImageView> {
-  const { layout, environment, inUserNamespace } = state;
+  const { layout, environment, inUserNamespace, clock } = state;
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
   // A single layer has nothing to hide or to merge.
   if (below.length === 0) return { root: layerDirectory(layout, top), close() {} };
   const chain = [top, ...below];
-  const options = { chain, inUserNamespace, command: [] };
+  const options = { chain, inUserNamespace, clock, command: [] };
   const namespace = await enterMountNamespace(layout, environment, options);
-  return { root: namespace.root, close: () => namespace.process.kill("SIGKILL") };
+  return { root: namespace.root, close: () => endHelper(namespace.process) };
 }

@@ -49,7 +49,7 @@ export const inspectRoutes: readonly Route[] = [
       const { path, stats, view } = await find(call);
       const headers = { "Content-Type": "application/x-tar" };
       if (call.request.method !== "HEAD") {
-        return new Response(streamArchive(call.state.environment, path, stats, view), { headers });
+        return new Response(streamArchive(call.state, path, stats, view), { headers });
       }
       view.close();
       return new Response(null, { headers });

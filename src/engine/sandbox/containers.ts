@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../layout.ts";
+import { runHelper } from "../system/helper.ts";
 import { helperEnvironment, locate } from "../system/programs.ts";
 import { removeControlGroups } from "./control-groups.ts";
 import type { SandboxHost } from "./sandbox-request.ts";
@@ -32,6 +33,9 @@ export function killContainer(layout: Layout, id: string): boolean {
   return true;
 }
 
+/** Killing and unmounting takes runc some milliseconds. */
+const maxRemovalSeconds = 60;
+
 /** Removes what is left of a container whose runc did not get to clean up: processes, control groups, state. */
 export async function removeContainer(
   { layout, environment, clock }: Pick<SandboxHost, "layout" | "environment" | "clock">,
@@ -39,17 +43,11 @@ export async function removeContainer(
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
-  const removal = Bun.spawn(
-    [locate("runc", environment), "--root", layout.containers, "delete", "--force", id],
-    {
-      env: helperEnvironment(environment),
-      stdin: "ignore",
-      stdout: "ignore",
-      stderr: "ignore",
-      detached: true,
-    },
-  );
-  await removal.exited;
+  await runHelper([locate("runc", environment), "--root", layout.containers, "delete", "--force", id], {
+    environment: helperEnvironment(environment),
+    clock,
+    seconds: maxRemovalSeconds,
+  });
   // Where runc can't read the state that it was killed while writing. The directory goes last: it is what says that there is
   // something to remove, should this process be killed here.
   await removeControlGroups(id, clock);

@@ -81,7 +81,7 @@ async function keepChanges(
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config: ImageConfig = spec.preserveEnv ? { ...image.config, env: spec.env } : image.config;
-  if (!unchanged) await syncToDisk(state.environment, upper);
+  if (!unchanged) await syncToDisk(state, upper, run.signal);
   return () => {
     const { database, layout } = state;
     const createdAt = state.clock.now();

@@ -1,7 +1,9 @@
 import type { Subprocess } from "bun";
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
 import { overlayOptions } from "../records/layers.ts";
+import { beforeDeadline, startHelper } from "../system/helper.ts";
 import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
 
 /**
@@ -23,6 +25,9 @@ const script = `mount -t overlay -o "$1" overlay ../root && echo && read -r go |
 shift
 exec "$@"`;
 
+/** The mount takes some milliseconds. */
+const maxMountSeconds = 60;
+
 /** `command` runs with the overlay of `chain` (the uppermost layer first) at the layout's `root`, once it may proceed. */
 export async function enterMountNamespace(
   layout: Layout,
@@ -32,6 +37,7 @@ export async function enterMountNamespace(
     /** The directory with `upper` and `work`; without one the mount is read-only. */
     operation?: string;
     inUserNamespace: boolean;
+    clock: Clock;
     command: readonly string[];
     started?: (process: Subprocess) => void;
   },
@@ -41,30 +47,19 @@ export async function enterMountNamespace(
     operation: options.operation,
     inUserNamespace: options.inUserNamespace,
   });
-  const helper = Bun.spawn(
-    [
-      locate("unshare", environment),
-      "--mount",
-      locate("sh", environment),
-      "-c",
-      script,
-      "sh",
-      overlay,
-      ...options.command,
-    ],
-    {
-      cwd: layout.layers,
-      env: helperEnvironment(environment),
-      stdin: "pipe",
-      stdout: "pipe",
-      stderr: "pipe",
-      // A session of its own: Ctrl-C in the terminal is the client's to act on, and a kill reaches all of them.
-      detached: true,
-    },
-  );
+  const enter = [locate("unshare", environment), "--mount", locate("sh", environment), "-c", script, "sh"];
+  const helper = startHelper([...enter, overlay, ...options.command], {
+    workingDirectory: layout.layers,
+    environment: helperEnvironment(environment),
+  });
   options.started?.(helper);
   const stdout = helper.stdout[Symbol.asyncIterator]();
-  const first = await stdout.next();
+  const first = await beforeDeadline(helper, enter, stdout.next(), {
+    clock: options.clock,
+    seconds: maxMountSeconds,
+    failure: "did not mount the image's layers",
+    hint: "`bough doctor` tries such a mount.",
+  });
   if (first.done === true) {
     const said = (await new Response(helper.stderr).text()).trim();
     throw new BoughError(

@@ -27,6 +27,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       chain: request.chain,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
+      clock: host.clock,
       command: runcCommand(host, request),
       started(process) {
         noteHelper(request.directory, process.pid);

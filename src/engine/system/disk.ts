@@ -1,20 +1,26 @@
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { runHelper } from "./helper.ts";
 import { type Environment, helperEnvironment, locate } from "./programs.ts";
+
+/** A slow disk takes its time for a layer of many gigabytes; one that takes longer than this has failed. */
+const maxSyncSeconds = 1_800;
 
 /**
  * Has everything that was written to the file system of `path` reach the disk. A layer can have many thousand files, which
  * no call of Bun's syncs at once.
  */
-export async function syncToDisk(environment: Environment, path: string): Promise<void> {
-  const sync = Bun.spawn([locate("sync", environment), "-f", path], {
-    env: helperEnvironment(environment),
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "pipe",
+export async function syncToDisk(
+  host: { environment: Environment; clock: Clock },
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { status, stderr } = await runHelper([locate("sync", host.environment), "-f", path], {
+    environment: helperEnvironment(host.environment),
+    clock: host.clock,
+    seconds: maxSyncSeconds,
+    signal,
+    hint: "Does the disk still work? `dmesg` has the kernel's complaints.",
   });
-  if ((await sync.exited) !== 0) {
-    throw new BoughError(
-      `could not write ${path} to disk: ${(await new Response(sync.stderr).text()).trim()}`,
-    );
-  }
+  if (status !== 0) throw new BoughError(`could not write ${path} to disk: ${stderr.trim()}`);
 }

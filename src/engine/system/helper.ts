@@ -1,0 +1,105 @@
+/** The one place that starts another program: each is in a session of its own, so that all of it can be ended. */
+import type { Subprocess } from "bun";
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+
+export type Helper = Subprocess<"pipe", "pipe", "pipe">;
+
+export interface HelperPlace {
+  /** All that the program gets to see of it; see `helperEnvironment`. */
+  environment: Readonly<Record<string, string>>;
+  workingDirectory?: string;
+}
+
+export interface Deadline {
+  clock: Clock;
+  /** How long to wait before the helper and all that it started are killed. */
+  seconds: number;
+  /** Ends the helper earlier; the reason is what is thrown then. */
+  signal?: AbortSignal;
+  /** What it has not done by then: "did not end" if not said. */
+  failure?: string;
+  /** What to do about a helper that takes longer; the command line to try by hand if not said. */
+  hint?: string;
+}
+
+export interface HelperEnd {
+  /** 128 and the signal's number where one has ended it, as shells have it. */
+  status: number;
+  stdout: string;
+  stderr: string;
+}
+
+/**
+ * Starts a program that leads a session of its own: a Ctrl-C in the terminal is bough's to act on, and `endHelper` reaches
+ * what it started. Whoever starts one waits for it with a deadline, or for as long as the operation's own timeout allows.
+ */
+export function startHelper(command: readonly string[], place: HelperPlace): Helper {
+  return Bun.spawn([...command], {
+    ...(place.workingDirectory === undefined ? {} : { cwd: place.workingDirectory }),
+    env: { ...place.environment },
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true,
+  });
+}
+
+/** Kills the helper and all that it started, also what is left of them after its end. */
+export function endHelper(helper: Subprocess): void {
+  try {
+    process.kill(-helper.pid, "SIGKILL");
+  } catch {
+    // Nobody is left.
+  }
+}
+
+/** Runs a program to its end, without input. Rejects with a BoughError that names it when the deadline has passed. */
+export async function runHelper(
+  command: readonly string[],
+  options: HelperPlace & Deadline,
+): Promise<HelperEnd> {
+  const helper = startHelper(command, options);
+  return await beforeDeadline(helper, command, toItsEnd(helper), options);
+}
+
+/** What is awaited of a helper. Where the deadline passes first, or the signal is aborted, the helper is ended. */
+export async function beforeDeadline<T>(
+  helper: Subprocess,
+  command: readonly string[],
+  awaited: Promise<T>,
+  { clock, seconds, signal, failure = "did not end", hint }: Deadline,
+): Promise<T> {
+  const over = new AbortController();
+  const stop = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
+  const deadline = clock.sleep(seconds * 1000, stop).then(() => {
+    throw new BoughError(`${programOf(command)} ${failure} within ${seconds} seconds, and was stopped`, {
+      hint: hint ?? `See by hand where it stands still: ${command.join(" ")}`,
+    });
+  });
+  try {
+    return await Promise.race([awaited, deadline]);
+  } catch (error) {
+    endHelper(helper);
+    // One that the disk holds does not go at once; bough's own end does not wait for it.
+    helper.unref();
+    throw error;
+  } finally {
+    over.abort();
+  }
+}
+
+async function toItsEnd(helper: Helper): Promise<HelperEnd> {
+  const said = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
+  await helper.stdin.end();
+  const status = await helper.exited;
+  // A child that it has left behind would hold the pipes for as long as it lives: util-linux 2.38's `unshare --map-auto` leaves
+  // one that waits for ever where user namespaces are forbidden.
+  endHelper(helper);
+  const [stdout, stderr] = await said;
+  return { status, stdout, stderr };
+}
+
+function programOf([path = ""]: readonly string[]): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}

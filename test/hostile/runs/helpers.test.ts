@@ -1,0 +1,103 @@
+/** Machines on which bough's helpers never end: whatever starts one says so in bounded time, and leaves none behind. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createManualClock } from "../../fake-service/manual-clock.ts";
+import { runBough, temporaryDirectory } from "../../support/bough.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
+
+const root = join(import.meta.dir, "../../..");
+
+describe.each([
+  ["a chroot", "chroot", "unshare: unshare failed: Operation not permitted"],
+  ["a limit of none", "sysctl", "/proc/sys/user/max_user_namespaces is 0"],
+] as const)("user namespaces are forbidden by %s", (_, how, reason) => {
+  let user: OrdinaryUser;
+  beforeAll(() => {
+    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+    user = makeOrdinaryUser({ forbidsNamespaces: how });
+    user.give(join(root, "dist/bough"), "bough");
+    const context = temporaryDirectory();
+    writeFileSync(join(context, "Dockerfile"), "FROM base:1\nRUN true\n");
+    user.give(context, "context");
+  });
+  afterAll(() => user.remove());
+
+  test.each([
+    ["doctor", ["doctor"]],
+    ["build", ["build", "context"]],
+    ["engine df", ["engine", "df"]],
+  ])("%s as an ordinary user", async (_, words) => {
+    // util-linux 2.38's `unshare --map-auto` leaves a child that waits for ever, and holds the pipes that bough reads.
+    const environment = [`PATH=${process.env.PATH}:${user.home}`, `HOME=${user.home}`];
+    const command = ["env", "-i", `--chdir=${user.home}`, ...environment, "./bough", ...words];
+    const child = Bun.spawn([...user.prefix, ...command], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    expect(stdout + stderr).toContain(
+      `the embedded engine needs root, or a user namespace, which can't be had: ${reason}\n`,
+    );
+    expect(await child.exited).toBe(1);
+    expect(await lastingProcessesOf(user.home)).toEqual([]);
+  });
+});
+
+describe("a program in PATH that never ends", () => {
+  test.each([
+    ["runc", "failed   engine's programs  runc did not end within 10 seconds, and was stopped"],
+    ["umoci", "failed   engine's programs  umoci did not end within 10 seconds, and was stopped"],
+    [
+      "unshare",
+      "failed   engine's layers    overlayfs can't be mounted: unshare did not end within 10 seconds, and was stopped",
+    ],
+  ])("doctor with %s", async (program, line) => {
+    const directory = temporaryDirectory();
+    const state = join(directory, "state");
+    mkdirSync(state);
+    const path = join(directory, program);
+    writeFileSync(path, '#!/bin/sh\ntrap "" TERM INT HUP\nsleep 1000000 & sleep 1000000\n');
+    chmodSync(path, 0o755);
+    const clock = createManualClock();
+    const ended = runBough(["--local", "doctor"], {
+      workingDirectory: directory,
+      environment: { PATH: `${directory}:${process.env.PATH}`, BOUGH_HOME: state },
+      clock,
+    });
+    while (processesOf(directory).filter((words) => words === "sleep 1000000").length < 2) await Bun.sleep(5);
+    await clock.advance(10_000);
+    const { exitCode, stdout } = await ended;
+    expect(stdout).toContain(`${line}\n`);
+    expect(stdout).toContain("fix: ");
+    expect(exitCode).toBe(1);
+    expect(await lastingProcessesOf(directory)).toEqual([]);
+    expect(readdirSync(state).filter((name) => name.startsWith("overlay-trial-"))).toEqual([]);
+  });
+});
+
+/** Those that are not gone soon: a killed one takes its moment. */
+async function lastingProcessesOf(directory: string): Promise<string[]> {
+  for (let attempt = 0; attempt < 200 && processesOf(directory).length > 0; attempt++) await Bun.sleep(10);
+  return processesOf(directory);
+}
+
+/** The command lines of the processes that were started with `directory` in their environment. */
+function processesOf(directory: string): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        if (!readFileSync(`/proc/${name}/environ`, "latin1").includes(directory)) return [];
+        return readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " ").trim();
+      } catch {
+        return [];
+      }
+    })
+    .filter((line) => line !== "");
+}
