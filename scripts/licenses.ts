@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runScript } from "./run-script.ts";
 
 export interface BundledPackage {
   name: string;
@@ -76,4 +77,6 @@ export async function allLicenses(): Promise<string> {
   return `# bough\n\n${own}\n${renderLicenses(await bundledPackages(), runtimeLicenses())}`;
 }
 
-if (import.meta.main) writeFileSync(join(root, "src/cli/licenses.txt"), await allLicenses());
+if (import.meta.main) {
+  await runScript(async () => writeFileSync(join(root, "src/cli/licenses.txt"), await allLicenses()));
+}

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Bun as package.json pins it: from node_modules, PATH or our cache, else from the npm registry. Its install script
+# Bun as package.json pins it: from node_modules, our cache or PATH, else from the npm registry. Its install script
 # is not run: the executable is taken straight out of the platform's own package.
 bring_bun() {
   bun_version=$(sed -n 's/.*"packageManager": "bun@\([^"]*\)".*/\1/p' package.json)
@@ -13,9 +13,11 @@ bring_bun() {
   if ! find_bun; then
     command -v npm >/dev/null || { say "error: npm is missing; install Node.js with npm (Debian: apt-get install npm)"; exit 1; }
     say "fetching Bun $bun_version from the npm registry"
+    # npm takes what is there for what it has installed.
+    rm -rf "$bun_cache"
     mkdir -p "$bun_cache"
     npm install --prefix "$bun_cache" --ignore-scripts --no-save --no-audit --no-fund --loglevel=error "bun@$bun_version" >&2
-    find_bun || { say "error: the npm package bun@$bun_version has no executable for this machine"; exit 1; }
+    find_bun || { say "error: the npm package bun@$bun_version has no executable for this machine that scripts/bun.sha512 knows"; exit 1; }
   fi
   PATH="$(dirname "$bun"):$PATH"
   export PATH
@@ -24,9 +26,25 @@ bring_bun() {
 find_bun() {
   for bun in node_modules/@oven/bun-*/bin/bun "$bun_cache"/node_modules/@oven/bun-*/bin/bun "$(command -v bun || true)"; do
     case $bun in /*) ;; *) bun="$PWD/$bun" ;; esac
-    if [ -x "$bun" ] && [ "$("$bun" --version 2>/dev/null)" = "$bun_version" ]; then return 0; fi
+    [ -f "$bun" ] && [ -x "$bun" ] || continue
+    if ! is_pinned "$bun"; then
+      say "not used: $bun is not the Bun $bun_version that scripts/bun.sha512 has the digest of"
+    # Known, but it may be another machine's: npm can install those for glibc and for musl.
+    elif [ "$("$bun" --version 2>/dev/null)" = "$bun_version" ]; then
+      return 0
+    fi
   done
   return 1
+}
+
+# is_pinned FILE: by its bytes. What a program says of itself proves nothing.
+is_pinned() {
+  if command -v sha512sum >/dev/null; then digest=$(sha512sum <"$1")
+  elif command -v shasum >/dev/null; then digest=$(shasum -a 512 <"$1")
+  elif command -v openssl >/dev/null; then digest=$(openssl dgst -sha512 -r <"$1")
+  else say "error: no program can compute a SHA-512: sha512sum, shasum and openssl are all missing"; exit 1
+  fi
+  grep -q "^${digest%% *}  @oven/bun-[a-z0-9-]*@$bun_version\$" scripts/bun.sha512
 }
 
 bring_packages() {

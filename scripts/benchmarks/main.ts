@@ -1,7 +1,9 @@
 /** `scripts/bench [--check] [--json PATH] [--times N] [NAME ...]`: see README.md beside this file. */
+import { writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { renderTable } from "../../src/output/table.ts";
+import { runScript } from "../run-script.ts";
 import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
 import { measureHashing, measureLargeFile, measureUrl } from "./cases/large.ts";
@@ -27,59 +29,69 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   memory: measureMemory,
 };
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    check: { type: "boolean", default: false },
-    json: { type: "string", default: "dist/bench.json" },
-    times: { type: "string", default: "7" },
-  },
-});
-const unknown = positionals.filter((name) => !Object.hasOwn(cases, name));
-if (unknown.length > 0) {
-  process.stderr.write(`unknown: ${unknown.join(", ")}. There are: ${Object.keys(cases).join(", ")}\n`);
-  process.exit(2);
-}
-
-const bench = openBench(Number(values.times));
-const rows: Row[] = [];
-try {
-  for (const [name, measure] of Object.entries(cases)) {
-    if (positionals.length > 0 && !positionals.includes(name)) continue;
-    process.stderr.write(`${name} ...\n`);
-    // What was built or written before reaches the disk now, and not while something is timed.
-    Bun.spawnSync(["sync"]);
-    rows.push(...(await measure(bench)));
+await runScript(async () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      check: { type: "boolean", default: false },
+      json: { type: "string", default: "dist/bench.json" },
+      times: { type: "string", default: "7" },
+    },
+  });
+  const unknown = positionals.filter((name) => !Object.hasOwn(cases, name));
+  if (unknown.length > 0) {
+    process.stderr.write(`unknown: ${unknown.join(", ")}. There are: ${Object.keys(cases).join(", ")}\n`);
+    process.exitCode = 2;
+    return;
   }
-} finally {
-  await bench.close();
+  const names = positionals.length > 0 ? positionals : Object.keys(cases);
+  const rows = await measureAll(names, openBench(Number(values.times)));
+  report(rows, values.json);
+  if (values.check && rows.some((row) => !isMet(row))) process.exitCode = 1;
+});
+
+async function measureAll(names: readonly string[], bench: Bench): Promise<Row[]> {
+  const rows: Row[] = [];
+  try {
+    for (const [name, measure] of Object.entries(cases)) {
+      if (!names.includes(name)) continue;
+      process.stderr.write(`${name} ...\n`);
+      // What was built or written before reaches the disk now, and not while something is timed.
+      Bun.spawnSync(["sync"]);
+      rows.push(...(await measure(bench)));
+    }
+  } finally {
+    await bench.close();
+  }
+  return rows;
 }
 
-const shown = rows.map((row) => [
-  row.case,
-  row.bough,
-  row.against,
-  `${format(row.figure)} ${row.unit}`,
-  describeGoal(row.goal),
-  isMet(row) ? "met" : "MISSED",
-]);
-process.stdout.write(renderTable(["CASE", "BOUGH", "AGAINST", "FIGURE", "GOAL", ""], shown));
-const machine = {
-  cpu: cpus()[0]?.model,
-  cores: cpus().length,
-  memoryBytes: totalmem(),
-  kernel: release(),
-  bun: Bun.version,
-};
-const report = {
-  time: new Date().toISOString(),
-  machine,
-  rows: rows.map((row) => ({ ...row, met: isMet(row) })),
-};
-await Bun.write(values.json, `${JSON.stringify(report, null, 2)}\n`);
-const missed = rows.filter((row) => !isMet(row)).length;
-process.stdout.write(`${rows.length - missed} goals met, ${missed} missed; figures in ${values.json}\n`);
-if (values.check && missed > 0) process.exit(1);
+function report(rows: readonly Row[], path: string): void {
+  const shown = rows.map((row) => [
+    row.case,
+    row.bough,
+    row.against,
+    `${format(row.figure)} ${row.unit}`,
+    describeGoal(row.goal),
+    isMet(row) ? "met" : "MISSED",
+  ]);
+  process.stdout.write(renderTable(["CASE", "BOUGH", "AGAINST", "FIGURE", "GOAL", ""], shown));
+  const machine = {
+    cpu: cpus()[0]?.model,
+    cores: cpus().length,
+    memoryBytes: totalmem(),
+    kernel: release(),
+    bun: Bun.version,
+  };
+  const document = {
+    time: new Date().toISOString(),
+    machine,
+    rows: rows.map((row) => ({ ...row, met: isMet(row) })),
+  };
+  writeFileSync(path, `${JSON.stringify(document, null, 2)}\n`);
+  const missed = rows.filter((row) => !isMet(row)).length;
+  process.stdout.write(`${rows.length - missed} goals met, ${missed} missed; figures in ${path}\n`);
+}
 
 function isMet({ figure, goal }: Row): boolean {
   return "atMost" in goal ? figure <= goal.atMost : figure >= goal.atLeast;

@@ -2,31 +2,31 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runScript } from "../run-script.ts";
 import { runProgram } from "./run-program.ts";
 
 const root = join(import.meta.dir, "../..");
-const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const layout = `oci:${join(root, "dist/image")}:${version}`;
-const work = mkdtempSync(join(tmpdir(), "bough-check-image-"));
 
-try {
-  expectVersion("runc", runWithRunc(["bough", "--version"]));
-  expectVersion("bough's engine", runOnEngine(["bough", "--version"]));
-} catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
-} finally {
-  rmSync(work, { recursive: true, force: true });
-}
+await runScript(() => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const layout = `oci:${join(root, "dist/image")}:${version}`;
+  const work = mkdtempSync(join(tmpdir(), "bough-check-image-"));
+  try {
+    expectVersion(version, "runc", runWithRunc(layout, work, ["bough", "--version"]));
+    expectVersion(version, "bough's engine", runOnEngine(layout, work, ["bough", "--version"]));
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+});
 
-function expectVersion(place: string, output: string): void {
+function expectVersion(version: string, place: string, output: string): void {
   if (output !== `${version}\n`)
     throw new Error(`in ${place}, bough --version says ${JSON.stringify(output)}`);
   process.stdout.write(`runs in ${place}: ${output}`);
 }
 
 /** With the user, environment and directory of the image's configuration. */
-function runWithRunc(words: readonly string[]): string {
+function runWithRunc(layout: string, work: string, words: readonly string[]): string {
   const bundle = join(work, "bundle");
   runProgram(["skopeo", "copy", "--quiet", layout, `oci:${join(work, "layout")}:one`]);
   runProgram(["umoci", "unpack", "--image", `${join(work, "layout")}:one`, bundle]);
@@ -38,7 +38,7 @@ function runWithRunc(words: readonly string[]): string {
 }
 
 /** bough, as it is in the image's first layers, on itself. */
-function runOnEngine(words: readonly string[]): string {
+function runOnEngine(layout: string, work: string, words: readonly string[]): string {
   const bough = [join(work, "bundle/rootfs/usr/local/bin/bough"), "--local"];
   const environment = [`BOUGH_HOME=${join(work, "state")}`];
   const call = (...rest: string[]) => runProgram(["env", ...environment, ...bough, ...rest]);

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatBytes } from "../../src/output/quantity.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
+import { runScript } from "../run-script.ts";
 import type { ArchiveEntry } from "./archive-entry.ts";
 import { baseFiles, certificates, home, userId, withParents, workingDirectory } from "./base-files.ts";
 import { readSource, type Source } from "./commit.ts";
@@ -103,9 +104,4 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-try {
-  await main();
-} catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
-}
+await runScript(main);

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { formatBytes } from "../../src/output/quantity.ts";
 import { renderTable } from "../../src/output/table.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
+import { runScript } from "../run-script.ts";
 import type { ArchiveEntry } from "./archive-entry.ts";
 import { materialsOf, renderBillOfMaterials } from "./bill-of-materials.ts";
 import { readSource, type Source } from "./commit.ts";
@@ -112,9 +113,4 @@ function put(name: string, content: string | Uint8Array, mode = 0o644): void {
   sha256.set(name, new Bun.CryptoHasher("sha256").update(content).digest("hex"));
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
-}
+await runScript(() => main(process.argv.slice(2)));

@@ -28,6 +28,14 @@ export function lockedPackage(root: string, name: string): LockedPackage {
  * take any bytes that a cache holds.
  */
 export function bringRuntime(root: string, target: Target): string {
+  const runtime = unpackRuntime(root, target);
+  const pinned = pinnedExecutables(root).get(target.runtimePackage);
+  if (pinned?.sha512 === digestFile(runtime)) return runtime;
+  throw new Error(`${target.runtimePackage}: its executable is not the one that ${pinFile} has a digest of`);
+}
+
+/** The same, whatever the digests of executables say: for `pin-runtimes.ts`, which writes them. */
+export function unpackRuntime(root: string, target: Target): string {
   const { runtimePackage, format } = target;
   const { version, integrity } = lockedPackage(root, runtimePackage);
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "bough-toolchain", "runtimes");
@@ -45,6 +53,21 @@ export function bringRuntime(root: string, target: Target): string {
   const name = format.container === "PE" ? "bun.exe" : "bun";
   runProgram(["tar", "-xzf", tarball, "-C", directory, "--strip-components=2", `package/bin/${name}`]);
   return join(directory, name);
+}
+
+/** Digests of the executables in the packages that bun.lock pins; scripts/toolchain.sh runs a Bun that is one of these. */
+export const pinFile = "scripts/bun.sha512";
+
+/** By package. */
+export function pinnedExecutables(root: string): Map<string, { version: string; sha512: string }> {
+  const lines = readFileSync(join(root, pinFile), "utf8").matchAll(/^([0-9a-f]{128}) {2}(\S+)@([\d.]+)$/gm);
+  return new Map(
+    Array.from(lines, ([, sha512 = "", name = "", version = ""]) => [name, { version, sha512 }]),
+  );
+}
+
+export function digestFile(path: string): string {
+  return new Bun.CryptoHasher("sha512").update(readFileSync(path)).digest("hex");
 }
 
 function download(specifier: string, cache: string, tarball: string): void {

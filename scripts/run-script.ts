@@ -1,0 +1,9 @@
+/** Runs a script's work. What goes wrong is one line on standard error and exit code 1: Bun would show its own excerpt of a source. */
+export async function runScript(work: () => void | Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,51 @@
+/** What the scripts say when they fail: a line, not an excerpt of their own source. */
+import { expect, test } from "bun:test";
+import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+
+const root = join(import.meta.dir, "../..");
+
+test.each<[string, string, string, string | undefined, string]>([
+  [
+    "the demo, where bough fails",
+    "demo.ts",
+    "",
+    "echo 'error: no' >&2; exit 3",
+    "error: no\nerror: the demo ends here: bough exited with 3\n",
+  ],
+  ["the demo, without bough", "demo.ts", "", undefined, "/dist/bough is missing: ./scripts/build makes it\n"],
+  ["the benchmarks, without bough", "benchmarks/main.ts", "startup", undefined, ""],
+  ["the benchmarks, with a wrong option", "benchmarks/main.ts", "--chekc", "exit 0", "--chekc"],
+  [
+    "a release for an unknown target",
+    "packaging/release.ts",
+    "amiga",
+    undefined,
+    "error: there is no target amiga; ",
+  ],
+  ["a check of an image that is not there", "packaging/check-image.ts", "", undefined, "error: "],
+])("%s", async (_, script, word, bough, message) => {
+  const directory = temporaryDirectory();
+  cpSync(join(root, "scripts/example"), join(directory, "scripts/example"), { recursive: true });
+  mkdirSync(join(directory, "dist"));
+  if (bough !== undefined) {
+    writeFileSync(join(directory, "dist/bough"), `#!/bin/sh\n${bough}\n`);
+    chmodSync(join(directory, "dist/bough"), 0o755);
+  }
+  const words = word === "" ? [] : [word];
+  const child = Bun.spawn([process.execPath, join(root, "scripts", script), ...words], {
+    cwd: directory,
+    env: { PATH: process.env.PATH, HOME: directory },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  expect(await child.exited).toBe(1);
+  expect(stderr).toContain(message);
+  expect(stderr).toMatch(/^error: /m);
+  expect(stderr).not.toMatch(/^\s*(\d+ \||at )|Bun v\d/m);
+});
