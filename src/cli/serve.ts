@@ -1,11 +1,10 @@
 import { timingSafeEqual } from "node:crypto";
-import { chmodSync } from "node:fs";
-import { resolve } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
 import { BoughError, messageOf } from "../errors.ts";
 import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
 import { startEngine } from "./engine-host.ts";
+import { describeExposure, listen, parseListenAddress } from "./listen.ts";
 import { printResult } from "./result.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -35,25 +34,6 @@ export const serve: Command = {
     "It runs until it is interrupted: start it in the background. The address and the token are printed once.",
 };
 
-/** A place to listen, as `--listen` names it. */
-export type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
-
-/** Rejects what is neither `HOST:PORT`, `[IPv6]:PORT` nor `unix:PATH`. */
-export function parseListenAddress(text: string, workingDirectory: string): ListenAddress {
-  if (text.startsWith("unix:") && text.length > "unix:".length) {
-    return { kind: "unix", path: resolve(workingDirectory, text.slice("unix:".length)) };
-  }
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/[\]\s]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65535) {
-    throw new BoughError(`--listen takes HOST:PORT or unix:PATH, not ${JSON.stringify(text)}`, {
-      kind: "usage",
-      hint: "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 is a free one.",
-    });
-  }
-  return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
-}
-
 async function serveEngine(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;
   const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
@@ -68,7 +48,9 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   const engine = await startEngine(runtime, "registry");
   let server: ReturnType<typeof listen> | undefined;
   try {
-    server = listen(address, guard(token, engine.fetch));
+    server = listen(address, guard(token, engine.fetch), (error) => log.error(messageOf(error)));
+    const exposure = describeExposure(address);
+    if (exposure !== undefined) log.warn(exposure);
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
     log.info(`serving the engine in ${engine.directory}; Ctrl-C ends it`);
     printResult(invocation, {
@@ -94,28 +76,6 @@ export function guard(token: string, handler: (request: Request) => Promise<Resp
     const body = { error: "a bearer token is needed, and this is not the one", status: 401 };
     return Response.json(body, { status: 401, headers: { "WWW-Authenticate": "Bearer" } });
   };
-}
-
-function listen(address: ListenAddress, handler: (request: Request) => Promise<Response>) {
-  // Uploads may be of any size, and an event stream may be quiet for as long as a command runs.
-  const limits = { maxRequestBodySize: Number.MAX_SAFE_INTEGER, idleTimeout: 0 };
-  try {
-    if (address.kind === "tcp")
-      return Bun.serve({ ...limits, fetch: handler, hostname: address.hostname, port: address.port });
-    const server = Bun.serve({
-      maxRequestBodySize: limits.maxRequestBodySize,
-      fetch: handler,
-      unix: address.path,
-    });
-    chmodSync(address.path, 0o600);
-    return server;
-  } catch (error) {
-    const place = address.kind === "tcp" ? `${address.hostname}:${address.port}` : address.path;
-    throw new BoughError(`cannot listen on ${place}: ${messageOf(error)}`, {
-      hint: "Is it in use? Another place is given with --listen.",
-      cause: error,
-    });
-  }
 }
 
 function makeToken(): string {

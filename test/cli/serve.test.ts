@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { parseListenAddress } from "../../src/cli/serve.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -86,23 +85,9 @@ test("on a Unix socket that only its owner can open, with a token of one's own, 
   expect(stderr).not.toContain("token-of-my-own");
 });
 
-test.each([
-  ["127.0.0.1:0", { kind: "tcp", hostname: "127.0.0.1", port: 0 }],
-  ["localhost:8080", { kind: "tcp", hostname: "localhost", port: 8080 }],
-  ["[::1]:80", { kind: "tcp", hostname: "::1", port: 80 }],
-  ["unix:bough.sock", { kind: "unix", path: "/here/bough.sock" }],
-  ["unix:/run/bough.sock", { kind: "unix", path: "/run/bough.sock" }],
-] as const)("--listen %s", (given, address) => expect(parseListenAddress(given, "/here")).toEqual(address));
-
-test.each([
-  "8080",
-  ":8080",
-  "localhost",
-  "localhost:",
-  "localhost:99999",
-  "::1:80",
-  "unix:",
-  "http://localhost:80",
-])("--listen %s is refused", (given) =>
-  expect(() => parseListenAddress(given, "/")).toThrow("--listen takes HOST:PORT or unix:PATH"),
-);
+test("on all addresses: one warning says what that exposes", async () => {
+  const server = await startServer(environment, "--listen", "0.0.0.0:0", "--token", "token-of-my-own");
+  const { stderr } = await server.stop();
+  expect(stderr.match(/\[WARN\]/g)).toHaveLength(1);
+  expect(stderr).toContain("all addresses of this machine without TLS");
+});

@@ -28,7 +28,8 @@ export function makeRouter(
   routes: readonly Route[],
 ): (request: Request) => Promise<Response> {
   return async (request) => {
-    const url = new URL(request.url);
+    const url = URL.parse(request.url);
+    if (url === null) return answerError(400, "the request's path and Host make no address");
     const matches = routes.flatMap((route) => {
       const parameters = matchPath(route.path, url.pathname);
       return parameters === undefined ? [] : [{ route, parameters }];

@@ -1,0 +1,104 @@
+/** Where `bough serve` listens, what it gives Bun, and whom it lets in. */
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
+import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describeExposure, listen, parseListenAddress } from "../../src/cli/listen.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+
+test.each([
+  ["127.0.0.1:0", { kind: "tcp", hostname: "127.0.0.1", port: 0 }],
+  ["localhost:8080", { kind: "tcp", hostname: "localhost", port: 8080 }],
+  ["[::1]:80", { kind: "tcp", hostname: "::1", port: 80 }],
+  ["unix:bough.sock", { kind: "unix", path: "/here/bough.sock" }],
+  ["unix:/run/bough.sock", { kind: "unix", path: "/run/bough.sock" }],
+] as const)("--listen %s", (given, address) => expect(parseListenAddress(given, "/here")).toEqual(address));
+
+test.each([
+  "8080",
+  ":8080",
+  "localhost",
+  "localhost:",
+  "localhost:99999",
+  "::1:80",
+  "unix:",
+  "http://localhost:80",
+])("--listen %s is refused", (given) =>
+  expect(() => parseListenAddress(given, "/")).toThrow("--listen takes HOST:PORT or unix:PATH"),
+);
+
+describe("listening", () => {
+  const open: { stop(closeActive: boolean): unknown }[] = [];
+  afterEach(() => {
+    for (const server of open.splice(0)) server.stop(true);
+  });
+  const start = (text: string, handler = async () => new Response("")) => {
+    const faults: unknown[] = [];
+    const server = listen(parseListenAddress(text, "/"), handler, (error) => faults.push(error));
+    open.push(server);
+    return { server, faults };
+  };
+
+  test.each(["tcp", "unix"])("%s: a quiet stream is never cut, and nothing is for developers", (kind) => {
+    const serve = spyOn(Bun, "serve");
+    try {
+      start(kind === "tcp" ? "127.0.0.1:0" : `unix:${join(temporaryDirectory(), "s")}`);
+      expect(serve.mock.calls[0]?.[0]).toMatchObject({ idleTimeout: 0, development: false });
+    } finally {
+      serve.mockRestore();
+    }
+  });
+
+  test("what the handler throws is told here, and not to the client", async () => {
+    const { server, faults } = start("127.0.0.1:0", async () => {
+      throw new Error("secret /path");
+    });
+    const response = await fetch(server.url);
+    expect(response.status).toBe(500);
+    expect(await response.json()).toEqual({ error: "the server has failed", status: 500 });
+    expect(faults.map(String)).toEqual(["Error: secret /path"]);
+  });
+
+  test("a Unix socket is its owner's from its first moment on, and files made later keep their modes", () => {
+    const directory = temporaryDirectory();
+    const before = process.umask();
+    start(`unix:${join(directory, "s")}`);
+    expect(statSync(join(directory, "s")).mode & 0o777).toBe(0o600);
+    expect(process.umask()).toBe(before);
+  });
+});
+
+describe("who else can get there", () => {
+  test.each([
+    "127.0.0.1:0",
+    "127.1.2.3:80",
+    "localhost:80",
+    "LOCALHOST:80",
+    "[::1]:80",
+    "[0:0:0:0:0:0:0:1]:80",
+  ])("%s: nobody", (given) => expect(describeExposure(parseListenAddress(given, "/"))).toBeUndefined());
+
+  test.each([
+    ["0.0.0.0:8080", "all addresses of this machine without TLS: whoever can reach port 8080"],
+    ["[::]:0", "all addresses of this machine without TLS: whoever can reach it"],
+    ["[0:0::0]:80", "all addresses of this machine"],
+    ["192.0.2.7:80", "192.0.2.7 without TLS"],
+    ["[2001:db8::1]:80", "2001:db8::1 without TLS"],
+    ["127.evil.example:80", "127.evil.example without TLS"],
+    ["localhost.example:80", "localhost.example without TLS"],
+  ])("%s: said", (given, said) => expect(describeExposure(parseListenAddress(given, "/"))).toContain(said));
+
+  test.each([
+    [0o700, false],
+    [0o755, false],
+    [0o1777, false],
+    [0o777, true],
+    [0o770, true],
+  ])("a Unix socket in a directory of mode %o", (mode, isTold) => {
+    const directory = join(temporaryDirectory(), "d");
+    mkdirSync(directory);
+    chmodSync(directory, mode);
+    const told = describeExposure({ kind: "unix", path: join(directory, "s") });
+    if (isTold) expect(told).toContain("others can write to");
+    else expect(told).toBeUndefined();
+  });
+});
