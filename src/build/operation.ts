@@ -72,7 +72,8 @@ function forgottenOperation(operation: string, cause: NotFoundError): UnknownOut
   );
 }
 
-function refuseMissing({ status, error, operation }: OperationOutcome): void {
+/** @throws NotFoundError where the operation failed because the service lacks what the request names */
+export function refuseMissing({ status, error, operation }: OperationOutcome): void {
   if (status !== "FAILED" || error === undefined || !saysMissing(error)) return;
   throw new NotFoundError(`the service could not run the command: ${error} (operation ${operation})`);
 }
