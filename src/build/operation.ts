@@ -72,7 +72,8 @@ function forgottenOperation(operation: string, cause: NotFoundError): UnknownOut
   );
 }
 
-function refuseMissing({ status, error, operation }: OperationOutcome): void {
+/** @throws NotFoundError where the operation failed because the service lacks what the request names */
+export function refuseMissing({ status, error, operation }: OperationOutcome): void {
   if (status !== "FAILED" || error === undefined || !saysMissing(error)) return;
   throw new NotFoundError(`the service could not run the command: ${error} (operation ${operation})`);
 }
@@ -96,9 +97,7 @@ export async function startOperation(
   const entry = { session, step: key, owner: owner.id, mark: service.newMark() };
   store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
   try {
-    // It starts from the same image each time: a second run costs time, and the result is the same.
-    const options = { mark: entry.mark, mayRunTwice: true };
-    const operation = await service.spawn({ ...request, truncate_output_at: outputLimit }, options);
+    const operation = await service.spawn({ ...request, truncate_output_at: outputLimit }, entry.mark);
     store.unfinished.setOperation(entry, operation);
     return operation;
   } catch (error) {

@@ -2,7 +2,7 @@ import type { Invocation } from "./command.ts";
 import { commandLine } from "./command-line.ts";
 import { type Connection, connect, isEmbedded } from "./connection.ts";
 import { printResult } from "./result.ts";
-import { prepareInstance, type RunRequest, startImage } from "./run-request.ts";
+import { type RunRequest, startImage, withInstance } from "./run-request.ts";
 
 /** Set for the process in the background that has the engine in it. */
 const marker = "BOUGH_BACKGROUND";
@@ -26,7 +26,9 @@ export async function runDetached(request: RunRequest, invocation: Invocation): 
 
 async function start(request: RunRequest, invocation: Invocation, connection: Connection): Promise<string> {
   const image = await startImage(request, connection);
-  return await connection.service.spawn(await prepareInstance(request, image, invocation, connection));
+  return await withInstance(request, image, invocation, connection, (instance) =>
+    connection.service.spawn(instance),
+  );
 }
 
 function report(operation: string, request: RunRequest, invocation: Invocation): void {

@@ -1,6 +1,9 @@
+import { refuseMissing } from "../build/operation.ts";
 import { placementScript } from "../build/placement.ts";
 import type { Staged } from "../build/staged.ts";
 import { BoughError } from "../errors.ts";
+import { formatCount } from "../output/quantity.ts";
+import { NotFoundError } from "../service/errors.ts";
 import type { LocalFile } from "../service/service.ts";
 import type { InstanceFile, InstanceRequest } from "../service/types.ts";
 import type { Invocation } from "./command.ts";
@@ -37,13 +40,18 @@ export async function startImage(request: RunRequest, { service, store }: Connec
     : await requireImage(service, request.use);
 }
 
-/** Uploads the local files, reads what is piped in, and puts the request together. */
-export async function prepareInstance(
+/**
+ * Puts the request together, uploads the local files, reads what is piped in, and hands all of it to `action`. Where the
+ * service turns out to have lost files that were uploaded before, they are sent again, and `action` is called once more.
+ */
+export async function withInstance<Result>(
   request: RunRequest,
   image: string,
-  { runtime, log }: Invocation,
-  { service }: Connection,
-): Promise<InstanceRequest> {
+  invocation: Invocation,
+  connection: Connection,
+  action: (instance: InstanceRequest) => Promise<Result>,
+): Promise<Result> {
+  const { runtime, log } = invocation;
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
     cwd: request.cwd,
@@ -52,6 +60,26 @@ export async function prepareInstance(
     warn: log.warn,
   });
   const stdin = await readPipedInput(runtime, log);
+  const attempt = async () =>
+    action(await makeInstance(request, image, staged, stdin, invocation, connection));
+  try {
+    return await attempt();
+  } catch (error) {
+    const forgotten = error instanceof NotFoundError ? forgetUploads(staged, connection) : 0;
+    if (forgotten === 0) throw error;
+    log.info(`the service no longer has ${formatCount(forgotten, "uploaded file")}: sending again`);
+    return await attempt();
+  }
+}
+
+async function makeInstance(
+  request: RunRequest,
+  image: string,
+  staged: Staged,
+  stdin: Uint8Array | undefined,
+  { runtime, log }: Invocation,
+  { service }: Connection,
+): Promise<InstanceRequest> {
   const files = instanceFiles(staged, await service.uploadFiles(localFiles(staged)));
   const instance: InstanceRequest = {
     image,
@@ -83,12 +111,21 @@ export async function prepareInstance(
     },
     { service, signal: runtime.signal, log },
   );
+  refuseMissing(outcome);
   if (requireExitCode(outcome, request.timeoutSeconds) !== 0 || outcome.image === undefined) {
     throw new BoughError(
       `the links and directories of --file could not be made: ${outcome.stderr.text.trim()}`,
     );
   }
   return { ...instance, image: outcome.image, files: {} };
+}
+
+/** Returns how many there were to forget. */
+function forgetUploads(staged: Staged, { store }: Connection): number {
+  const known = localFiles(staged).filter(({ sha256 }) => store.uploads.get(sha256) !== undefined);
+  const hashes = new Set(known.map(({ sha256 }) => sha256));
+  for (const sha256 of hashes) store.uploads.delete(sha256);
+  return hashes.size;
 }
 
 function localFiles(staged: Staged): LocalFile[] {

@@ -1,3 +1,4 @@
+import { refuseMissing } from "../build/operation.ts";
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import type { NewEntry } from "../store/sessions.ts";
@@ -7,7 +8,7 @@ import type { Connection } from "./connection.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { printResult } from "./result.ts";
-import { prepareInstance, type RunRequest, startImage } from "./run-request.ts";
+import { type RunRequest, startImage, withInstance } from "./run-request.ts";
 import { advance, type WorkingBranch, workingBranch } from "./working-branch.ts";
 
 /** Answers the command's own exit code. */
@@ -21,8 +22,11 @@ export async function runToItsEnd(
   const from = workingBranch(store, request.key);
   const image = await startImage(request, connection);
   const relay = globals.format === "json" ? undefined : createOutputRelay(runtime, service, log);
-  const instance = await prepareInstance(request, image, invocation, connection);
-  const outcome = await runInstance(instance, { service, signal: runtime.signal, log }, relay);
+  const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
+    const ended = await runInstance(instance, { service, signal: runtime.signal, log }, relay);
+    refuseMissing(ended);
+    return ended;
+  });
   await relay?.finish(outcome);
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);

@@ -6,6 +6,7 @@ import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { describeFault, isDamaged } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
+import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { openDatabase } from "./records/database.ts";
 import { EventLogs } from "./records/event-log.ts";
@@ -28,6 +29,8 @@ export interface EngineOptions {
   environment: Environment;
   /** `all` (by default) takes local paths too: for a client in the same process. `registry`: `docker://` only. */
   importTransports?: "all" | "registry";
+  /** What an image may hold at most. */
+  importLimits?: ImportLimits;
 }
 
 export interface Engine {
@@ -43,7 +46,7 @@ export interface Engine {
  * at once. What killed ones left behind is cleared away first.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { clock, environment, importTransports = "all" } = options;
+  const { clock, environment, importTransports = "all", importLimits = defaultImportLimits } = options;
   requireRoot();
   const { layout, database } = openDirectory(resolve(options.directory));
   const closing = new AbortController();
@@ -53,6 +56,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     clock,
     environment,
     importTransports,
+    importLimits,
     inUserNamespace: isInUserNamespace(),
     events: new EventLogs(layout, clock),
     running: new Map(),

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import type { ImportLimits } from "./import/limits.ts";
 import type { EventLogs } from "./records/event-log.ts";
 import type { Outcome } from "./records/operations.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
@@ -8,6 +9,7 @@ export interface EngineState extends SandboxHost {
   database: Database;
   events: EventLogs;
   importTransports: "all" | "registry";
+  importLimits: ImportLimits;
   /** The operations that this process runs. */
   running: Map<string, RunningOperation>;
   /** How operations ended whose end could not be written down, such as on a full disk. */

@@ -73,7 +73,7 @@ function textAt(block: Uint8Array, offset: number, length: number): string {
 }
 
 /** Octal text, or with its first bit set a big-endian number. */
-function numberAt(block: Uint8Array, offset: number, length: number): number {
+export function numberAt(block: Uint8Array, offset: number, length: number): number {
   const field = block.subarray(offset, offset + length);
   const [first = 0, ...others] = field;
   if ((first & 0x80) !== 0) return others.reduce((value, byte) => value * 256 + byte, first & 0x7f);

@@ -1,6 +1,7 @@
 /** What the service tells about operations that somebody started: their list, one record, its output. */
-import { asNumber, asRecord, asText, idIn, type JsonRecord } from "./json.ts";
+import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
 import { bytesOf } from "./output.ts";
+import { operationPath } from "./polling.ts";
 import { outputPlaces, readOperation } from "./record.ts";
 import { aList, anObject, listIn } from "./requirements.ts";
 import type { Transport } from "./transport.ts";
@@ -56,7 +57,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
     (
       await transport.call({
         method: "GET",
-        ...transport.operations.addressOf(operation),
+        path: operationPath(operation),
         repeatable: true,
         requires: anObject,
       })
@@ -109,7 +110,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
 function readList(body: unknown): OperationSummary[] {
   return listIn(body, "operations").flatMap((item) => {
     const record = asRecord(item);
-    const uuid = idIn(record);
+    const uuid = asText(record?.uuid);
     return record === undefined || uuid === undefined ? [] : [summarize(uuid, record)];
   });
 }

@@ -1,8 +1,10 @@
-/** Starting an instance: looked for where it is unknown what became of the request, and sent again where that is no harm. */
+/** Starting an instance: sent once, and looked for where it is unknown what became of it. */
 import { messageOf } from "../errors.ts";
 import { withDeadline } from "./abort.ts";
+import type { Answer } from "./answer.ts";
 import type { ServiceNotice } from "./attempt.ts";
 import { UnknownOutcomeError } from "./errors.ts";
+import { asRecord, asText } from "./json.ts";
 import { markRequest } from "./mark.ts";
 import { type Search, type SearchOptions, type Sent, searchPatiently, searchSpawned } from "./spawned.ts";
 import type { InstanceRequest } from "./types.ts";
@@ -15,42 +17,49 @@ export interface SpawnOptions extends SearchOptions {
 
 const spawnTimeoutMilliseconds = 120_000;
 const spawnGraceMilliseconds = 5000;
-/** How often a request is sent again that the service's list of operations does not have. */
-const maxResends = 2;
-/** The same for a service that has no such list: each may make it run the command once more. */
-const maxBlindResends = 1;
 /** After an interruption somebody waits for the end. */
 const lastSearchMilliseconds = 5000;
 
 /**
- * Returns the operation's id. Where the request may have been received, the operation is looked for by its mark; where it is
- * not found, the request is sent again, if `mayRunTwice`. Rejects with an UnknownOutcomeError where that does not help.
+ * Answers the operation's id. Never sent twice once it may have been received: then the operation is looked for by the
+ * request's mark. Rejects with an UnknownOutcomeError where it is not found.
  */
 export async function spawnInstance(
   options: SpawnOptions,
   request: InstanceRequest,
-  { mark, mayRunTwice }: { mark: number; mayRunTwice: boolean },
+  mark: number,
 ): Promise<string> {
-  const { clock, signal } = options;
+  const { clock, signal, onNotice } = options;
   const marked = markRequest(request, mark);
   const sent: Sent = { limit: marked.truncate_output_at ?? 0, at: clock.now(), command: request.command };
-  let resends = 0;
   try {
-    for (;;) {
-      const operation = await post(options, marked).catch((error: unknown) => {
-        if (!(error instanceof UnknownOutcomeError)) throw error;
-        return settle(options, sent, error, mayRunTwice ? resends++ : undefined);
-      });
-      if (operation === undefined) continue;
-      if (!signal.aborted) return operation;
-      await stop(options, operation);
-      break;
-    }
+    const operation = await post(options, marked);
+    if (!signal.aborted) return operation;
+    await stop(options, operation);
   } catch (error) {
-    if (!signal.aborted || error instanceof UnknownOutcomeError) throw error;
+    if (error instanceof UnknownOutcomeError) {
+      const operation = await settle(options, sent, error);
+      onNotice({
+        level: "warn",
+        text: `${error.message}; the service runs it all the same, as ${operation}`,
+      });
+      return operation;
+    }
+    if (!signal.aborted) throw error;
     await stopUnanswered(options, sent);
   }
   throw signal.reason;
+}
+
+/** From the body, else from `Location: /v1/operations/<uuid>`. */
+export function operationIdOf(answer: Answer): string | undefined {
+  const location = /\/operations\/([^/?#]+)/.exec(answer.headers.get("location") ?? "")?.[1];
+  const body = asRecord(answer.body);
+  return (
+    asText(body?.uuid) ??
+    asText(body?.operation_uuid) ??
+    (location === undefined ? undefined : decodeURIComponent(location))
+  );
 }
 
 /**
@@ -65,74 +74,37 @@ async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise
     repeatable: false,
     requires: {
       what: "the operation's id",
-      isMet: (answer) => transport.operations.read(answer) !== undefined,
+      isMet: (answer) => operationIdOf(answer) !== undefined,
     },
     overNewConnection: true,
     // Being impatient here means not to know what has happened.
     timeoutMilliseconds: spawnTimeoutMilliseconds,
     graceMilliseconds: spawnGraceMilliseconds,
   });
-  return transport.operations.read(answer) ?? "";
+  return operationIdOf(answer) ?? "";
 }
 
-/**
- * What became of a request without an answer: its operation, or `undefined` for one to be sent again. `resends`: how often it
- * was; `undefined` where it must not be.
- */
-async function settle(
-  options: SpawnOptions,
-  sent: Sent,
-  error: UnknownOutcomeError,
-  resends: number | undefined,
-): Promise<string | undefined> {
-  const { signal, onNotice } = options;
-  const mayResend = resends !== undefined && resends < maxResends;
-  const mayResendBlindly = resends !== undefined && resends < maxBlindResends;
-  onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
+async function settle(options: SpawnOptions, sent: Sent, error: UnknownOutcomeError): Promise<string> {
+  options.onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
   let search: Search;
   try {
     search = await searchPatiently(options, sent);
   } catch (cause) {
-    signal.throwIfAborted();
-    const why = `the service can't be asked for its operations: ${messageOf(cause)}`;
-    if (!mayResendBlindly) throw unknown(error, why);
-    onNotice({ level: "warn", text: `${why}; ${resending}` });
-    return undefined;
+    options.signal.throwIfAborted();
+    throw unknown(error, `the service can't be asked for its operations: ${messageOf(cause)}`);
   }
   switch (search.kind) {
-    case "found": {
-      const { operation } = search;
-      onNotice({
-        level: "warn",
-        text: `${error.message}; the service runs it all the same, as ${operation}`,
-      });
-      return operation;
-    }
-    case "unsupported": {
-      const why = "the service has no list of its operations";
-      if (!mayResendBlindly) throw unknown(error, why);
-      onNotice({ level: "warn", text: `${why}; ${resending}` });
-      return undefined;
-    }
+    case "found":
+      return search.operation;
+    case "unknowable":
+      throw unknown(error, "the service has no list of its operations");
     case "not there": {
       const { similar } = search;
-      const isCertain = similar.length === 0;
-      if (isCertain ? mayResend : mayResendBlindly) {
-        const text = "the service's list of operations does not have the command; sending it again";
-        onNotice({ level: "warn", text: isCertain ? text : `${similarText(similar)}; ${resending}` });
-        return undefined;
-      }
-      throw isCertain
+      throw similar.length === 0
         ? unknown(error, "its list of operations does not have it")
-        : unknown(error, similarText(similar), similar[0]);
+        : unknown(error, `it may be ${similar.join(" or ")}, which runs the same command`, similar[0]);
     }
   }
-}
-
-const resending = "sending the command again: it may run twice there, each time from the same image";
-
-function similarText(similar: readonly string[]): string {
-  return `it may be ${similar.join(" or ")}, which runs the same command`;
 }
 
 function unknown(error: UnknownOutcomeError, why: string, similar?: string): UnknownOutcomeError {

@@ -4,12 +4,10 @@ import type { Database } from "bun:sqlite";
 export interface FactStore {
   get(image: string, question: string): string | undefined;
   set(image: string, question: string, answer: string): void;
-  /** Images that the service has shown in a list: should one be missing there, it is gone. */
-  readonly listedImages: { has(image: string): boolean; add(image: string): void };
 }
 
 export function createFactStore(database: Database): FactStore {
-  const facts: FactStore = {
+  return {
     get: (image, question) =>
       database
         .query<{ answer: string }, [string, string]>(
@@ -21,12 +19,5 @@ export function createFactStore(database: Database): FactStore {
         .query("INSERT OR REPLACE INTO fact (image, question, answer) VALUES (?, ?, ?)")
         .run(image, question, answer);
     },
-    listedImages: {
-      has: (image) => facts.get(image, listed) !== undefined,
-      add: (image) => facts.set(image, listed, "yes"),
-    },
   };
-  return facts;
 }
-
-const listed = "listed";

@@ -7,7 +7,10 @@ export interface RawEntry {
   target?: string;
 }
 
-export function tarOf(entries: readonly RawEntry[], options: { end?: boolean } = {}): Uint8Array {
+export function tarOf(
+  entries: readonly RawEntry[],
+  options: { end?: boolean } = {},
+): Uint8Array<ArrayBuffer> {
   const blocks = entries.flatMap((entry) => {
     const content = Buffer.from(entry.content ?? "");
     const padding = Buffer.alloc((512 - (content.length % 512)) % 512);

@@ -1,52 +1,45 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 
-/** Which image to import, in skopeo's terms. */
-export interface ImageSource {
-  /** `<transport>:<details>`; a relative local path made absolute. */
-  name: string;
-  /** `docker://`: from a registry, by its host. */
-  registry: string | undefined;
-  /**
-   * Whether its manifest says how each layer is compressed. For the others skopeo claims gzip even where the layers are plain, as
-   * they are in what `docker save` writes.
-   */
-  saysCompression: boolean;
-}
+/** Which image to import. */
+export type ImageSource =
+  /** `docker://...`, which skopeo brings; `registry` is its host. */
+  | { kind: "registry"; name: string; registry: string }
+  /** A directory or an archive on this machine, which bough reads itself. */
+  | { kind: LocalKind; name: string; path: string; reference: string | undefined };
 
-const localTransports = [
-  "dir",
-  "oci",
-  "oci-archive",
-  "docker-archive",
-  "containers-storage",
-  "docker-daemon",
-  "tarball",
-  "sif",
-  "ostree",
-];
-const truthfulTransports = ["dir", "oci", "oci-archive"];
-const pathTransports = ["dir", "oci", "oci-archive", "docker-archive", "tarball", "sif"];
+/** Layouts of images on disk, by the names that skopeo gives them. */
+export type LocalKind = (typeof localKinds)[number];
+
+const localKinds = ["oci", "oci-archive", "docker-archive", "dir"] as const;
+/** Other places that skopeo knows: another program's store, or a file that a program of its own would have to read. */
+const refusedKinds = ["containers-storage", "docker-daemon", "ostree", "sif", "tarball"];
 
 /** Over the network only registries may be named: a path would be one of the server's own machine. */
 export function parseImageSource(url: string, transports: "all" | "registry"): ImageSource {
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));
   const details = url.slice(transport.length + 1);
   if (transport === "docker" && details.startsWith("//") && details.length > 2) {
-    return { name: url, registry: registryHost(details.slice(2)), saysCompression: true };
+    return { kind: "registry", name: url, registry: registryHost(details.slice(2)) };
   }
-  if (!localTransports.includes(transport) || details === "") {
+  const kind = localKinds.find((known) => known === transport);
+  const isKnown = kind !== undefined || refusedKinds.includes(transport);
+  if (!isKnown || details === "") {
     throw new BoughError(`${JSON.stringify(url)} names no image: expected docker://HOST/NAME:TAG`);
   }
   if (transports === "registry") {
     throw new BoughError(`${transport}: cannot be imported through a server; only docker:// can`);
   }
-  const isPath = pathTransports.includes(transport);
-  return {
-    name: isPath ? `${transport}:${resolve(details)}` : url,
-    registry: undefined,
-    saysCompression: truthfulTransports.includes(transport),
-  };
+  if (kind === undefined) {
+    const possible = localKinds.map((known) => `${known}:`).join(", ");
+    throw new BoughError(`${transport}: cannot be imported; docker:// can, and on this machine ${possible}`);
+  }
+  // A directory in skopeo's own format holds one image.
+  const colon = kind === "dir" ? -1 : details.indexOf(":");
+  const path = resolve(colon === -1 ? details : details.slice(0, colon));
+  const reference = colon === -1 ? undefined : details.slice(colon + 1);
+  const name = reference === undefined ? `${kind}:${path}` : `${kind}:${path}:${reference}`;
+  return { kind, name, path, reference: reference === "" ? undefined : reference };
 }
 
 /** As Docker reads it: without a dot, a colon or `localhost` the first segment is no host, and Docker Hub is meant. */

@@ -1,7 +1,8 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { sandbox } from "../records/event-log.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import { addLayer, findLayerByContent } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
@@ -9,20 +10,26 @@ import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { syncToDisk } from "../system/disk.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { type ImageSource, isLoopback } from "./image-source.ts";
-import { type LayoutImage, readLayoutImage } from "./oci-layout.ts";
+import { archiveFile } from "./archive-files.ts";
+import { downloadDirectory, downloadImage, type RegistryCredentials } from "./download.ts";
+import { type ImageFacts, readFacts } from "./image-config.ts";
+import type { ImageParts } from "./image-parts.ts";
+import type { ImageSource } from "./image-source.ts";
+import { createBudget } from "./limits.ts";
+import { openLocalImage } from "./open-image.ts";
+import { layoutImage, makePlainLayout } from "./plain-layout.ts";
 import { runTool } from "./tool.ts";
 
 export interface ImportSpec {
   source: ImageSource;
-  credentials: { username: string; password: string } | undefined;
+  credentials: RegistryCredentials | undefined;
   tag: string | undefined;
   timeoutSeconds: number;
 }
 
 /**
- * Copies an image from where it is into an OCI layout, and unpacks that into one layer. The same image again is the same
- * UUID, the same content under another configuration the same layer.
+ * Brings an image from where it is, verifies it and unpacks it into one layer. The same image again is the same UUID, the same
+ * content under another configuration the same layer.
  */
 export async function performImport(
   state: EngineState,
@@ -41,14 +48,17 @@ export async function performImport(
     () => {},
   );
   try {
-    const image = await copyImage(state, spec, run, signal);
+    const parts = await bringImage(state, spec, run, signal);
+    const image = readFacts(parts, spec.source.name);
+    checkPlatform(image, spec.source);
     const content = join(run.directory, "content");
+    // Both digests are of what was verified when it was stored: nothing of this one's layers would be used.
     if (findLayerByContent(database, image.contentDigest) === undefined) {
-      await unpackImage(state, run, content, signal);
+      await unpackImage(state, parts, image, { spec, run, content, signal });
       await syncToDisk(state, content, signal);
     }
     // Whoever learns that this has ended finds its room on the disk free again.
-    await rm(join(run.directory, "image"), { recursive: true, force: true });
+    await Promise.all(Object.values(temporaries).map((name) => removeTemporary(run, name)));
     return () => {
       const createdAt = clock.now();
       const uuid =
@@ -66,7 +76,7 @@ export async function performImport(
 
 function addImported(
   state: EngineState,
-  image: LayoutImage,
+  image: ImageFacts,
   content: string,
   run: OperationRun,
   createdAt: number,
@@ -88,73 +98,48 @@ function addImported(
   return addImage(database, { layer: layer.id, config, configDigest, operation: run.uuid, createdAt });
 }
 
-async function copyImage(
+/** What an import has in its directory beside the unpacked content. */
+const temporaries = { download: downloadDirectory, archive: archiveFile, layout: "layout" };
+
+function removeTemporary(run: OperationRun, name: string): Promise<void> {
+  return rm(join(run.directory, name), { recursive: true, force: true });
+}
+
+async function bringImage(
   state: EngineState,
-  spec: ImportSpec,
+  { source, credentials }: ImportSpec,
   run: OperationRun,
   signal: AbortSignal,
-): Promise<LayoutImage> {
-  const { source } = spec;
-  // A policy has checked signatures by then, and a layout has no place for them.
-  const args = ["copy", "--remove-signatures"];
-  if (source.saysCompression) args.push("--dest-oci-accept-uncompressed-layers");
-  if (source.registry !== undefined) {
-    args.push("--retry-times", "2");
-    if (spec.credentials !== undefined) {
-      args.push("--src-authfile", writeAuthFile(run.directory, source.registry, spec.credentials));
-    }
-    if (isLoopback(source.registry)) args.push("--src-tls-verify=false");
-  }
-  await runTool(
-    state,
-    run,
-    "skopeo",
-    [...policyArguments(state), ...args, source.name, "oci:image:import"],
-    signal,
-  );
-  await rm(join(run.directory, authFileName), { force: true });
-  const image = readLayoutImage(join(run.directory, "image"));
-  checkPlatform(image, source);
-  return image;
+): Promise<ImageParts> {
+  if (source.kind === "registry") return downloadImage(state, source, credentials, run, signal);
+  const budget = createBudget(source.name, state.layout.directory, state.importLimits);
+  return openLocalImage(source, run.directory, budget, signal);
 }
 
 async function unpackImage(
   state: EngineState,
-  run: OperationRun,
-  content: string,
-  signal: AbortSignal,
+  parts: ImageParts,
+  image: ImageFacts,
+  {
+    spec,
+    run,
+    content,
+    signal,
+  }: { spec: ImportSpec; run: OperationRun; content: string; signal: AbortSignal },
 ): Promise<void> {
-  const args = ["raw", "unpack", "--image", "image:import", content];
+  const { name } = spec.source;
+  await makePlainLayout(parts, image, join(run.directory, temporaries.layout), {
+    image: name,
+    budget: createBudget(name, state.layout.directory, state.importLimits),
+    signal,
+    report: (message) => state.events.append(run.uuid, sandbox, "progress", { message }),
+  });
+  const args = ["raw", "unpack", "--image", `${temporaries.layout}:${layoutImage}`, content];
   await runTool(state, run, "umoci", args, signal);
-  await rm(join(run.directory, "image"), { recursive: true, force: true });
 }
 
-const authFileName = "auth.json";
-
-/** Credentials are for skopeo's eyes only: neither in its arguments nor in a file that others can read. */
-function writeAuthFile(
-  directory: string,
-  registry: string,
-  credentials: { username: string; password: string },
-): string {
-  const path = join(directory, authFileName);
-  const auth = Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");
-  writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
-  return path;
-}
-
-/** skopeo refuses to work without a signature policy; what the machine or the user has set stays in force. */
-function policyArguments(state: EngineState): string[] {
-  const { HOME } = state.environment;
-  const candidates = [
-    "/etc/containers/policy.json",
-    ...(HOME ? [join(HOME, ".config/containers/policy.json")] : []),
-  ];
-  return candidates.some((path) => existsSync(path)) ? [] : ["--insecure-policy"];
-}
-
-/** From an index skopeo has picked this machine's platform; an image of a single platform it takes as it is. */
-function checkPlatform(image: LayoutImage, source: ImageSource): void {
+/** Of an index this machine's platform was picked; an image of a single platform is taken as it is. */
+function checkPlatform(image: ImageFacts, source: ImageSource): void {
   const machine = machineArchitecture();
   const { os = "linux", architecture = machine } = image.platform;
   if (os === "linux" && architecture === machine) return;

@@ -49,6 +49,9 @@ const migrations = [
      finished_at INTEGER
    ) STRICT;
    CREATE INDEX operations_by_time ON operations (created_at);`,
+  // Version 0.1.0 did not verify what it imported: none of it may stand for what is imported from now on.
+  `UPDATE images SET config_digest = NULL;
+   UPDATE layers SET content = NULL;`,
 ];
 
 /** Opens the engine's database (0600), brought to this version's schema. Safe with several processes at once. */

@@ -1,11 +1,13 @@
 import type { Database } from "bun:sqlite";
-import { closeSync, fdatasync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { closeSync, fdatasync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
+import { inTransaction } from "./database.ts";
+import { hashStored } from "./stored-content.ts";
 
 interface FileRow {
   uuid: string;
@@ -16,12 +18,19 @@ interface FileRow {
 }
 
 export function filePath(layout: Layout, sha256: string): string {
+  // A row that somebody has edited leads nowhere else.
+  if (!isFileName(sha256)) throw new Error(`${JSON.stringify(sha256)} is not a SHA-256`);
   return join(layout.files, sha256.slice(0, 2), sha256);
+}
+
+export function isFileName(name: string): boolean {
+  return /^[0-9a-f]{64}$/.test(name);
 }
 
 /**
  * Stores a stream under its SHA-256, hashed while it is written. Whoever is told of a file can rely on it: its bytes are on
- * disk before it gets its name. `signal`: of the request, whose body may simply stop coming.
+ * disk before it gets its name. They take the place of what is there already, which may have been damaged since. `signal`: of
+ * the request, whose body may simply stop coming.
  */
 export async function storeFile(
   database: Database,
@@ -33,18 +42,16 @@ export async function storeFile(
   const temporary = join(layout.scratch, crypto.randomUUID());
   try {
     const { sha256, size } = await writeHashed(temporary, body, signal);
-    const path = filePath(layout, sha256);
-    const existing = findFile(database, layout, "sha256", sha256);
-    if (existing === undefined) {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      renameSync(temporary, path);
-    }
-    database
-      .query<undefined, [string, string, number, number, number]>(
-        `INSERT INTO files (sha256, uuid, size, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
-         ON CONFLICT (sha256) DO UPDATE SET updated_at = excluded.updated_at`,
-      )
-      .run(sha256, crypto.randomUUID(), size, now(), now());
+    // Together: whoever removes files without a record holds the same lock.
+    inTransaction(database, () => {
+      giveName(temporary, filePath(layout, sha256));
+      database
+        .query<undefined, [string, string, number, number, number]>(
+          `INSERT INTO files (sha256, uuid, size, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
+           ON CONFLICT (sha256) DO UPDATE SET size = excluded.size, updated_at = excluded.updated_at`,
+        )
+        .run(sha256, crypto.randomUUID(), size, now(), now());
+    });
     const record = findFile(database, layout, "sha256", sha256);
     if (record === undefined)
       throw new RequestError(409, "the file was removed while it was being stored; send it again");
@@ -52,6 +59,31 @@ export async function storeFile(
   } finally {
     rmSync(temporary, { force: true });
   }
+}
+
+/**
+ * Drops those of the files whose bytes are not what their name says: they count as never sent. One that was sent again
+ * meanwhile stays.
+ */
+export function dropDamagedFiles(database: Database, layout: Layout, hashes: readonly string[]): void {
+  for (const sha256 of hashes) {
+    inTransaction(database, () => {
+      const path = filePath(layout, sha256);
+      if (hashStored(path) === sha256) return;
+      database.query<undefined, [string]>("DELETE FROM files WHERE sha256 = ?").run(sha256);
+      rmSync(path, { recursive: true, force: true });
+    });
+  }
+}
+
+function giveName(temporary: string, path: string): void {
+  const folder = dirname(path);
+  const stats = lstatSync(folder, { throwIfNoEntry: false });
+  // What somebody has put there in a folder's place leads elsewhere.
+  if (stats !== undefined && !stats.isDirectory()) rmSync(folder);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) rmSync(path, { recursive: true });
+  renameSync(temporary, path);
 }
 
 /** A file whose bytes are gone, or cut short by a crash of the machine, counts as one that was never sent. */
@@ -62,9 +94,9 @@ export function findFile(
   value: string,
 ): FileRecord | undefined {
   const row = database.query<FileRow, [string]>(`SELECT * FROM files WHERE ${column} = ?`).get(value);
-  if (row === null) return undefined;
-  const size = statSync(filePath(layout, row.sha256), { throwIfNoEntry: false })?.size;
-  return size === row.size ? toRecord(row) : undefined;
+  if (row === null || !isFileName(row.sha256)) return undefined;
+  const stats = lstatSync(filePath(layout, row.sha256), { throwIfNoEntry: false });
+  return stats?.isFile() && stats.size === row.size ? toRecord(row) : undefined;
 }
 
 export function listFiles(

@@ -43,10 +43,11 @@ export const imageRoutes: readonly Route[] = [
       const url = readString(registry, "url");
       const tag = optionalString(body, "tag");
       if (tag !== undefined) checkTag(tag);
-      locate("skopeo", state.environment);
+      const source = parseSource(url, state.importTransports);
+      if (source.kind === "registry") locate("skopeo", state.environment);
       locate("umoci", state.environment);
       const spec = {
-        source: parseSource(url, state.importTransports),
+        source,
         credentials: login && {
           username: readString(login, "username"),
           password: readString(login, "password"),

@@ -129,6 +129,7 @@ function readFile(destination: string, value: unknown, database: Database, layou
   return {
     destination,
     source: filePath(layout, stored.sha256),
+    sha256: stored.sha256,
     size: stored.size,
     uid: readId(file, "uid") ?? 0,
     gid: readId(file, "gid") ?? 0,

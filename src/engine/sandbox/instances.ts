@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstanceResult } from "../../service/types.ts";
 import { mainProcess, sandbox } from "../records/event-log.ts";
+import { dropDamagedFiles } from "../records/files.ts";
 import { addImage, type Image, type ImageConfig } from "../records/images.ts";
 import { addLayer, findLayer, layerChain, layerDirectory } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
@@ -15,6 +16,7 @@ import { CapturedStream, encodeBytes } from "./output.ts";
 import { runInSandbox } from "./sandbox.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
 import type { SandboxOutcome } from "./sandbox-request.ts";
+import { DamagedFilesError } from "./staging.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -51,6 +53,9 @@ export async function performInstance(
     onStart: (pid, process) => append(sandbox, "spawn", spawnData(pid, process)),
     onOutput: (stream, chunk) => streams[stream].write(chunk),
     signal: run.signal,
+  }).catch((error: unknown) => {
+    if (error instanceof DamagedFilesError) dropDamagedFiles(state.database, state.layout, error.damaged);
+    throw error;
   });
 
   run.signal.throwIfAborted();

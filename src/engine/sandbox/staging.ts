@@ -1,28 +1,40 @@
-import { chmodSync, chownSync, constants, copyFileSync, lstatSync, mkdirSync, rmSync } from "node:fs";
-import { copyFile } from "node:fs/promises";
+import { chmodSync, lstatSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { resolveInRoot } from "./root-path.ts";
+import { createVerifiedCopier, type StoredContent } from "./verified-copy.ts";
 
 /** A stored content on its way to a place in a sandbox. */
-export interface StagedFile {
+export interface StagedFile extends StoredContent {
   /** Absolute, as the image sees it. */
   destination: string;
-  source: string;
-  size: number;
-  uid: number;
-  gid: number;
-  /** Permission bits with setuid, setgid and sticky. */
-  mode: number;
+}
+
+/** Stored files are not what was sent any more. The client that reads "no longer" sends them again. */
+export class DamagedFilesError extends BoughError {
+  /** SHA-256 of what was sent. */
+  readonly damaged: readonly string[];
+
+  constructor(damaged: readonly StagedFile[]) {
+    const [first] = damaged;
+    const many =
+      damaged.length === 1 ? "a stored file no longer has" : `${damaged.length} stored files no longer have`;
+    super(`${many} the bytes that were uploaded (for ${first?.destination}): upload again`);
+    this.damaged = [...new Set(damaged.map(({ sha256 }) => sha256))];
+  }
 }
 
 /**
  * Puts files in place below `root`. Links in the directories on the way are followed inside the root; what stands at the
  * destination itself is replaced, a link too, as COPY does. The copies share no inode with the store: a command that
  * writes to one changes nothing else.
+ *
+ * @throws DamagedFilesError naming all files whose stored bytes do not have their SHA-256
  */
 export async function stageFiles(root: string, files: readonly StagedFile[]): Promise<void> {
   const directories = new Map<string, string>();
+  const copy = createVerifiedCopier();
+  const damaged: StagedFile[] = [];
   for (const [index, file] of files.entries()) {
     // Thousands of small files must not keep everything else in this process waiting.
     if (index % 100 === 99) await Bun.sleep(0);
@@ -36,13 +48,11 @@ export async function stageFiles(root: string, files: readonly StagedFile[]): Pr
       throw new BoughError(`cannot put a file at ${file.destination}: there is a directory in the image`);
     }
     if (existing !== undefined) rmSync(path);
-    // A small copy is over before a task could be handed to another thread.
-    if (file.size < 256 * 1024) copyFileSync(file.source, path, constants.COPYFILE_FICLONE);
-    else await copyFile(file.source, path, constants.COPYFILE_FICLONE);
-    chownSync(path, file.uid, file.gid);
-    // After the owner, whose change takes setuid and setgid away.
-    chmodSync(path, file.mode);
+    const copied = copy(file, path);
+    // All of them are looked at, so that one more upload makes all of them good.
+    if (!(typeof copied === "boolean" ? copied : await copied)) damaged.push(file);
   }
+  if (damaged.length > 0) throw new DamagedFilesError(damaged);
 }
 
 /**

@@ -1,0 +1,57 @@
+import { Readable, type Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { BoughError } from "../../errors.ts";
+
+export type Compression = "none" | "gzip" | "zstd";
+
+const chunkSize = 1024 * 1024;
+
+/** By the first bytes, whatever the manifest or the file's name says. Throws for what bough does not unpack. */
+export function detectCompression(beginning: Uint8Array, name: string): Compression {
+  const starts = (...bytes: number[]) => bytes.every((byte, index) => beginning[index] === byte);
+  if (starts(0x1f, 0x8b)) return "gzip";
+  if (starts(0x28, 0xb5, 0x2f, 0xfd)) return "zstd";
+  const foreign = starts(0x42, 0x5a, 0x68)
+    ? "bzip2"
+    : starts(0xfd, 0x37, 0x7a, 0x58, 0x5a)
+      ? "xz"
+      : undefined;
+  if (foreign === undefined) return "none";
+  throw new BoughError(`${name} is compressed with ${foreign}: gzip, zstd and plain archives are read`);
+}
+
+/** What `content` is once it is decompressed. Rejects where it is damaged or cut short. */
+export async function* decompress(
+  content: AsyncIterable<Uint8Array>,
+  compression: Compression,
+  name: string,
+): AsyncGenerator<Uint8Array> {
+  if (compression === "none") {
+    yield* content;
+    return;
+  }
+  const stream: Transform =
+    compression === "gzip" ? createGunzip({ chunkSize }) : createZstdDecompress({ chunkSize });
+  // What the source rejects with comes out of the stream, too.
+  let failure: unknown;
+  const source = (async function* () {
+    try {
+      yield* content;
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+  })();
+  const fed = pipeline(Readable.from(source, { objectMode: false }), stream);
+  fed.catch(() => undefined);
+  try {
+    for await (const chunk of stream) yield chunk as Uint8Array;
+    await fed;
+  } catch (error) {
+    if (failure !== undefined) throw failure;
+    throw new BoughError(`${name} is damaged: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    stream.destroy();
+  }
+}

@@ -1,0 +1,39 @@
+import { constants, lstatSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
+import { type ImageFile, type ImageFiles, readPart } from "./image-files.ts";
+
+/**
+ * The files of an image that is a directory. The directory itself may be reached through links; within it nothing is read
+ * through one, for whoever made the image chose where it leads. `isOwn`: the directory belongs to the import.
+ */
+export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles {
+  const root = realpathSync(directory);
+  return {
+    find(name) {
+      const path = join(root, name);
+      const stats = lstatSync(path, { throwIfNoEntry: false });
+      if (stats === undefined) return undefined;
+      if (!isPlain(path)) throw new BoughError(`${path} is or leads through a symbolic link: not read`);
+      if (!stats.isFile()) throw new BoughError(`${path} is no regular file`);
+      const { size } = stats;
+      const file: ImageFile = {
+        name: path,
+        size,
+        read: () => readPart(path, { offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW }),
+      };
+      return isOwn ? { ...file, ownPath: path } : file;
+    },
+  };
+}
+
+/** `path` below a real path: whether none of its parts is a link. */
+function isPlain(path: string): boolean {
+  try {
+    return realpathSync(path) === path;
+  } catch (error) {
+    if (["ENOENT", "ELOOP"].includes(errorCode(error) ?? "")) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import { BoughError } from "../../errors.ts";
+import type { ImageConfig } from "../records/images.ts";
+import type { ImageParts } from "./image-parts.ts";
+import { requireDigest } from "./image-parts.ts";
+import { asObject, asTexts, type Json, optionalText, parseJson } from "./json-file.ts";
+import { maxLayers } from "./limits.ts";
+
+/** What an image's configuration says of it. */
+export interface ImageFacts {
+  /** Of the configuration, which names the content of every layer: equal digests are equal images. */
+  configDigest: string;
+  /** Equal where the root file systems are. */
+  contentDigest: string;
+  /** Of each layer's uncompressed content, the lowest first. */
+  diffIds: readonly string[];
+  platform: { os: string | undefined; architecture: string | undefined };
+  config: ImageConfig;
+}
+
+/** Throws where the manifest and the configuration do not speak of the same layers. */
+export function readFacts({ config, layers }: ImageParts, name: string): ImageFacts {
+  const what = `the configuration of ${name}`;
+  const json = asObject(parseJson(config.bytes, what), what);
+  const rootfs = asObject(json.rootfs ?? {}, what);
+  const diffIds = asTexts(rootfs.diff_ids, what).map((diffId) => requireDigest(diffId, what));
+  if (layers.length !== diffIds.length) {
+    const count = layers.length === 1 ? "1 layer" : `${layers.length} layers`;
+    throw new BoughError(
+      `${name} is damaged or forged: its manifest has ${count}, its configuration ${diffIds.length}`,
+    );
+  }
+  if (layers.length > maxLayers) throw new BoughError(`${name} has more than ${maxLayers} layers`);
+  return {
+    configDigest: config.digest,
+    contentDigest: new Bun.CryptoHasher("sha256").update(JSON.stringify(diffIds)).digest("hex"),
+    diffIds,
+    platform: { os: optionalText(json.os), architecture: optionalText(json.architecture) },
+    config: readSettings(asObject(json.config ?? {}, what), what),
+  };
+}
+
+function readSettings(settings: Json, what: string): ImageConfig {
+  return {
+    env: Object.fromEntries(asTexts(settings.Env, what).map(splitVariable)),
+    workingDirectory: optionalText(settings.WorkingDir),
+    user: optionalText(settings.User),
+    onbuild: asTexts(settings.OnBuild, what),
+    shell: asTexts(settings.Shell, what),
+  };
+}
+
+function splitVariable(entry: string): [string, string] {
+  const end = entry.indexOf("=");
+  return end === -1 ? [entry, ""] : [entry.slice(0, end), entry.slice(end + 1)];
+}

@@ -1,0 +1,51 @@
+import { closeSync, constants, fstatSync, openSync, read } from "node:fs";
+import { promisify } from "node:util";
+import { BoughError } from "../../errors.ts";
+
+/** The files of an image on disk by their names, such as `index.json`: those of a directory, or of an archive. */
+export interface ImageFiles {
+  /** `undefined`: there is none of that name. Throws where it is no regular file of the image's own. */
+  find(name: string): ImageFile | undefined;
+}
+
+export interface ImageFile {
+  /** For messages. */
+  name: string;
+  size: number;
+  /** The whole of it, in pieces. Rejects where it cannot be read, or has become shorter. */
+  read(): AsyncGenerator<Uint8Array>;
+  /** Where the file is, if it belongs to the import and may be moved. */
+  ownPath?: string;
+}
+
+const chunkBytes = 1024 * 1024;
+
+/** Opens a regular file, and nothing else: no device and no pipe, which could keep its reader waiting for ever. */
+export function openRegular(path: string, flags = 0): { descriptor: number; size: number } {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | flags);
+  const stats = fstatSync(descriptor);
+  if (stats.isFile()) return { descriptor, size: stats.size };
+  closeSync(descriptor);
+  throw new BoughError(`${path} is no regular file`);
+}
+
+/** `length` bytes of a regular file from `offset` on. `name` is for messages. */
+export async function* readPart(
+  path: string,
+  { offset, length, name, flags }: { offset: number; length: number; name: string; flags?: number },
+): AsyncGenerator<Uint8Array> {
+  const { descriptor } = openRegular(path, flags);
+  try {
+    for (let done = 0; done < length; ) {
+      const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length - done));
+      const { bytesRead } = await readDescriptor(descriptor, buffer, 0, buffer.byteLength, offset + done);
+      if (bytesRead === 0) throw new BoughError(`${name} became shorter while it was read`);
+      done += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const readDescriptor = promisify(read);

@@ -1,0 +1,69 @@
+import { BoughError } from "../../errors.ts";
+import type { ImageFile } from "./image-files.ts";
+import { type Json, readSmall } from "./json-file.ts";
+
+/** What an image on disk consists of, before anything of its layers has been read. */
+export interface ImageParts {
+  /** The configuration, its digest verified. */
+  config: { bytes: Uint8Array; digest: string };
+  /** The lowest first. */
+  layers: LayerFile[];
+}
+
+export interface LayerFile {
+  file: ImageFile;
+  /** Of the file's own bytes, where the manifest says it: `sha256:<hex>`. */
+  digest: string | undefined;
+}
+
+/** A file by its content, as a manifest names it. */
+export interface Descriptor {
+  digest: string;
+  size: number;
+}
+
+/** OCI allows others; registries use this one, and umoci checks a layer's content by no other. */
+const digestPattern = /^sha256:[0-9a-f]{64}$/;
+
+export function requireDigest(value: unknown, name: string): string {
+  if (typeof value === "string" && digestPattern.test(value)) return value;
+  const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : "nothing";
+  throw new BoughError(
+    `${name} names ${shown} where a digest is expected (sha256: and 64 hexadecimal digits)`,
+  );
+}
+
+export function readDescriptor(descriptor: Json, name: string): Descriptor {
+  const { size } = descriptor;
+  if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
+    throw new BoughError(`${name} is malformed: it names a file without its size`);
+  }
+  return { digest: requireDigest(descriptor.digest, name), size };
+}
+
+/** Throws where the file is missing, or has not the size that the descriptor says. */
+export function requireFile(
+  file: ImageFile | undefined,
+  { digest, size }: Descriptor,
+  name: string,
+): ImageFile {
+  if (file === undefined) throw new BoughError(`${name} names ${digest}, and there is no such file`);
+  if (file.size === size) return file;
+  throw new BoughError(
+    `${file.name} is not what ${name} names: it has ${file.size} bytes, and should have ${size}`,
+  );
+}
+
+/** The bytes of a manifest, an index or a configuration. Rejects where they have not the digest they are named by. */
+export async function readVerified(file: ImageFile, digest: string): Promise<Uint8Array> {
+  const bytes = await readSmall(file);
+  const actual = digestOf(bytes);
+  if (actual === digest) return bytes;
+  throw new BoughError(
+    `${file.name} is not what it is named: its digest is ${actual}, and should be ${digest}`,
+  );
+}
+
+export function digestOf(bytes: Uint8Array | string): string {
+  return `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
+}

@@ -1,0 +1,45 @@
+import { BoughError } from "../../errors.ts";
+import type { ImageFile } from "./image-files.ts";
+import { maxJsonBytes } from "./limits.ts";
+
+export type Json = Record<string, unknown>;
+
+/** All bytes of a small file of an image. */
+export async function readSmall(file: ImageFile): Promise<Uint8Array> {
+  if (file.size > maxJsonBytes) {
+    throw new BoughError(`${file.name} has ${file.size} bytes: that is more than any manifest has`);
+  }
+  return Buffer.concat(await Array.fromAsync(file.read()));
+}
+
+/** The one object, or the list, that a JSON text is. */
+export function parseJson(bytes: Uint8Array, name: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw new BoughError(`${name} is no JSON`);
+  }
+}
+
+export function asObject(value: unknown, name: string): Json {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+  throw new BoughError(`${name} is malformed: an object is expected`);
+}
+
+/** A list of objects; none where it is missing. */
+export function asObjects(value: unknown, name: string): Json[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw new BoughError(`${name} is malformed: a list is expected`);
+  return value.map((item) => asObject(item, name));
+}
+
+/** A list of texts; none where it is missing. */
+export function asTexts(value: unknown, name: string): string[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
+  throw new BoughError(`${name} is malformed: a list of texts is expected`);
+}
+
+export function optionalText(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}

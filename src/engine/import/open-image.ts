@@ -1,0 +1,38 @@
+import { BoughError } from "../../errors.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
+import { openArchiveFiles } from "./archive-files.ts";
+import { openDirectoryFiles } from "./directory-files.ts";
+import type { ImageParts } from "./image-parts.ts";
+import type { ImageSource } from "./image-source.ts";
+import type { Budget } from "./limits.ts";
+import { readDockerArchive } from "./read-docker-archive.ts";
+import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
+
+/**
+ * An image on this machine. bough reads it itself: what other programs do with links in an archive or a layout is not in its
+ * hands. `directory`: for what has to be decompressed.
+ */
+export async function openLocalImage(
+  source: Exclude<ImageSource, { kind: "registry" }>,
+  directory: string,
+  budget: Budget,
+  signal: AbortSignal,
+): Promise<ImageParts> {
+  const { path, reference, name } = source;
+  const archive = () => openArchiveFiles(path, directory, budget, signal);
+  try {
+    switch (source.kind) {
+      case "oci":
+        return await readOciLayout(openDirectoryFiles(path), reference, name);
+      case "dir":
+        return await readSkopeoDirectory(openDirectoryFiles(path), name);
+      case "oci-archive":
+        return await readOciLayout(await archive(), reference, name);
+      case "docker-archive":
+        return await readDockerArchive(await archive(), reference, name);
+    }
+  } catch (error) {
+    if (errorCode(error) === undefined || errorCode(error) === "ENOSPC") throw error;
+    throw new BoughError(`cannot read ${name}: ${reasonOf(error)}`, { cause: error });
+  }
+}

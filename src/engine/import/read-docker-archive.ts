@@ -1,0 +1,67 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { ImageFile, ImageFiles } from "./image-files.ts";
+import { digestOf, type ImageParts } from "./image-parts.ts";
+import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
+
+/**
+ * What `docker save` writes: a list of images, each with the names of its configuration and its layers in the archive.
+ * `reference`: which of them, by a name or as `@<number>`; it may be left out where there is only one.
+ */
+export async function readDockerArchive(
+  files: ImageFiles,
+  reference: string | undefined,
+  name: string,
+): Promise<ImageParts> {
+  const file = files.find("manifest.json");
+  if (file === undefined) {
+    const isLayout = files.find("index.json") !== undefined;
+    throw new BoughError(
+      `${name} is not what docker save writes: it has no manifest.json`,
+      isLayout ? { hint: "It is an oci-archive: instead." } : {},
+    );
+  }
+  const image = choose(asObjects(parseJson(await readSmall(file), file.name), file.name), reference, name);
+  const member = (path: string): ImageFile => {
+    const found = files.find(path);
+    if (found !== undefined) return found;
+    throw new BoughError(`${file.name} names ${JSON.stringify(path)}, and there is no such file`);
+  };
+  const configName = optionalText(image.Config);
+  if (configName === undefined) throw new BoughError(`${file.name} is malformed: it names no configuration`);
+  const config = member(configName);
+  const bytes = await readSmall(config);
+  const digest = digestOf(bytes);
+  // Docker names it by its digest.
+  const hex = /^([0-9a-f]{64})(\.json)?$/.exec(posix.basename(configName))?.[1];
+  if (hex !== undefined && digest !== `sha256:${hex}`) {
+    throw new BoughError(`${config.name} is not what it is named: its digest is ${digest}`);
+  }
+  const layers = asTexts(image.Layers, file.name).map((path) => ({ file: member(path), digest: undefined }));
+  return { config: { bytes, digest }, layers };
+}
+
+function choose(images: readonly Json[], reference: string | undefined, name: string): Json {
+  const namesOf = (image: Json) => asTexts(image.RepoTags, name);
+  const [first, ...others] = images.filter(
+    (image, index) =>
+      reference === undefined ||
+      reference === `@${index}` ||
+      namesOf(image).some((tag) => completeName(tag) === completeName(reference)),
+  );
+  if (first !== undefined && others.length === 0) return first;
+  const names = images.flatMap(namesOf);
+  const hint =
+    names.length === 0 ? {} : { hint: `It has ${names.slice(0, 10).join(", ")}: name one after a colon.` };
+  if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
+  throw new BoughError(
+    reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,
+    hint,
+  );
+}
+
+/** `docker.io/library/alpine` and `alpine:latest` are one name. */
+function completeName(name: string): string {
+  const familiar = name.replace(/^(index\.)?docker\.io\/(library\/)?/, "");
+  return /:[^/]*$/.test(familiar) ? familiar : `${familiar}:latest`;
+}

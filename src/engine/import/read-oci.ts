@@ -1,0 +1,113 @@
+import { BoughError } from "../../errors.ts";
+import { machineArchitecture } from "../system/machine.ts";
+import type { ImageFile, ImageFiles } from "./image-files.ts";
+import {
+  type Descriptor,
+  type ImageParts,
+  readDescriptor,
+  readVerified,
+  requireFile,
+} from "./image-parts.ts";
+import { asObject, asObjects, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
+
+/** Where a format keeps the file of a digest. */
+type FindBlob = (digest: string) => ImageFile | undefined;
+
+/** An index in an index in an index: nobody makes more. */
+const maxDepth = 4;
+const nameAnnotation = "org.opencontainers.image.ref.name";
+
+/**
+ * An OCI image layout. `reference`: which of its images, by the name in its index; it may be left out where there is only one.
+ * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+ */
+export async function readOciLayout(
+  files: ImageFiles,
+  reference: string | undefined,
+  name: string,
+): Promise<ImageParts> {
+  const file = files.find("index.json");
+  if (file === undefined) throw new BoughError(`${name} is no OCI image layout: it has no index.json`);
+  const index = asObject(parseJson(await readSmall(file), file.name), file.name);
+  const manifests = asObjects(index.manifests, file.name);
+  const chosen = chooseByName(manifests, reference, name);
+  return readManifest(readDescriptor(chosen, file.name), blobsIn(files), file.name);
+}
+
+/** A directory in skopeo's own format: `manifest.json`, and each blob under its digest's digits. */
+export async function readSkopeoDirectory(files: ImageFiles, name: string): Promise<ImageParts> {
+  const file = files.find("manifest.json");
+  if (file === undefined)
+    throw new BoughError(`${name} is no directory of an image: it has no manifest.json`);
+  const find: FindBlob = (digest) => {
+    const hex = digest.slice("sha256:".length);
+    return files.find(hex) ?? files.find(`${hex}.manifest.json`);
+  };
+  return partsOf(await readSmall(file), file.name, find);
+}
+
+export function blobsIn(files: ImageFiles): FindBlob {
+  return (digest) => files.find(`blobs/sha256/${digest.slice("sha256:".length)}`);
+}
+
+function chooseByName(manifests: readonly Json[], reference: string | undefined, name: string): Json {
+  const nameOf = (manifest: Json) =>
+    optionalText((manifest.annotations as Json | null | undefined)?.[nameAnnotation]);
+  const found =
+    reference === undefined ? manifests : manifests.filter((manifest) => nameOf(manifest) === reference);
+  const [first, ...others] = found;
+  if (first !== undefined && others.length === 0) return first;
+  const names = manifests.map(nameOf).filter((known) => known !== undefined);
+  const hint =
+    names.length === 0 ? {} : { hint: `It has ${names.slice(0, 10).join(", ")}: name one after a colon.` };
+  if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
+  throw new BoughError(
+    reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,
+    hint,
+  );
+}
+
+async function readManifest(
+  descriptor: Descriptor,
+  find: FindBlob,
+  from: string,
+  depth = 0,
+): Promise<ImageParts> {
+  const file = requireFile(find(descriptor.digest), descriptor, from);
+  return partsOf(await readVerified(file, descriptor.digest), file.name, find, depth);
+}
+
+/** Of a manifest; of an index that of this machine's image. */
+async function partsOf(bytes: Uint8Array, name: string, find: FindBlob, depth = 0): Promise<ImageParts> {
+  const manifest = asObject(parseJson(bytes, name), name);
+  if (manifest.manifests !== undefined) {
+    if (depth >= maxDepth) throw new BoughError(`${name}: its indexes go deeper than any should`);
+    const chosen = chooseByPlatform(asObjects(manifest.manifests, name), name);
+    return readManifest(readDescriptor(chosen, name), find, name, depth + 1);
+  }
+  if (manifest.schemaVersion === 1) {
+    throw new BoughError(
+      `${name} is a manifest of Docker's first format, which bough reads from registries only`,
+    );
+  }
+  const descriptor = readDescriptor(asObject(manifest.config, name), name);
+  const config = requireFile(find(descriptor.digest), descriptor, name);
+  return {
+    config: { bytes: await readVerified(config, descriptor.digest), digest: descriptor.digest },
+    layers: asObjects(manifest.layers, name).map((layer) => {
+      const described = readDescriptor(layer, name);
+      return { file: requireFile(find(described.digest), described, name), digest: described.digest };
+    }),
+  };
+}
+
+function chooseByPlatform(manifests: readonly Json[], name: string): Json {
+  const architecture = machineArchitecture();
+  const found = manifests.find(({ platform }) => {
+    const { os, architecture: built } = (platform ?? {}) as Json;
+    return os === "linux" && built === architecture;
+  });
+  if (found !== undefined) return found;
+  // As skopeo says it of one in a registry.
+  throw new BoughError(`${name}: no image found in image index for architecture ${architecture}, OS linux`);
+}

@@ -1,0 +1,466 @@
+/** Images on disk whose parts are not what they should be: nothing of them is stored before all of it has been verified. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { TestEngine } from "../../support/engine.ts";
+import {
+  addBlob,
+  addManifest,
+  digestOf,
+  encode,
+  ociFiles,
+  type RawDescriptor,
+  type RawFiles,
+  type RawImage,
+  skopeoFiles,
+  writeRawFiles,
+} from "../../support/image-bytes.ts";
+import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
+import { type ImportingEngine, openImportingEngine } from "../importing.ts";
+
+let room: ImportingEngine;
+let count = 0;
+
+beforeAll(async () => {
+  room = await openImportingEngine();
+});
+afterAll(() => room.engine.close());
+
+const numbered = (): Uint8Array<ArrayBuffer> => tarOf([{ name: "number", content: `${count++}` }]);
+const image = (more: Partial<RawImage> = {}): RawImage => ({ layers: [numbered()], ...more });
+const layoutOf = (files: RawFiles): string => writeRawFiles(temporaryDirectory(), files);
+
+describe("a manifest that does not fit:", () => {
+  const layered = (change: (layers: RawDescriptor[]) => RawDescriptor[]): RawImage => ({
+    layers: [numbered(), numbered()],
+    manifest: (manifest) => ({ ...manifest, layers: change(manifest.layers) }),
+  });
+
+  test.each<[string, () => RawImage, string]>([
+    ["without its last layer", () => layered((layers) => layers.slice(0, 1)), "1 layer, its configuration 2"],
+    ["without its first layer", () => layered((layers) => layers.slice(1)), "1 layer, its configuration 2"],
+    ["without any layer", () => layered(() => []), "0 layers, its configuration 2"],
+    [
+      "with a layer twice",
+      () => layered((layers) => [...layers, ...layers.slice(0, 1)]),
+      "3 layers, its configuration 2",
+    ],
+    ["with its layers turned around", () => layered((layers) => layers.toReversed()), "damaged or forged"],
+    [
+      "with a layer of its own",
+      () => image({ diffIds: [digestOf(Buffer.from("the genuine one"))] }),
+      "damaged or forged",
+    ],
+    [
+      "with a layer's size wrong",
+      () => layered(([first, ...rest]) => [{ ...first, size: 1 } as RawDescriptor, ...rest]),
+      "bytes, and should have 1",
+    ],
+    [
+      "with a size that is no number",
+      () => layered(([first, ...rest]) => [{ ...first, size: "1" } as unknown as RawDescriptor, ...rest]),
+      "without its size",
+    ],
+    [
+      "with a negative size",
+      () => layered(([first, ...rest]) => [{ ...first, size: -1 } as RawDescriptor, ...rest]),
+      "without its size",
+    ],
+    [
+      "with a digest that is a path",
+      () =>
+        layered(([first, ...rest]) => [
+          { ...first, digest: "sha256:../../../../etc/passwd" } as RawDescriptor,
+          ...rest,
+        ]),
+      "where a digest is expected",
+    ],
+    [
+      "with a digest of another kind",
+      () =>
+        layered(([first, ...rest]) => [
+          { ...first, digest: `md5:${"0".repeat(32)}` } as RawDescriptor,
+          ...rest,
+        ]),
+      "where a digest is expected",
+    ],
+    [
+      "with a layer that is missing",
+      () =>
+        layered(([first, ...rest]) => [
+          { ...first, digest: `sha256:${"0".repeat(64)}` } as RawDescriptor,
+          ...rest,
+        ]),
+      "there is no such file",
+    ],
+    [
+      "with content digests that are none",
+      () => image({ diffIds: ["sha256:../../x"] }),
+      "where a digest is expected",
+    ],
+    [
+      "with content digests that are no list",
+      () => image({ config: { rootfs: { diff_ids: { length: 1 } } } }),
+      "is malformed",
+    ],
+    [
+      "with two kinds of roots, one for each program",
+      () => image({ config: { RootFS: { diff_ids: [] }, rootfs: { diff_ids: [] } } }),
+      "1 layer, its configuration 0",
+    ],
+    [
+      "with layers that are no list",
+      () => image({ manifest: (manifest) => ({ ...manifest, layers: 1 }) }),
+      "is malformed",
+    ],
+    ["without a configuration", () => image({ manifest: ({ layers }) => ({ layers }) }), "is malformed"],
+    ["that is a list", () => image({ manifest: (manifest) => [manifest] }), "is malformed"],
+    [
+      "of Docker's first format",
+      () => image({ manifest: () => ({ schemaVersion: 1, fsLayers: [] }) }),
+      "Docker's first format",
+    ],
+  ])("%s", async (_, raw, message) => {
+    await room.expectRefused(`oci:${layoutOf(ociFiles(raw()))}:latest`, message);
+    await room.expectRefused(`dir:${layoutOf(skopeoFiles(raw()))}`, message);
+  });
+
+  test("leaves the genuine image's place free", async () => {
+    const layers = [numbered(), tarOf([{ name: "etc/login", content: "asks for a password" }])];
+    const forged = {
+      layers,
+      manifest: (manifest: { layers: unknown[] }) => ({ ...manifest, layers: manifest.layers.slice(0, 1) }),
+    };
+    await room.expectRefused(`oci:${layoutOf(ociFiles(forged))}:latest`, "damaged or forged");
+    const genuine = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
+    expect(await room.textIn(genuine, "/etc/login")).toBe("asks for a password");
+  });
+});
+
+test("what an earlier version has stored without verifying it stands for no image", async () => {
+  const directory = temporaryDirectory();
+  const importInto = async (engine: TestEngine, url: string): Promise<string> => {
+    const { uuid } = await engine.json<{ uuid: string }>("POST", "/v1/images/import", { registry: { url } });
+    return (await engine.finish({ uuid })).result?.image ?? "";
+  };
+  const [genuine, forged] = [`oci:${layoutOf(ociFiles(image()))}`, `oci:${layoutOf(ociFiles(image()))}`];
+  const before = await TestEngine.open({ directory });
+  await importInto(before, forged);
+  const asGenuine = await importInto(before, genuine);
+  await before.engine.close();
+  const database = new Database(join(directory, "engine.db"));
+  // As the truncated manifest of a genuine image left it: the digests are its own, the content is another's.
+  database.run(`UPDATE images SET layer = 1 WHERE uuid = '${asGenuine}'`);
+  database.run("PRAGMA user_version = 1");
+  database.close();
+  const after = await TestEngine.open({ directory });
+  const found = await after.fetch(
+    "GET",
+    `/v1/inspect/${await importInto(after, genuine)}/download?path=/number`,
+  );
+  expect(await found.text()).toBe(`${count - 2}`);
+  await after.close();
+});
+
+describe("an index that does not fit:", () => {
+  const indexed = (change: (manifest: Record<string, unknown>) => unknown): RawFiles =>
+    ociFiles(image({ index: (index) => ({ manifests: index.manifests.map(change) }) }));
+  const nested = (depth: number): RawFiles => {
+    const files: RawFiles = new Map();
+    let described = addManifest(files, image());
+    for (let level = 0; level < depth; level++) {
+      const platform = { os: "linux", architecture: process.arch === "arm64" ? "arm64" : "amd64" };
+      described = addBlob(files, encode({ manifests: [{ ...described, platform }] }), "index");
+    }
+    return files.set("index.json", encode({ manifests: [described] }));
+  };
+
+  test.each<[string, () => RawFiles, string]>([
+    [
+      "a digest that is a path",
+      () => indexed((manifest) => ({ ...manifest, digest: "../../x" })),
+      "where a digest is expected",
+    ],
+    [
+      "a digest with a path in it",
+      () => indexed((manifest) => ({ ...manifest, digest: `sha256:${"../".repeat(20)}${"a".repeat(4)}` })),
+      "where a digest is expected",
+    ],
+    ["no digest", () => indexed(({ digest: _, ...manifest }) => manifest), "where a digest is expected"],
+    [
+      "a digest of 512 bits",
+      () => indexed((manifest) => ({ ...manifest, digest: `sha512:${"0".repeat(128)}` })),
+      "where a digest is expected",
+    ],
+    ["a wrong size", () => indexed((manifest) => ({ ...manifest, size: 7 })), "should have 7"],
+    ["no manifests", () => ociFiles(image({ index: () => ({}) })), "has no image"],
+    ["nothing", () => ociFiles(image({ index: () => null })).set("index.json", encode(null)), "is malformed"],
+    [
+      "two images and no name",
+      () => ociFiles(image({ index: ({ manifests }) => ({ manifests: [...manifests, ...manifests] }) })),
+      "more than one image",
+    ],
+    ["indexes in indexes", () => nested(6), "go deeper than any should"],
+  ])("%s", async (_, files, message) => {
+    await room.expectRefused(`oci:${layoutOf(files())}`, message);
+  });
+});
+
+describe("a layout whose parts are elsewhere:", () => {
+  const layerPath = (directory: string): string => {
+    const names = readdirSync(join(directory, "blobs/sha256"));
+    const content = names.find((name) => Bun.file(join(directory, "blobs/sha256", name)).size >= 1024);
+    return join(directory, "blobs/sha256", content ?? "");
+  };
+  const makePipe = (path: string): void => {
+    rmSync(path);
+    expect(Bun.spawnSync(["mkfifo", path]).success).toBe(true);
+  };
+
+  test.each<[string, (directory: string) => void, string]>([
+    [
+      "a layer that is a link to a file of the machine",
+      (directory) => {
+        const path = layerPath(directory);
+        rmSync(path);
+        symlinkSync(join(room.canary.path, "secret"), path);
+      },
+      "through a symbolic link",
+    ],
+    [
+      "a layer that is a link to the very same bytes",
+      (directory) => {
+        const path = layerPath(directory);
+        renameSync(path, `${path}.moved`);
+        symlinkSync(`${path}.moved`, path);
+      },
+      "through a symbolic link",
+    ],
+    [
+      "a directory of blobs that is a link",
+      (directory) => {
+        renameSync(join(directory, "blobs"), join(directory, "elsewhere"));
+        symlinkSync("elsewhere", join(directory, "blobs"));
+      },
+      "through a symbolic link",
+    ],
+    [
+      "an index that is a link",
+      (directory) => {
+        rmSync(join(directory, "index.json"));
+        symlinkSync(join(room.canary.path, "secret"), join(directory, "index.json"));
+      },
+      "through a symbolic link",
+    ],
+    [
+      "a link to itself",
+      (directory) => {
+        rmSync(join(directory, "index.json"));
+        symlinkSync("index.json", join(directory, "index.json"));
+      },
+      "through a symbolic link",
+    ],
+    ["an index that is a pipe", (directory) => makePipe(join(directory, "index.json")), "is no regular file"],
+    ["a layer that is a pipe", (directory) => makePipe(layerPath(directory)), "is no regular file"],
+    [
+      "an index that is a device",
+      (directory) => {
+        rmSync(join(directory, "index.json"));
+        symlinkSync("/dev/zero", join(directory, "index.json"));
+      },
+      "through a symbolic link",
+    ],
+    [
+      "an index that is a directory",
+      (directory) => {
+        rmSync(join(directory, "index.json"));
+        mkdirSync(join(directory, "index.json"));
+      },
+      "is no regular file",
+    ],
+    [
+      "an index of 10 TB of holes",
+      (directory) => truncateSync(join(directory, "index.json"), 10e12),
+      "more than any manifest has",
+    ],
+    [
+      "an index that is no text",
+      (directory) => writeFileSync(join(directory, "index.json"), Buffer.from([0xff, 0xfe, 0])),
+      "is no JSON",
+    ],
+  ])("%s", async (_, change, message) => {
+    const directory = layoutOf(ociFiles(image()));
+    change(directory);
+    await room.expectRefused(`oci:${directory}:latest`, message);
+  });
+
+  test("the layout itself may be reached through a link of the person's own", async () => {
+    const link = join(temporaryDirectory(), "link");
+    symlinkSync(layoutOf(ociFiles(image())), link);
+    expect(await room.importFrom(`oci:${link}:latest`)).toMatchObject({ status: "SUCCESS", error: null });
+  });
+});
+
+describe("a layer that costs:", () => {
+  const zeros = new Uint8Array(64 * 1024 ** 2);
+  const sparse = (): Uint8Array<ArrayBuffer> =>
+    tarOf([
+      {
+        name: "p",
+        flag: "x",
+        content: "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n38 GNU.sparse.realsize=10000000000000\n",
+      },
+      { name: "s", content: "0\n".padEnd(512, "\0") },
+    ]);
+
+  test.each<[string, () => Uint8Array, string]>([
+    [
+      "a bomb of gzip",
+      () => Bun.gzipSync(tarOf([{ name: "x", content: zeros }])),
+      "unpacks to more than 33 MB",
+    ],
+    [
+      "a bomb of gzip after the archive's end",
+      () => Bun.gzipSync(Buffer.concat([numbered(), zeros])),
+      "unpacks to more than 33 MB",
+    ],
+    [
+      "a bomb of zstd",
+      () => Bun.zstdCompressSync(tarOf([{ name: "x", content: zeros }])),
+      "unpacks to more than 33 MB",
+    ],
+    ["10 TB of holes", sparse, "unpacks to more than 33 MB"],
+    [
+      "too many files",
+      () => Bun.gzipSync(tarOf(Array.from({ length: 10_001 }, (_, index) => ({ name: `${index}` })))),
+      "more than 10000 files",
+    ],
+    [
+      "a header of 2 MB",
+      () => tarOf([{ name: "p", flag: "x", content: new Uint8Array(2 * 1024 ** 2) }]),
+      "is no layer",
+    ],
+    ["no archive", () => Buffer.from("no archive at all".repeat(100)), "is no layer"],
+    [
+      "of a format that bough does not unpack",
+      () => Buffer.from("BZh9 and more"),
+      "is compressed with bzip2",
+    ],
+    ["gzip that is cut short", () => Bun.gzipSync(numbered()).subarray(0, 60), "is damaged"],
+  ])("%s", async (_, layer, message) => {
+    const bytes = layer();
+    const diffIds = [digestOf(bytes)];
+    await room.expectRefused(`oci:${layoutOf(ociFiles({ layers: [bytes], diffIds }))}:latest`, message);
+  });
+
+  test("a bomb is measured, and never on the disk nor in memory", async () => {
+    const before = process.memoryUsage().rss;
+    const bomb = Bun.gzipSync(new Uint8Array(1024 ** 3));
+    const files = ociFiles({ layers: [bomb], diffIds: [digestOf(bomb)] });
+    await room.expectRefused(`oci:${layoutOf(files)}:latest`, "unpacks to more than");
+    expect(process.memoryUsage().rss - before).toBeLessThan(1.5 * 1024 ** 3);
+  });
+});
+
+describe("a layer that wants out stays in its image:", () => {
+  const rows: [string, (canary: string) => RawEntry[]][] = [
+    [
+      "a file through a link",
+      (path) => [
+        { name: "x", flag: "2", target: path },
+        { name: "x/secret", content: "gone" },
+      ],
+    ],
+    [
+      "a file through a link with ..",
+      (path) => [
+        { name: "x", flag: "2", target: `../../../../../../../../..${path}` },
+        { name: "x/secret", content: "gone" },
+      ],
+    ],
+    [
+      "a hard link to a file outside",
+      (path) => [{ name: "h", flag: "1", target: `../../../../../../../..${path}/secret` }],
+    ],
+    ["a name with ..", (path) => [{ name: `../../../../../../../../..${path}/secret`, content: "gone" }]],
+    [
+      "a whiteout through a link",
+      (path) => [{ name: "x", flag: "2", target: path }, { name: "x/.wh.secret" }],
+    ],
+    [
+      "an opaque directory through a link",
+      (path) => [{ name: "x", flag: "2", target: path }, { name: "x/.wh..wh..opq" }],
+    ],
+    ["a whiteout of the directory above", () => [{ name: ".wh..." }]],
+    [
+      "a root that is a link",
+      (path) => [
+        { name: ".", flag: "2", target: path },
+        { name: "secret", content: "gone" },
+      ],
+    ],
+    [
+      "a directory over a link, with another mode",
+      (path) => [
+        { name: "x", flag: "2", target: path },
+        { name: "x/", flag: "5", mode: 0o777 },
+      ],
+    ],
+  ];
+
+  test.each(rows)("%s", async (_, entries) => {
+    const before = room.canary.state();
+    const layers = [tarOf([...entries(room.canary.path), { name: "number", content: `${count++}` }])];
+    const operation = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
+    expect(room.canary.state()).toBe(before);
+    // umoci keeps some of them in, and refuses the others.
+    if (operation.status === "SUCCESS") expect(await room.textIn(operation, "/h")).not.toContain("nobody");
+  });
+});
+
+describe("what is well meant comes in:", () => {
+  const packed: [string, (layer: Uint8Array<ArrayBuffer>) => Uint8Array][] = [
+    ["plain", (layer) => layer],
+    ["gzip", (layer) => Bun.gzipSync(layer)],
+    [
+      "gzip in two members",
+      (layer) => Buffer.concat([Bun.gzipSync(layer.slice(0, 700)), Bun.gzipSync(layer.slice(700))]),
+    ],
+    ["zstd", (layer) => Bun.zstdCompressSync(layer)],
+    [
+      "zstd in two frames",
+      (layer) =>
+        Buffer.concat([Bun.zstdCompressSync(layer.slice(0, 700)), Bun.zstdCompressSync(layer.slice(700))]),
+    ],
+  ];
+
+  test.each(packed)("layers that are %s", async (_, pack) => {
+    const layers = [numbered(), tarOf([{ name: "number", content: "the upper one's" }])];
+    const raw = { layers: layers.map((layer) => pack(layer)), diffIds: layers.map(digestOf) };
+    for (const url of [
+      `oci:${layoutOf(ociFiles(raw))}`,
+      `dir:${layoutOf(skopeoFiles({ ...raw, config: { author: "dir" } }))}`,
+    ]) {
+      const operation = await room.importFrom(url);
+      expect(await room.textIn(operation, "/number")).toBe("the upper one's");
+    }
+  });
+
+  test("an image of no layers, and one with the same layer twice", async () => {
+    const layer = numbered();
+    for (const layers of [[], [layer, layer]]) {
+      const operation = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
+      expect(operation).toMatchObject({ status: "SUCCESS", error: null });
+    }
+  });
+});

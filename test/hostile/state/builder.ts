@@ -1,0 +1,139 @@
+/** Somebody who builds on the embedded engine, with a state directory that tests damage between two builds. */
+import { lstatSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
+import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { type FileSpec, writeFiles } from "../../support/files.ts";
+import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
+
+export interface Builder {
+  /** Where it may write. */
+  readonly home: string;
+  /** `$BOUGH_HOME`: with the image `busybox:1`, and nothing else, after `reset`. */
+  readonly state: string;
+  readonly engine: string;
+  /** Its build context, a new one after `reset`. */
+  readonly context: string;
+  bough(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
+  writeContext(files: Readonly<Record<string, FileSpec>>): void;
+  /** Back to the beginning. */
+  reset(): void;
+  /** Hands what a test has made over. */
+  own(path: string): void;
+  remove(): void;
+}
+
+export const builders: readonly (readonly [name: string, make: () => Promise<Builder>])[] = [
+  ["root", makeRoot],
+  ["an ordinary user", makeOrdinary],
+];
+
+async function makeRoot(): Promise<Builder> {
+  const home = temporaryDirectory();
+  const layout = `oci:${join(home, "layout")}:latest`;
+  await makeBusyboxLayout(join(home, "layout"));
+  return prepare(
+    {
+      home,
+      run: (words, directory, environment) =>
+        runBough(words, { workingDirectory: directory, environment: { ...environment } }),
+      own() {},
+      remove: () => rmSync(home, { recursive: true, force: true }),
+    },
+    layout,
+  );
+}
+
+const checkout = join(import.meta.dir, "../../..");
+
+async function makeOrdinary(): Promise<Builder> {
+  const built = Bun.spawnSync(["./scripts/build"], { cwd: checkout });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  const user = makeOrdinaryUser();
+  const program = user.give(join(checkout, "dist/bough"), "bough");
+  const made = temporaryDirectory();
+  await makeBusyboxLayout(made);
+  const layout = `oci:${user.give(made, "layout")}:latest`;
+  const { uid, gid } = lstatSync(user.home);
+  return prepare(
+    {
+      home: user.home,
+      async run(words, directory, environment) {
+        const variables = { PATH: process.env.PATH ?? "", HOME: user.home, ...environment };
+        const assignments = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+        const enter = ["env", "-i", ...assignments, "sh", "-c", 'cd "$0" && exec "$@"', directory];
+        const child = Bun.spawn([...user.prefix, ...enter, program, ...words], {
+          stdout: "pipe",
+          stderr: "pipe",
+          stdin: "ignore",
+        });
+        const [stdout, stderr] = await Promise.all([
+          new Response(child.stdout).text(),
+          new Response(child.stderr).text(),
+        ]);
+        return { exitCode: await child.exited, stdout, stderr };
+      },
+      own: (path) => chown(path, uid, gid),
+      remove: () => user.remove(),
+    },
+    layout,
+  );
+}
+
+interface Person {
+  home: string;
+  run(
+    words: readonly string[],
+    directory: string,
+    environment: Readonly<Record<string, string>>,
+  ): Promise<Ended>;
+  own(path: string): void;
+  remove(): void;
+}
+
+async function prepare(person: Person, layout: string): Promise<Builder> {
+  const { home, own } = person;
+  const state = join(home, "state");
+  const pristine = join(home, "pristine");
+  let context = join(home, "context");
+  mkdirSync(context);
+  own(context);
+  const bough: Builder["bough"] = (words, environment = {}) =>
+    person.run(["--local", ...words], context, { BOUGH_HOME: state, ...environment });
+  const imported = await bough(["images", "import", layout, "--tag", "busybox:1"]);
+  if (imported.exitCode !== 0) throw new Error(imported.stderr);
+  copy(state, pristine);
+  return {
+    home,
+    state,
+    engine: join(state, "engine"),
+    get context() {
+      return context;
+    },
+    bough,
+    own,
+    remove: person.remove,
+    writeContext(files) {
+      writeFiles(context, files);
+      own(context);
+    },
+    reset() {
+      rmSync(state, { recursive: true, force: true });
+      copy(pristine, state);
+      context = join(home, `context-${crypto.randomUUID()}`);
+      mkdirSync(context);
+      own(context);
+    },
+  };
+}
+
+/** With owners, modes and links as they are. */
+function copy(from: string, to: string): void {
+  const { exitCode, stderr } = Bun.spawnSync(["cp", "-a", from, to]);
+  if (exitCode !== 0) throw new Error(stderr.toString());
+}
+
+function chown(path: string, uid: number, gid: number): void {
+  const { exitCode, stderr } = Bun.spawnSync(["chown", "-Rh", `${uid}:${gid}`, path]);
+  if (exitCode !== 0) throw new Error(stderr.toString());
+}

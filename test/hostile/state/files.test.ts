@@ -1,0 +1,138 @@
+/** Stored files whose bytes are not what was uploaded: never in an image, and made good in the same build. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { type Canary, makeCanary } from "../canary.ts";
+import { type Builder, builders } from "./builder.ts";
+
+/** The canary's own text: a link to it has the right size. */
+const small = "the canary sank\n!";
+const large = Buffer.alloc(700_000, "large ");
+
+interface Stored {
+  path: string;
+  folder: string;
+  canary: Canary;
+}
+
+const attacks: readonly (readonly [name: string, attack: (stored: Stored) => void])[] = [
+  ["a flipped byte in its middle", ({ path }) => overwrite(path, Math.floor(statSync(path).size / 2))],
+  ["a flipped first byte", ({ path }) => overwrite(path, 0)],
+  ["a flipped last byte", ({ path }) => overwrite(path, statSync(path).size - 1)],
+  ["zeros of the same length", ({ path }) => writeFileSync(path, Buffer.alloc(statSync(path).size))],
+  ["its last byte cut off", ({ path }) => truncateSync(path, statSync(path).size - 1)],
+  ["nothing left of it", ({ path }) => truncateSync(path, 0)],
+  ["a byte more", ({ path }) => appendFileSync(path, "!")],
+  ["it is gone", ({ path }) => rmSync(path)],
+  ["all of its folder is gone", ({ folder }) => rmSync(folder, { recursive: true })],
+  [
+    "a link to a canary in its place",
+    ({ path, canary }) => replace(path, () => symlinkSync(canary.file, path)),
+  ],
+  ["a link to a device in its place", ({ path }) => replace(path, () => symlinkSync("/dev/zero", path))],
+  ["a pipe in its place", ({ path }) => replace(path, () => Bun.spawnSync(["mkfifo", path]))],
+  [
+    "a directory in its place",
+    ({ path }) => replace(path, () => mkdirSync(join(path, "sub"), { recursive: true })),
+  ],
+  [
+    "a link to a canary in its folder's place",
+    ({ folder, canary }) => {
+      rmSync(folder, { recursive: true });
+      symlinkSync(canary.path, folder);
+    },
+  ],
+  [
+    "a link to its own bytes elsewhere",
+    ({ path }) => {
+      renameSync(path, `${path}.moved`);
+      symlinkSync(`${path}.moved`, path);
+    },
+  ],
+];
+
+describe.each(builders)("as %s", (_, make) => {
+  let builder: Builder;
+  let canary: Canary;
+  beforeAll(async () => {
+    builder = await make();
+    canary = makeCanary(builder.home);
+    builder.own(canary.path);
+  });
+  beforeEach(() => builder.reset());
+  afterAll(() => builder.remove());
+
+  const storedFiles = () =>
+    readdirSync(join(builder.engine, "files"), { recursive: true, withFileTypes: true })
+      .filter((entry) => /^[0-9a-f]{64}$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name));
+
+  test.each(attacks)("%s", async (_name, attack) => {
+    builder.writeContext({
+      Dockerfile: "FROM busybox:1\nCOPY small large /\nRUN true\n",
+      small,
+      large: large.toString(),
+    });
+    const first = await builder.bough(["build", "-q", "."]);
+    expect(first).toMatchObject({ exitCode: 0 });
+    const paths = storedFiles();
+    expect(paths).toHaveLength(2);
+    const before = canary.state();
+    for (const path of paths) {
+      attack({ path, folder: join(path, ".."), canary });
+    }
+    builder.own(join(builder.engine, "files"));
+
+    const again = await builder.bough(["build", "--no-cache", "--progress", "plain", "."]);
+    expect(again).toMatchObject({ exitCode: 0 });
+    expect(again.stderr).toContain("the service no longer has 2 uploaded files: sending again");
+    const [image = ""] = /^[0-9a-f-]{36}/m.exec(again.stdout) ?? [];
+    expect((await builder.bough(["cat", `${image}:/small`])).stdout).toBe(small);
+    expect((await builder.bough(["cat", `${image}:/large`])).stdout).toBe(large.toString());
+    for (const path of paths)
+      expect(path).toEndWith(new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex"));
+    expect(canary.state()).toBe(before);
+  });
+
+  test.each([
+    ["flipped", (path: string) => overwrite(path, 0)],
+    ["gone", (path: string) => rmSync(path)],
+  ])("a file of `bough run` whose bytes are %s", async (_name, attack) => {
+    builder.writeContext({ small, dir: "directory/" });
+    const run = (...words: string[]) =>
+      builder.bough(["run", "--use", "busybox:1", "-D", "-F", "small:/small", ...words]);
+    expect(await run("--", "cat", "/small")).toMatchObject({ exitCode: 0, stdout: small });
+    for (const words of [[], ["-F", "dir:/dir"]]) {
+      for (const path of storedFiles()) attack(path);
+      const ended = await run(...words, "--", "cat", "/small");
+      expect(ended).toMatchObject({ exitCode: 0, stdout: small });
+      expect(ended.stderr).toContain("the service no longer has 1 uploaded file: sending again");
+    }
+  });
+});
+
+function overwrite(path: string, position: number): void {
+  const flipped = Buffer.from([(readFileSync(path)[position] ?? 0) ^ 1]);
+  const descriptor = openSync(path, "r+");
+  writeSync(descriptor, flipped, 0, 1, position);
+  closeSync(descriptor);
+}
+
+function replace(path: string, make: () => void): void {
+  rmSync(path);
+  make();
+}
