@@ -20,7 +20,7 @@ export class ForgottenLayerError extends Error {
  * `ForgottenLayerError`.
  */
 export async function withReminders<Result>(
-  stage: StageState,
+  stage: Pick<StageState, "layer" | "staged">,
   build: BuildJob,
   action: () => Promise<Result>,
 ): Promise<Result> {
@@ -65,7 +65,7 @@ export function forgetLayer({ layer }: ForgottenLayerError, { store, session, em
 }
 
 /** Answers whether there was anything to forget. */
-function forgetUploads(stage: StageState, { store, emit }: BuildJob): boolean {
+function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: BuildJob): boolean {
   const forgotten = new Set<string>();
   for (const entry of stage.staged.values()) {
     if (entry.type !== "file" || store.uploads.get(entry.sha256) === undefined) continue;

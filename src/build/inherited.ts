@@ -1,10 +1,8 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
 import { referencesOf } from "../dockerfile/references.ts";
 import { BoughError } from "../errors.ts";
-import { withReminders } from "./forgotten.ts";
+import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "./ask-image.ts";
 import type { BuildJob } from "./job.ts";
-import { finishOperations } from "./operation.ts";
-import { runOperation } from "./run-operation.ts";
 import { lookUp, type StageState } from "./state.ts";
 
 /**
@@ -63,45 +61,15 @@ export function inheritedVariables(variables: readonly [string, string][]): Read
 
 /** The output of env(1); empty where the image has no such program. */
 async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
-  const step = {
-    key: `env ${stage.layer.image}`,
-    title: "env (asks for the image's variables)",
-    showsOutput: false,
-  };
-  const ask = () =>
-    runOperation(
-      {
-        image: stage.layer.image,
-        command: "env",
-        args: [],
-        shell: false,
-        env: {},
-        cwd: "/",
-        files: {},
-        timeout: build.timeoutSeconds,
-        disposable: true,
-      },
-      step,
-      build,
-    );
-  const outcome = await withReminders({ ...stage, staged: new Map() }, build, ask);
-  finishOperations([step.key], build);
-  const { operation, status, error, exitCode, timedOut, stdout } = outcome;
-  const isRun = status === "SUCCESS" && !timedOut;
-  if (isRun && exitCode === 0) return stdout.text;
-  if (isRun && exitCode !== undefined && cannotBeStarted.includes(exitCode)) return "";
-  const end = timedOut
-    ? "it was stopped for taking too long"
-    : status === "SUCCESS"
-      ? `exit code ${exitCode}`
-      : (error ?? `it ended as ${status}`);
-  throw new BoughError(`the image could not be asked for its variables: ${end} (operation ${operation})`, {
-    hint: "Run the build again, or set each variable that this line uses in an ENV or ARG before it.",
-  });
+  const question = { command: "env", args: [], title: "asks for the image's variables" };
+  const outcome = await askImage(question, stage, build);
+  if (exitCodeOf(outcome) === 0) return outcome.stdout.text;
+  if (cannotBeStarted(outcome)) return "";
+  throw new BoughError(
+    `the image could not be asked for its variables: ${describeEnd(outcome)} (operation ${outcome.operation})`,
+    { hint: "Run the build again, or set each variable that this line uses in an ENV or ARG before it." },
+  );
 }
-
-/** As a shell has it: not executable, not there. */
-const cannotBeStarted = [126, 127];
 
 /** Set by whatever runs a command, not by the image. */
 const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];

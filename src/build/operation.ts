@@ -97,7 +97,9 @@ export async function startOperation(
   const entry = { session, step: key, owner: owner.id, mark: service.newMark() };
   store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
   try {
-    const operation = await service.spawn({ ...request, truncate_output_at: outputLimit }, entry.mark);
+    // It starts from the same image each time: a second run costs time, and the result is the same.
+    const options = { mark: entry.mark, mayRunTwice: true };
+    const operation = await service.spawn({ ...request, truncate_output_at: outputLimit }, options);
     store.unfinished.setOperation(entry, operation);
     return operation;
   } catch (error) {

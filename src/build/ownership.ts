@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileError } from "../context/file-error.ts";
 import { BoughError } from "../errors.ts";
+import { askImage, exitCodeOf } from "./ask-image.ts";
 import { numericUser } from "./command.ts";
 import type { BuildJob } from "./job.ts";
 import type { StageState } from "./state.ts";
@@ -11,6 +12,9 @@ export interface Owner {
 }
 
 export const root: Owner = { uid: 0, gid: 0 };
+
+/** 0 everywhere: nobody needs to be asked. */
+const rootName = "root";
 
 export function isRoot({ uid, gid }: Owner): boolean {
   return uid === 0 && gid === 0;
@@ -58,13 +62,14 @@ export async function resolveUser(stage: StageState, build: BuildJob): Promise<s
 }
 
 async function findUser(user: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
-  const number = user === "" ? 0 : numberOf(user);
+  const number = user === "" || user === rootName ? 0 : numberOf(user);
   if (number !== undefined) return { uid: number, gid: number };
   const fields = await findRow("/etc/passwd", user, "user", accounts, build);
   return { uid: Number(fields[2]), gid: Number(fields[3]) };
 }
 
 async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
+  if (group === rootName) return 0;
   return numberOf(group) ?? Number((await findRow("/etc/group", group, "group", accounts, build))[2]);
 }
 
@@ -74,12 +79,12 @@ export async function isKnowingUsers(accounts: Accounts, build: BuildJob): Promi
 }
 
 async function readAccounts(
-  path: string,
+  path: AccountFile,
   { layer, staged }: Accounts,
   build: BuildJob,
 ): Promise<string | undefined | "unknowable"> {
   const entry = staged.get(path);
-  if (entry === undefined) return build.facts.readTextFile(layer.image, path);
+  if (entry === undefined) return readFromImage(path, { layer }, build);
   if (entry.type === "directory") return undefined;
   if (entry.type === "symlink") return "unknowable";
   switch (entry.content.kind) {
@@ -92,6 +97,40 @@ async function readAccounts(
   }
 }
 
+/** Of a service that can't be asked for files, the image itself is asked for both tables, once. */
+async function readFromImage(
+  path: AccountFile,
+  { layer }: Pick<Accounts, "layer">,
+  build: BuildJob,
+): Promise<string | undefined | "unknowable"> {
+  const told = await build.facts.readTextFile(layer.image, path);
+  if (told !== "unknowable") return told;
+  const { facts } = build.store;
+  const key = "accounts";
+  const known = facts.get(layer.image, key) ?? (await askAccounts({ layer }, build));
+  if (known === undefined) return "unknowable";
+  facts.set(layer.image, key, known);
+  return known
+    .split("\n")
+    .filter((line) => line.split(":").length === fieldCounts[path])
+    .join("\n");
+}
+
+/** What tells the lines of one file from those of the other. */
+const fieldCounts = { "/etc/passwd": 7, "/etc/group": 4 };
+type AccountFile = keyof typeof fieldCounts;
+
+async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
+  const files = Object.keys(fieldCounts);
+  const outcome = await askImage(
+    { command: "cat", args: files, title: "asks for the image's users" },
+    accounts,
+    build,
+  );
+  // 1: one of them is not there, and the other has been read all the same.
+  return [0, 1].includes(exitCodeOf(outcome) ?? -1) ? outcome.stdout.text : undefined;
+}
+
 async function readLocal(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
@@ -101,7 +140,7 @@ async function readLocal(path: string): Promise<string> {
 }
 
 async function findRow(
-  path: string,
+  path: AccountFile,
   name: string,
   what: string,
   accounts: Accounts,
@@ -111,7 +150,7 @@ async function findRow(
   if (content === "unknowable") {
     const reason = accounts.staged.has(path)
       ? `the ${path} that is staged can't be read before a RUN`
-      : `the service can't be asked for the image's ${path}`;
+      : `neither the service nor the image itself can be asked for ${path}`;
     throw new BoughError(`${reason}, so the ${what} ${name} has no number`, {
       hint: "Write it as a number, such as 1000:1000.",
     });

@@ -64,7 +64,8 @@ function* localFiles(files: Iterable<StagedFile>): Generator<LocalFile> {
 async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
   switch (content.kind) {
     case "text": {
-      const { uuid } = await build.service.uploadStream(new Blob([content.text]).stream());
+      const text = new Blob([content.text]);
+      const { uuid } = await build.service.uploadStream(text.stream(), { contentLength: text.size });
       build.store.uploads.set(sha256, uuid);
       build.store.uploads.flush();
       return uuid;

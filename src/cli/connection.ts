@@ -30,6 +30,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
     signal: runtime.signal,
     onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
+    seenImages: store.facts.listedImages,
     running: runtime.running,
   };
   if (choice.kind === "remote") {

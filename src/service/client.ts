@@ -6,6 +6,7 @@ import type { ServiceNotice } from "./attempt.ts";
 import { createEventSnapshots, type EventSnapshots } from "./event-snapshot.ts";
 import { createFiles, type KnownFiles } from "./files.ts";
 import { createImageFiles, type ImageFiles } from "./image-files.ts";
+import type { SeenImages } from "./image-list.ts";
 import { createImages, type Images } from "./images.ts";
 import { createInspector } from "./inspect.ts";
 import { createOperationRecords, type OperationRecords } from "./operation-records.ts";
@@ -29,6 +30,8 @@ export interface ServiceOptions {
   signal: AbortSignal;
   onNotice?: (notice: ServiceNotice) => void;
   knownFiles?: KnownFiles;
+  /** Kept for this process alone if not given. */
+  seenImages?: SeenImages;
   /** What the service does for this process just now, in words, for one that leaves without waiting for the end. */
   running?: Set<string>;
   /** In [0, 1); spreads the waits before repeats. */
@@ -59,7 +62,14 @@ export function createService(options: ServiceOptions): Service {
     random,
     running: options.running ?? new Set(),
   });
-  const images = createImages({ transport, operations, signal });
+  const accounts = createAccounts(transport);
+  const images = createImages({
+    transport,
+    operations,
+    signal,
+    seen: options.seenImages ?? new Set(),
+    extensions: accounts.extensions,
+  });
   const files = createFiles({
     transport,
     clock,
@@ -83,7 +93,7 @@ export function createService(options: ServiceOptions): Service {
     hasEnded: operations.hasEnded,
     cancel: operations.cancel,
     ...createInspector(transport, images.hasImage),
-    ...createAccounts(transport),
+    ...accounts,
     ...createOperationRecords(transport),
     ...createEventSnapshots(transport, signal),
     ...createImageFiles(transport),

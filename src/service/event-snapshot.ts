@@ -1,7 +1,6 @@
 /** The events of an operation so far, without waiting for those to come. */
 import { createParser } from "eventsource-parser";
 import { createEventLog } from "./event-log.ts";
-import { operationPath } from "./polling.ts";
 import type { EventListener } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
@@ -15,7 +14,7 @@ export function createEventSnapshots(transport: Transport, signal: AbortSignal):
     async readEventsSoFar(operation, listener) {
       const parts = {
         method: "GET" as const,
-        path: `${operationPath(operation)}/events`,
+        ...transport.operations.eventsOf(operation),
         headers: { accept: "text/event-stream" },
       };
       const response = await transport.open(parts, signal);

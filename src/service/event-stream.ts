@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import { childOf, DeadlineError } from "./abort.ts";
 import type { EventFrame, EventLog } from "./event-log.ts";
-import { operationPath, type PollingOptions } from "./polling.ts";
+import type { PollingOptions } from "./polling.ts";
 import { parseRetryAfter } from "./retry.ts";
 
 export type StreamEnd =
@@ -26,7 +26,8 @@ export interface StreamReader {
   look(): Promise<boolean>;
 }
 
-const noSuchRoute = new Set([400, 404, 405, 406]);
+/** 401 and 403: the token is good for what a build needs, and this is not part of it. */
+const noSuchRoute = new Set([400, 401, 403, 404, 405, 406, 501]);
 const tickMilliseconds = 1000;
 /** Without a byte for so long, keepalives included, the connection counts as dead. */
 const silenceMilliseconds = 45_000;
@@ -47,6 +48,7 @@ export async function readEventStream(
 ): Promise<StreamEnd> {
   const { transport, clock, signal } = options;
   const { log } = reader;
+  const events = transport.operations.eventsOf(operation);
   signal.throwIfAborted();
   const stop = childOf(signal);
   const life = watchOver(clock, reader, stop);
@@ -55,8 +57,8 @@ export async function readEventStream(
     const response = await transport.open(
       {
         method: "GET",
-        path: `${operationPath(operation)}/events`,
-        query: { follow: "true" },
+        path: events.path,
+        query: { ...events.query, follow: "true" },
         headers: {
           accept: "text/event-stream",
           ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),

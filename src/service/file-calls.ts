@@ -1,6 +1,6 @@
 /** The two calls about files: `GET /v1/files/{sha256}` and `POST /v1/files`. */
 import type { Answer } from "./answer.ts";
-import { asRecord, asText } from "./json.ts";
+import { asRecord, asText, idIn } from "./json.ts";
 import { aFileId } from "./requirements.ts";
 import type { Call, Transport } from "./transport.ts";
 
@@ -11,7 +11,7 @@ export interface StoredFile {
 }
 
 /** The question saves work, so it is not worth any: whatever is no clear answer means that the file is sent. */
-const noAnswer = [400, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
+const noAnswer = [400, 401, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
 
 /** The service's answer about a file that it has; `undefined` where it has none or does not say. */
 export async function findFile(
@@ -60,6 +60,6 @@ export async function postFile(
 
 export function readFile({ body }: Answer): StoredFile | undefined {
   const record = asRecord(body);
-  const uuid = asText(record?.uuid);
+  const uuid = idIn(record);
   return uuid === undefined ? undefined : { uuid, sha256: asText(record?.sha256)?.toLowerCase() };
 }

@@ -2,25 +2,13 @@
 import { BoughError } from "../errors.ts";
 import type { Answer } from "./answer.ts";
 import { NotFoundError } from "./errors.ts";
-import { asRecord, asText } from "./json.ts";
+import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
+import { asRecord, asText, idIn } from "./json.ts";
 import type { Operations } from "./operations.ts";
 import { isUuid } from "./reference.ts";
-import { aList, listIn } from "./requirements.ts";
 import type { FoundImage, ImageImport, ImageService } from "./service.ts";
-import { operationIdOf } from "./spawn.ts";
 import { isTag, withLatest } from "./tag.ts";
-import type { Transport } from "./transport.ts";
-import type { ImageConfiguration, ImageRecord, ImportRequest } from "./types.ts";
-
-export interface ImageFilter {
-  /** The beginning of a tag. */
-  tag?: string;
-  tagged?: boolean;
-  uuid?: string;
-  /** When it was made: ISO 8601. */
-  since?: string;
-  until?: string;
-}
+import type { ImageRecord, ImportRequest } from "./types.ts";
 
 export interface Images extends Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
   /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
@@ -29,60 +17,22 @@ export interface Images extends Pick<ImageService, "findImage" | "hasImage" | "i
   untagImage(uuid: string): Promise<void>;
 }
 
-export interface ImagesOptions {
-  transport: Transport;
+export interface ImagesOptions extends ImageListOptions {
   operations: Operations;
   signal: AbortSignal;
 }
 
-const pageSize = 1000;
-const noSuchRoute = [404, 405, 501];
-
-export function createImages({ transport, operations, signal }: ImagesOptions): Images {
-  /** A service that has no such list now has none for the next question. */
-  let isListed = true;
-
-  async function listImages(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
-    if (!isListed) return "unknowable";
-    const images = new Map<string, ImageRecord>();
-    for (let offset = 0; ; offset += pageSize) {
-      const answer = await transport.call({
-        method: "GET",
-        path: "/v1/images",
-        query: {
-          ...(filter.tag === undefined ? {} : { tag: filter.tag }),
-          ...(filter.tagged === true ? { tagged: "1" } : {}),
-          ...(filter.uuid === undefined ? {} : { uuid: filter.uuid }),
-          ...(filter.since === undefined ? {} : { since: filter.since }),
-          ...(filter.until === undefined ? {} : { until: filter.until }),
-          limit: String(pageSize),
-          ...(offset === 0 ? {} : { offset: String(offset) }),
-        },
-        repeatable: true,
-        handles: noSuchRoute,
-        requires: aList("images"),
-      });
-      if (noSuchRoute.includes(answer.status)) {
-        isListed = false;
-        return "unknowable";
-      }
-      const page = readImages(answer.body);
-      const before = images.size;
-      // An image with several tags is listed once for each.
-      for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
-      // A server that knows no offset answers the same page for ever.
-      if (page.length < pageSize || images.size === before) return [...images.values()];
-    }
-  }
+export function createImages({ transport, operations, signal, seen, extensions }: ImagesOptions): Images {
+  const images = createImageList({ transport, seen, extensions });
 
   async function findByTag(name: string): Promise<FoundImage | undefined | "unknowable"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
-    const images = await listImages({ tag: name });
-    if (images === "unknowable") return images;
+    const listed = await images.list({ tag: name });
+    if (listed === "unknowable") return listed;
     const complete = withLatest(name);
     const found =
-      images.find((image) => image.tag === name) ?? images.find((image) => image.tag === complete);
+      listed.find((image) => image.tag === name) ?? listed.find((image) => image.tag === complete);
     return found && foundImage(found);
   }
 
@@ -102,21 +52,20 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
   }
 
   return {
-    listImages,
+    listImages: images.list,
 
     async findImage(reference) {
       if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));
       const uuid = reference.toLowerCase();
-      const images = await listImages({ uuid });
+      const found = await images.find(uuid);
+      if (found === "gone") return undefined;
       // It names an image of the service directly: whoever uses it will see whether it is there.
-      if (images === "unknowable") return { uuid };
-      const found = images.find((image) => image.uuid.toLowerCase() === uuid);
-      return found && { ...foundImage(found), uuid };
+      return found === "unknowable" ? { uuid } : { ...foundImage(found), uuid };
     },
 
     async hasImage(uuid) {
-      const images = await listImages({ uuid });
-      return images === "unknowable" ? images : images.some((image) => image.uuid === uuid);
+      const found = await images.find(uuid);
+      return found === "unknowable" ? found : found !== "gone";
     },
 
     async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
@@ -133,12 +82,12 @@ export function createImages({ transport, operations, signal }: ImagesOptions): 
         repeatable: true,
         requires: {
           what: "an image or an operation",
-          isMet: (answer) => imageIn(answer) !== undefined || operationIdOf(answer) !== undefined,
+          isMet: (answer) => imageIn(answer) !== undefined || transport.operations.read(answer) !== undefined,
         },
       });
       const image = imageIn(answer);
       if (image !== undefined) return image;
-      const operation = operationIdOf(answer) ?? "";
+      const operation = transport.operations.read(answer) ?? "";
       operations.expect(operation, "image_import", timeoutSeconds);
       try {
         return await followImport(operation, url, onProgress);
@@ -174,9 +123,9 @@ function imageIn(answer: Answer): string | undefined {
   const record = asRecord(answer.body);
   if (record === undefined || namesOperation(answer)) return undefined;
   if ("status" in record || "kind" in record) return undefined;
-  const nested = asText(record.image) ?? asText(asRecord(record.image)?.uuid) ?? asText(record.image_uuid);
+  const nested = asText(record.image) ?? idIn(asRecord(record.image)) ?? asText(record.image_uuid);
   if (nested !== undefined) return nested;
-  return "tag" in record || "created_at" in record ? asText(record.uuid) : undefined;
+  return "tag" in record || "created_at" in record ? idIn(record) : undefined;
 }
 
 function namesOperation({ headers }: Answer): boolean {
@@ -185,42 +134,4 @@ function namesOperation({ headers }: Answer): boolean {
 
 function foundImage({ uuid, config }: ImageRecord): FoundImage {
   return { uuid, ...(config === undefined ? {} : { config }) };
-}
-
-function readImages(body: unknown): ImageRecord[] {
-  return listIn(body, "images").flatMap((item) => {
-    const record = asRecord(item);
-    const uuid = asText(record?.uuid);
-    if (uuid === undefined) return [];
-    const operation = asText(record?.operation_uuid);
-    const config = readConfiguration(record?.config);
-    return [
-      {
-        uuid,
-        tag: asText(record?.tag) ?? null,
-        created_at: asText(record?.created_at) ?? "",
-        ...(operation === undefined ? {} : { operation_uuid: operation }),
-        ...(config === undefined ? {} : { config }),
-      },
-    ];
-  });
-}
-
-function readConfiguration(value: unknown): ImageConfiguration | undefined {
-  const record = asRecord(value);
-  if (record === undefined) return undefined;
-  const variables = Object.entries(asRecord(record.env) ?? {}).filter(
-    (entry): entry is [string, string] => typeof entry[1] === "string",
-  );
-  return {
-    env: Object.fromEntries(variables),
-    working_dir: asText(record.working_dir) ?? null,
-    user: asText(record.user) ?? null,
-    onbuild: textsIn(record.onbuild),
-    shell: textsIn(record.shell),
-  };
-}
-
-function textsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }

@@ -7,7 +7,8 @@ import { asRecord, asText, type JsonRecord } from "./json.ts";
 import type { ImageInspector, ImageService, PathType } from "./service.ts";
 import type { Transport } from "./transport.ts";
 
-const noSuchRoute = [405, 501];
+/** 401 and 403: the token is good for what a build needs, and this is not part of it. */
+const noSuchRoute = [401, 403, 405, 501];
 /** 404: there is no such path, or no such route. The others: the path is of another type. */
 const noSuchThing = [400, 404, 409, 422];
 

@@ -13,6 +13,17 @@ export function asText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
+/** A record's own id: `uuid`, or `id`. */
+export function idIn(record: JsonRecord | undefined): string | undefined {
+  return asText(record?.uuid) ?? asText(record?.id) ?? asNumber(record?.id)?.toString();
+}
+
+/** A whole number, as such or as text. */
+export function asInteger(value: unknown): number | undefined {
+  if (typeof value === "string" && /^-?\d{1,9}$/.test(value)) return Number(value);
+  return Number.isInteger(value) ? (value as number) : undefined;
+}
+
 export function asNumber(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }

@@ -1,7 +1,6 @@
 /** What the service tells about operations that somebody started: their list, one record, its output. */
-import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
+import { asNumber, asRecord, asText, idIn, type JsonRecord } from "./json.ts";
 import { bytesOf } from "./output.ts";
-import { operationPath } from "./polling.ts";
 import { outputPlaces, readOperation } from "./record.ts";
 import { aList, anObject, listIn } from "./requirements.ts";
 import type { Transport } from "./transport.ts";
@@ -57,7 +56,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
     (
       await transport.call({
         method: "GET",
-        path: operationPath(operation),
+        ...transport.operations.addressOf(operation),
         repeatable: true,
         requires: anObject,
       })
@@ -110,7 +109,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
 function readList(body: unknown): OperationSummary[] {
   return listIn(body, "operations").flatMap((item) => {
     const record = asRecord(item);
-    const uuid = asText(record?.uuid);
+    const uuid = idIn(record);
     return record === undefined || uuid === undefined ? [] : [summarize(uuid, record)];
   });
 }

@@ -7,7 +7,7 @@ import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
 import { type IdleTimer, startIdleTimer } from "./idle-timer.ts";
 import { chooseMark } from "./mark.ts";
-import { lookAtOperation, operationPath, type PollingOptions, pollUntilEnded } from "./polling.ts";
+import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ImageService, OperationOutcome, OutputChunk } from "./service.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
@@ -51,12 +51,12 @@ export function createOperations(options: OperationsOptions): Operations {
 
     newMark: () => chooseMark(random()),
 
-    async spawn(request, mark = operations.newMark()) {
+    async spawn(request, { mark = operations.newMark(), mayRunTwice = false } = {}) {
       const { cancel } = operations;
       const unnamed = "an operation that was just being started";
       running.add(unnamed);
-      const operation = await spawnInstance({ ...options, cancel }, request, mark).finally(() =>
-        running.delete(unnamed),
+      const operation = await spawnInstance({ ...options, cancel }, request, { mark, mayRunTwice }).finally(
+        () => running.delete(unnamed),
       );
       running.add(nameOf(operation));
       operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
@@ -67,7 +67,7 @@ export function createOperations(options: OperationsOptions): Operations {
       const search = await searchSpawned(options, { limit: truncateAt + mark, at: since });
       return search.kind === "found"
         ? search.operation
-        : search.kind === "unknowable"
+        : search.kind === "unsupported"
           ? "unknowable"
           : undefined;
     },
@@ -155,7 +155,7 @@ async function cancel(options: PollingOptions, operation: string): Promise<boole
   const handles = [404, 405, 409, 501];
   const { status } = await transport.call({
     method: "DELETE",
-    path: operationPath(operation),
+    ...transport.operations.addressOf(operation),
     repeatable: true,
     handles,
     signal,

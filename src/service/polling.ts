@@ -32,7 +32,7 @@ export async function lookAtOperation(options: PollingOptions, operation: string
   const { transport, clock, signal } = options;
   const answer = await transport.call({
     method: "GET",
-    path: operationPath(operation),
+    ...transport.operations.addressOf(operation),
     repeatable: true,
     requires: anObject,
     signal,
@@ -77,10 +77,6 @@ export async function pollUntilEnded(
     await clock.sleep(Math.max(wish, firstWaitMilliseconds), signal);
   }
   throw new Error("unreachable: the waits never end");
-}
-
-export function operationPath(operation: string): string {
-  return `/v1/operations/${encodeURIComponent(operation)}`;
 }
 
 /** 50 ms, growing to 2 s, for ever. */

@@ -1,8 +1,7 @@
 /** An operation's record as a server answers it: whatever is missing is missing. */
-import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
+import { asInteger, asRecord, asText, idIn, type JsonRecord } from "./json.ts";
 import { decodeBytes } from "./output.ts";
 import type { CapturedOutput, OperationOutcome } from "./service.ts";
-import { operationStatuses } from "./types.ts";
 
 type EndStatus = OperationOutcome["status"];
 
@@ -27,19 +26,52 @@ export function readOperation(body: unknown): OperationView {
     .flatMap((place) => [asRecord(place.state), place])
     .filter((place) => place !== undefined);
   const statusText = asText(record.status) ?? "";
-  const status = operationStatuses.find((known) => known === statusText.toUpperCase());
+  const stage = stages.get(statusText.toUpperCase().replaceAll(/[ -]/g, "_"));
   return {
-    ended: status === "SUCCESS" || status === "FAILED" || status === "CANCELLED" ? status : undefined,
-    unknownStatus: status === undefined ? statusText : undefined,
-    error: errorText(record.error),
-    exitCode: first(states, (state) => asNumber(state.exit_code)),
+    ended: stage === "running" ? undefined : stage,
+    unknownStatus: stage === undefined ? statusText : undefined,
+    error:
+      errorText(record.error) ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
+    exitCode: first(states, (state) => asInteger(state.exit_code)),
     timedOut:
-      first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ?? false,
+      first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
+      /^TIMED?_?OUT$/i.test(statusText),
     stdout: first(places, (place) => readOutput(place.stdout)),
     stderr: first(places, (place) => readOutput(place.stderr)),
-    image: asText(record.result_image_uuid) ?? asText(result.image) ?? asText(asRecord(result.image)?.uuid),
+    image: asText(record.result_image_uuid) ?? asText(result.image) ?? idIn(asRecord(result.image)),
   };
 }
+
+/** What a status says, in the protocol's own words and in those that others have for it. */
+const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
+  Object.entries({
+    running: [
+      "PENDING",
+      "ASSIGNED",
+      "EXECUTING",
+      "QUEUED",
+      "CREATED",
+      "SCHEDULED",
+      "STARTING",
+      "STARTED",
+    ].concat(["RUNNING", "PROCESSING", "IN_PROGRESS", "ACTIVE", "CANCELLING"]),
+    SUCCESS: [
+      "SUCCESS",
+      "SUCCEEDED",
+      "SUCCESSFUL",
+      "COMPLETED",
+      "COMPLETE",
+      "DONE",
+      "FINISHED",
+      "EXITED",
+      "OK",
+    ],
+    FAILED: ["FAILED", "FAILURE", "ERROR", "ERRORED", "REJECTED", "TIMEOUT", "TIMED_OUT", "EXPIRED"],
+    CANCELLED: ["CANCELLED", "CANCELED", "ABORTED", "STOPPED", "KILLED", "TERMINATED"],
+  } satisfies Record<EndStatus | "running", string[]>).flatMap(([stage, words]) =>
+    words.map((word) => [word, stage as EndStatus | "running"] as const),
+  ),
+);
 
 /** Where the process's result may stand; older servers are flatter. */
 export function outputPlaces(body: unknown): JsonRecord[] {

@@ -1,6 +1,6 @@
 /** What the callers of the service can't do without in an answer. */
 import type { Requirement } from "./answer.ts";
-import { asRecord, asText } from "./json.ts";
+import { asRecord, idIn } from "./json.ts";
 
 export const anObject: Requirement = {
   what: "a JSON object",
@@ -22,5 +22,5 @@ export function listIn(body: unknown, name: string): unknown[] {
 
 export const aFileId: Requirement = {
   what: "the file's uuid",
-  isMet: ({ body }) => asText(asRecord(body)?.uuid) !== undefined,
+  isMet: ({ body }) => idIn(asRecord(body)) !== undefined,
 };

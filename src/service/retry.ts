@@ -1,7 +1,7 @@
 /**
- * When to send a request again, as a pure function. The rules are those of the wire protocol: 425 and 429 say "refused
- * before any processing" and may be repeated for every call; 5xx and connection faults only for a call that may
- * do its work twice.
+ * When to send a request again, as a pure function. The rules are those of the wire protocol: 425, 429 and 503 say
+ * "refused before any processing" and may be repeated for every call; other 5xx and connection faults only for a call
+ * that may do its work twice.
  */
 
 /** What went wrong with one attempt. */
@@ -61,16 +61,16 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
   }
 }
 
-/** 425 and 429: refused before any processing. */
+/** Refused before any processing. */
 function isRefusal(status: number): boolean {
-  return status === 425 || status === 429;
+  return status === 425 || status === 429 || status === 503;
 }
 
 /** Having given up: might the call have been processed all the same? */
 export function isOutcomeUnknown(failure: Failure): boolean {
   switch (failure.kind) {
     case "status":
-      return isFault(failure.status) || failure.status === 507;
+      return !isRefusal(failure.status) && (isFault(failure.status) || failure.status === 507);
     case "connection":
       return failure.received;
     case "malformed":
@@ -94,7 +94,8 @@ function isFault(status: number): boolean {
 }
 
 function statusBudget(status: number): number {
-  if (isRefusal(status)) return refusalBudgetMilliseconds;
+  // A service that is down says 503, too: nobody waits minutes for that.
+  if (isRefusal(status) && status !== 503) return refusalBudgetMilliseconds;
   return status === 500 ? defectBudgetMilliseconds : faultBudgetMilliseconds;
 }
 

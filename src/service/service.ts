@@ -56,10 +56,11 @@ export interface ImageService {
   uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
 
   /**
-   * Starts an instance and answers the operation's id. Never sent twice once it may have been received: then the
-   * operation is looked for by its `mark` (see mark.ts), and rejected with an UnknownOutcomeError where it isn't found.
+   * Starts an instance and returns the operation's id. Where the answer is lost, the operation is looked for by its `mark`
+   * (see mark.ts). Where it isn't found, the request is sent again if it `mayRunTwice`, else the call rejects with an
+   * UnknownOutcomeError.
    */
-  spawn(request: InstanceRequest, mark?: number): Promise<string>;
+  spawn(request: InstanceRequest, options?: { mark?: number; mayRunTwice?: boolean }): Promise<string>;
 
   /** For `spawn`. */
   newMark(): number;

@@ -1,10 +1,8 @@
-/** Starting an instance: sent once, and looked for where it is unknown what became of it. */
+/** Starting an instance: looked for where it is unknown what became of the request, and sent again where that is no harm. */
 import { messageOf } from "../errors.ts";
 import { withDeadline } from "./abort.ts";
-import type { Answer } from "./answer.ts";
 import type { ServiceNotice } from "./attempt.ts";
 import { UnknownOutcomeError } from "./errors.ts";
-import { asRecord, asText } from "./json.ts";
 import { markRequest } from "./mark.ts";
 import { type Search, type SearchOptions, type Sent, searchPatiently, searchSpawned } from "./spawned.ts";
 import type { InstanceRequest } from "./types.ts";
@@ -17,49 +15,42 @@ export interface SpawnOptions extends SearchOptions {
 
 const spawnTimeoutMilliseconds = 120_000;
 const spawnGraceMilliseconds = 5000;
+/** How often a request is sent again that the service's list of operations does not have. */
+const maxResends = 2;
+/** The same for a service that has no such list: each may make it run the command once more. */
+const maxBlindResends = 1;
 /** After an interruption somebody waits for the end. */
 const lastSearchMilliseconds = 5000;
 
 /**
- * Answers the operation's id. Never sent twice once it may have been received: then the operation is looked for by the
- * request's mark. Rejects with an UnknownOutcomeError where it is not found.
+ * Returns the operation's id. Where the request may have been received, the operation is looked for by its mark; where it is
+ * not found, the request is sent again, if `mayRunTwice`. Rejects with an UnknownOutcomeError where that does not help.
  */
 export async function spawnInstance(
   options: SpawnOptions,
   request: InstanceRequest,
-  mark: number,
+  { mark, mayRunTwice }: { mark: number; mayRunTwice: boolean },
 ): Promise<string> {
-  const { clock, signal, onNotice } = options;
+  const { clock, signal } = options;
   const marked = markRequest(request, mark);
   const sent: Sent = { limit: marked.truncate_output_at ?? 0, at: clock.now(), command: request.command };
+  let resends = 0;
   try {
-    const operation = await post(options, marked);
-    if (!signal.aborted) return operation;
-    await stop(options, operation);
-  } catch (error) {
-    if (error instanceof UnknownOutcomeError) {
-      const operation = await settle(options, sent, error);
-      onNotice({
-        level: "warn",
-        text: `${error.message}; the service runs it all the same, as ${operation}`,
+    for (;;) {
+      const operation = await post(options, marked).catch((error: unknown) => {
+        if (!(error instanceof UnknownOutcomeError)) throw error;
+        return settle(options, sent, error, mayRunTwice ? resends++ : undefined);
       });
-      return operation;
+      if (operation === undefined) continue;
+      if (!signal.aborted) return operation;
+      await stop(options, operation);
+      break;
     }
-    if (!signal.aborted) throw error;
+  } catch (error) {
+    if (!signal.aborted || error instanceof UnknownOutcomeError) throw error;
     await stopUnanswered(options, sent);
   }
   throw signal.reason;
-}
-
-/** From the body, else from `Location: /v1/operations/<uuid>`. */
-export function operationIdOf(answer: Answer): string | undefined {
-  const location = /\/operations\/([^/?#]+)/.exec(answer.headers.get("location") ?? "")?.[1];
-  const body = asRecord(answer.body);
-  return (
-    asText(body?.uuid) ??
-    asText(body?.operation_uuid) ??
-    (location === undefined ? undefined : decodeURIComponent(location))
-  );
 }
 
 /**
@@ -74,37 +65,74 @@ async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise
     repeatable: false,
     requires: {
       what: "the operation's id",
-      isMet: (answer) => operationIdOf(answer) !== undefined,
+      isMet: (answer) => transport.operations.read(answer) !== undefined,
     },
     overNewConnection: true,
     // Being impatient here means not to know what has happened.
     timeoutMilliseconds: spawnTimeoutMilliseconds,
     graceMilliseconds: spawnGraceMilliseconds,
   });
-  return operationIdOf(answer) ?? "";
+  return transport.operations.read(answer) ?? "";
 }
 
-async function settle(options: SpawnOptions, sent: Sent, error: UnknownOutcomeError): Promise<string> {
-  options.onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
+/**
+ * What became of a request without an answer: its operation, or `undefined` for one to be sent again. `resends`: how often it
+ * was; `undefined` where it must not be.
+ */
+async function settle(
+  options: SpawnOptions,
+  sent: Sent,
+  error: UnknownOutcomeError,
+  resends: number | undefined,
+): Promise<string | undefined> {
+  const { signal, onNotice } = options;
+  const mayResend = resends !== undefined && resends < maxResends;
+  const mayResendBlindly = resends !== undefined && resends < maxBlindResends;
+  onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
   let search: Search;
   try {
     search = await searchPatiently(options, sent);
   } catch (cause) {
-    options.signal.throwIfAborted();
-    throw unknown(error, `the service can't be asked for its operations: ${messageOf(cause)}`);
+    signal.throwIfAborted();
+    const why = `the service can't be asked for its operations: ${messageOf(cause)}`;
+    if (!mayResendBlindly) throw unknown(error, why);
+    onNotice({ level: "warn", text: `${why}; ${resending}` });
+    return undefined;
   }
   switch (search.kind) {
-    case "found":
-      return search.operation;
-    case "unknowable":
-      throw unknown(error, "the service has no list of its operations");
+    case "found": {
+      const { operation } = search;
+      onNotice({
+        level: "warn",
+        text: `${error.message}; the service runs it all the same, as ${operation}`,
+      });
+      return operation;
+    }
+    case "unsupported": {
+      const why = "the service has no list of its operations";
+      if (!mayResendBlindly) throw unknown(error, why);
+      onNotice({ level: "warn", text: `${why}; ${resending}` });
+      return undefined;
+    }
     case "not there": {
       const { similar } = search;
-      throw similar.length === 0
+      const isCertain = similar.length === 0;
+      if (isCertain ? mayResend : mayResendBlindly) {
+        const text = "the service's list of operations does not have the command; sending it again";
+        onNotice({ level: "warn", text: isCertain ? text : `${similarText(similar)}; ${resending}` });
+        return undefined;
+      }
+      throw isCertain
         ? unknown(error, "its list of operations does not have it")
-        : unknown(error, `it may be ${similar.join(" or ")}, which runs the same command`, similar[0]);
+        : unknown(error, similarText(similar), similar[0]);
     }
   }
+}
+
+const resending = "sending the command again: it may run twice there, each time from the same image";
+
+function similarText(similar: readonly string[]): string {
+  return `it may be ${similar.join(" or ")}, which runs the same command`;
 }
 
 function unknown(error: UnknownOutcomeError, why: string, similar?: string): UnknownOutcomeError {

@@ -1,8 +1,7 @@
 /** Looking for the operation of a request whose answer never came. */
 import type { Clock } from "../clock.ts";
-import { asRecord, asText } from "./json.ts";
+import { asRecord, asText, idIn } from "./json.ts";
 import { limitIn } from "./mark.ts";
-import { operationPath } from "./polling.ts";
 import { aList, anObject, listIn } from "./requirements.ts";
 import type { Transport } from "./transport.ts";
 
@@ -19,7 +18,7 @@ export type Search =
   /** `similar`: operations of the same command that don't tell their mark. */
   | { kind: "not there"; similar: readonly string[] }
   /** This service has no list of operations. */
-  | { kind: "unknowable" };
+  | { kind: "unsupported" };
 
 export interface SearchOptions {
   transport: Transport;
@@ -27,7 +26,7 @@ export interface SearchOptions {
   signal: AbortSignal;
 }
 
-const noSuchRoute = [404, 405, 501];
+const noSuchRoute = [401, 403, 404, 405, 501];
 /** The service's clock and this machine's may differ. */
 const clockSkewMilliseconds = 15 * 60_000;
 const mostListed = 1000;
@@ -50,11 +49,11 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
     requires: aList("operations"),
     signal,
   });
-  if (noSuchRoute.includes(answer.status)) return { kind: "unknowable" };
+  if (noSuchRoute.includes(answer.status)) return { kind: "unsupported" };
   const similar: string[] = [];
   let looks = 0;
   for (const listed of listIn(answer.body, "operations")) {
-    const operation = asText(asRecord(listed)?.uuid);
+    const operation = idIn(asRecord(listed));
     if (operation === undefined) continue;
     let record: unknown = listed;
     if (limitIn(record) === undefined && looks < mostLookedAt) {
@@ -70,23 +69,20 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
 }
 
 /** How long an operation may take to appear: a proxy that has given up says nothing of the service behind it. */
-const waits = [300, 600, 1200, 2400, 4800];
+const secondLookMilliseconds = 4000;
 
-/** As `searchSpawned`, again and again for some seconds. */
+/** As `searchSpawned`, and once more some seconds later. */
 export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<Search> {
-  let search = await searchSpawned(options, sent);
-  for (const wait of waits) {
-    if (search.kind !== "not there") return search;
-    await options.clock.sleep(wait, options.signal);
-    search = await searchSpawned(options, sent);
-  }
-  return search;
+  const search = await searchSpawned(options, sent);
+  if (search.kind !== "not there") return search;
+  await options.clock.sleep(secondLookMilliseconds, options.signal);
+  return searchSpawned(options, sent);
 }
 
 async function look({ transport, signal }: SearchOptions, operation: string): Promise<unknown> {
   const { body } = await transport.call({
     method: "GET",
-    path: operationPath(operation),
+    ...transport.operations.addressOf(operation),
     repeatable: true,
     handles: noSuchRoute,
     requires: anObject,

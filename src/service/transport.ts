@@ -1,10 +1,12 @@
 /** Calls of the service, repeated where that is safe; every failure is a BoughError that says what went wrong. */
 import { BoughError } from "../errors.ts";
 import { abandonable } from "./abort.ts";
+import { parseBaseUrl } from "./address.ts";
 import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
 import { SpentBodyError, UnknownOutcomeError } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
+import { createOperationAddresses, type OperationAddresses } from "./operation-address.ts";
 import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
 export interface TransportOptions extends ExchangeOptions {
@@ -30,6 +32,7 @@ export interface Transport {
   call(call: Call): Promise<Answer>;
   /** One attempt; any status, the body still to be read, by somebody who watches over it. */
   open(parts: RequestParts, signal: AbortSignal): Promise<Response>;
+  readonly operations: OperationAddresses;
 }
 
 /** A wait that a person notices. */
@@ -38,9 +41,12 @@ const noticedMilliseconds = 1000;
 export function createTransport(options: TransportOptions): Transport {
   const { clock, onNotice } = options;
   const exchange = createExchange(options);
+  const operations = createOperationAddresses(parseBaseUrl(options.baseUrl));
   let answeredBefore = false;
 
   return {
+    operations,
+
     async call(call) {
       const signal = call.signal ?? options.signal;
       const started = clock.now();

@@ -4,10 +4,12 @@ import type { Database } from "bun:sqlite";
 export interface FactStore {
   get(image: string, question: string): string | undefined;
   set(image: string, question: string, answer: string): void;
+  /** Images that the service has shown in a list: should one be missing there, it is gone. */
+  readonly listedImages: { has(image: string): boolean; add(image: string): void };
 }
 
 export function createFactStore(database: Database): FactStore {
-  return {
+  const facts: FactStore = {
     get: (image, question) =>
       database
         .query<{ answer: string }, [string, string]>(
@@ -19,5 +21,12 @@ export function createFactStore(database: Database): FactStore {
         .query("INSERT OR REPLACE INTO fact (image, question, answer) VALUES (?, ?, ?)")
         .run(image, question, answer);
     },
+    listedImages: {
+      has: (image) => facts.get(image, listed) !== undefined,
+      add: (image) => facts.set(image, listed, "yes"),
+    },
   };
+  return facts;
 }
+
+const listed = "listed";

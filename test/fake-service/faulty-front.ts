@@ -27,7 +27,10 @@ export interface FrontOptions {
   onStall?: (isGivenUp: () => boolean) => void;
 }
 
-export async function startFaultyFront(fake: FakeService, options: FrontOptions): Promise<FaultyFront> {
+export async function startFaultyFront(
+  fake: Pick<FakeService, "url">,
+  options: FrontOptions,
+): Promise<FaultyFront> {
   const service = new URL(fake.url);
   const calls: string[] = [];
   const sockets = new Set<Socket>();

@@ -30,7 +30,7 @@ export function createManualClock(skips: (milliseconds: number) => boolean = () 
         if (signal?.aborted) return reject(signal.reason);
         if (skips(milliseconds)) {
           sleeps.push(milliseconds);
-          now += milliseconds;
+          now += Math.ceil(milliseconds);
           // Not at once: who sleeps in a loop must not keep everybody else from going on.
           setImmediate(resolve);
           return;

@@ -41,8 +41,8 @@ const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expecte
   ["503, second time", status(503), { number: 2 }, 400],
   ["503, many times: the wait is capped", status(503), { number: 9 }, 10_000],
   ["503 with Retry-After", status(503, "2"), {}, 2000],
-  ["503 of a call that must not run twice", status(503), { repeatable: false }, "give up"],
-  ["503 of such a call, even with Retry-After", status(503, "2"), { repeatable: false }, "give up"],
+  ["503 of a call that must not run twice: it was refused", status(503), { repeatable: false }, 200],
+  ["503 of such a call, with Retry-After", status(503, "2"), { repeatable: false }, 2000],
   ["502", status(502), {}, 200],
   ["504", status(504), {}, 200],
   ["503 when the minute is over", status(503), { elapsedMilliseconds: 59_900 }, "give up"],
@@ -111,6 +111,7 @@ describe("whether and when a call is sent again", () => {
 test.each([
   [status(500), true],
   [status(502), true],
+  [status(503), false],
   [status(507), true],
   [status(400), false],
   [status(429), false],

@@ -30,7 +30,7 @@ function loseAnswers(fake: FakeService): void {
 }
 
 describe("an answer that is lost", () => {
-  test.each([0, 3])("is looked for, and the operation found %d looks later", async (late) => {
+  test.each([0, 1])("is looked for, and the operation found %d looks later", async (late) => {
     const { fake, request } = await start();
     let looks = 0;
     fake.intercept = (_, { path }) =>
@@ -80,7 +80,7 @@ describe("an answer that is lost", () => {
   ])("of a request %s: stopped, and said what is unknown", async (_, answer, message) => {
     const { fake, request } = await start(answer === undefined ? { sixCallsOnly: true } : {});
     fake.intercept = ({ method }) =>
-      method === "POST" ? (answer?.() ?? new Response("", { status: 503 })) : undefined;
+      method === "POST" ? (answer?.() ?? new Response("", { status: 502 })) : undefined;
     const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.spawn(request));
     expect(error).toBeInstanceOf(UnknownOutcomeError);
     expect(error).toMatchObject({
@@ -88,6 +88,50 @@ describe("an answer that is lost", () => {
       hint: expect.stringContaining("It is not sent again by itself, for it could run twice."),
     });
     expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
+  });
+
+  describe("of a request that may run twice", () => {
+    const twice = { mayRunTwice: true };
+    /** The first so many requests are lost: on their way there, or their answers on the way back. */
+    function lose(fake: FakeService, count: number, isReceived: boolean): void {
+      let lost = 0;
+      const strikes = (method: string) => method === "POST" && lost < count && lost++ >= 0;
+      const gone = () => new Response("", { status: 502 });
+      if (isReceived) fake.overrule = ({ method }) => (strikes(method) ? gone() : undefined);
+      else fake.intercept = ({ method }) => (strikes(method) ? gone() : undefined);
+    }
+
+    test.each([
+      { title: "not received, and not in the list", lost: 1, isReceived: false, runs: 1 },
+      { title: "not received, twice", lost: 2, isReceived: false, runs: 1 },
+      { title: "received, and in the list", lost: 1, isReceived: true, runs: 1 },
+      { title: "received, without a list", lost: 1, isReceived: true, plain: true, runs: 2 },
+      { title: "not received, without a list", lost: 1, isReceived: false, plain: true, runs: 1 },
+      { title: "received, by a list that tells no marks", lost: 1, isReceived: true, marks: false, runs: 2 },
+    ])("$title: it ends well, after $runs run(s)", async (row) => {
+      const { fake, request } = await start({
+        sixCallsOnly: row.plain === true,
+        tellsLimits: row.marks ?? true,
+      });
+      lose(fake, row.lost, row.isReceived);
+      const { service, notices } = clientOf(fake.url, { clock: impatient() });
+      const operation = await service.spawn(request, twice);
+      expect([...fake.state.operations.keys()].at(-1)).toBe(operation);
+      expect(fake.state.instances).toHaveLength(row.runs);
+      const warns = notices.some(({ text }) => text.includes("it may run twice there"));
+      expect(warns).toBe(row.plain === true || row.marks === false);
+    });
+
+    test.each([
+      { title: "three times, with a list", lost: 3, plain: false, sent: 3 },
+      { title: "twice, without one", lost: 2, plain: true, sent: 2 },
+    ])("$title: given up, and said what is unknown", async ({ lost, plain, sent }) => {
+      const { fake, request } = await start({ sixCallsOnly: plain });
+      lose(fake, lost, false);
+      const { service } = clientOf(fake.url, { clock: impatient() });
+      expect(await rejection(service.spawn(request, twice))).toBeInstanceOf(UnknownOutcomeError);
+      expect(fake.requestsTo("POST /v1/instances")).toHaveLength(sent);
+    });
   });
 
   test("when interrupted before it came: what was started all the same is found and stopped", async () => {
@@ -117,7 +161,7 @@ test("the mark is in no field that the command could see, and adds to what is as
   const { fake, request } = await start();
   const { service } = clientOf(fake.url, { random: () => 0.5 });
   await service.spawn(request);
-  await service.spawn({ ...request, truncate_output_at: 1000 }, 7);
+  await service.spawn({ ...request, truncate_output_at: 1000 }, { mark: 7 });
   expect(fake.state.instances).toEqual([
     { ...request, truncate_output_at: 65_536 + 2 ** 23 },
     { ...request, truncate_output_at: 1007 },

@@ -4,7 +4,10 @@ import { longestTimeout } from "../sandbox/instance-spec.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
 /** Names of what this engine can do beyond the public API. */
-const extensions: readonly string[] = [];
+const extensions: readonly string[] = [
+  // `GET /v1/images` shows every image, by its UUID too: one that is not in it is gone.
+  "image-list",
+];
 
 /** Whoever can reach the engine may do everything; a server in front of it asks for a token itself. */
 export const whoamiRoutes: readonly Route[] = [
