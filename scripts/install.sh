@@ -1,16 +1,23 @@
 #!/bin/sh
-# Installs bough from a release: picks the archive for this machine, verifies its checksum, puts the executable and
-# the shell completions in place. Needs no root and changes nothing else.
+# Installs bough from a release: picks the archive for this machine, verifies the release's signature and the archive's
+# checksum, puts the executable and the shell completions in place. Needs no root and changes nothing else.
 set -eu
 
-usage() {
-  cat <<'END'
-Usage: install.sh [--from PLACE] [--prefix DIRECTORY] [--target NAME]
+# What this script installs: an older release has a good signature, too, and is not taken for it.
+version=0.1.0
+# The key that releases are signed with, in minisign's format; `bough release-key` prints it, too.
+key=RWSIviRf33Bf4SpP8Q5y6iHCVkqr01D/RNrwpE+M6rDODXMM2Jfp5kwE
 
-  --from PLACE        a directory, or the http(s) address of one, with the archives and SHA256SUMS of a release
-                      (default: the directory of this script)
+usage() {
+  cat <<END
+Usage: install.sh [--from PLACE] [--prefix DIRECTORY] [--target NAME] [--version VERSION] [--unsigned]
+
+  --from PLACE        a directory, or the https address of one, with the archives, SHA256SUMS and SHA256SUMS.minisig of
+                      a release (default: the directory of this script)
   --prefix DIRECTORY  install into DIRECTORY/bin and DIRECTORY/share (default: ~/.local)
   --target NAME       take this archive (linux-x64, linux-arm64-musl, macos-arm64, ...) instead of the machine's own
+  --version VERSION   the release that PLACE has to be (default: $version)
+  --unsigned          ask for no signature: for a release that you made yourself
 END
 }
 
@@ -22,14 +29,15 @@ fail() {
 }
 
 main() {
-  from='' prefix='' target=''
+  from='' prefix='' target='' wants_signature=yes
   while [ $# -gt 0 ]; do
     case $1 in
-      --from | --prefix | --target)
+      --from | --prefix | --target | --version)
         [ -n "${2:-}" ] || refuse "$1 needs a value"
-        case $1 in --from) from=$2 ;; --prefix) prefix=$2 ;; --target) target=$2 ;; esac
+        case $1 in --from) from=$2 ;; --prefix) prefix=$2 ;; --target) target=$2 ;; --version) version=$2 ;; esac
         shift 2
         ;;
+      --unsigned) wants_signature='' && shift ;;
       -h | --help) usage && exit 0 ;;
       *) refuse "unknown argument $1" ;;
     esac
@@ -38,6 +46,7 @@ main() {
     from=$(dirname "$0")
     [ -f "$from/SHA256SUMS" ] || fail "there is no release beside this script" "Name its place with --from."
   fi
+  check_place
   if [ -z "$prefix" ]; then
     [ -n "${HOME:-}" ] || fail "HOME is not set" "Name a place to install to with --prefix."
     prefix=$HOME/.local
@@ -54,10 +63,16 @@ main() {
   trap 'exit 130' INT
   trap 'exit 143' TERM
   fetch SHA256SUMS
-  archive=$(sed -nE "s/^[0-9a-f]{64}  (bough-[0-9][^/]*-$target\.(tar\.gz|zip))\$/\1/p" "$work/SHA256SUMS" | head -n 1)
+  if [ -n "$wants_signature" ]; then
+    fetch SHA256SUMS.minisig
+    verify_signature
+  else
+    say "warning: nobody's signature was asked for (--unsigned), only checksums are verified"
+  fi
+  listed=$(sed -nE 's/^[0-9a-f]{64}  (bough-[0-9][^/]*\.(tar\.gz|zip))$/\1/p' "$work/SHA256SUMS")
+  archive=$(printf '%s\n' "$listed" | grep -Fx -e "bough-$version-$target.tar.gz" -e "bough-$version-$target.zip" | head -n 1)
   if [ -z "$archive" ]; then
-    known=$(sed -nE 's/^[0-9a-f]{64}  bough-[0-9.]+-(.*)\.(tar\.gz|zip)$/\1/p' "$work/SHA256SUMS" | paste -s -d ' ' -)
-    fail "$from has no bough for $target" "It has: $known"
+    fail "$from has no bough $version for $target" "It has: $(printf '%s\n' "$listed" | paste -s -d ' ' -)"
   fi
   fetch "$archive"
   verify "$archive"
@@ -99,20 +114,34 @@ uses_musl() {
   ! getconf GNU_LIBC_VERSION >/dev/null 2>&1 && ldd --version 2>&1 | grep -qi musl
 }
 
+# Whoever is on the way could replace what comes over plain HTTP. On this machine's loopback nobody is.
+check_place() {
+  case $from in
+    http://*)
+      printf '%s\n' "$from" | grep -qxE 'http://(127\.0\.0\.1|localhost|\[::1])(:[0-9]+)?(/.*)?' ||
+        fail "$from is plain HTTP: whoever is on the way could replace what is installed" \
+          "Name an https address with --from, or a directory."
+      # To a proxy the way is longer.
+      unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
+      ;;
+  esac
+}
+
 # fetch NAME: from the release into $work.
 fetch() {
   case $from in
     http://* | https://*)
       address=${from%/}/$1
       if command -v curl >/dev/null; then
-        # From https nothing leads to http.
-        case $address in https:*) protocols='=https' ;; *) protocols='=http,https' ;; esac
-        curl --proto "$protocols" --fail --silent --show-error --location --retry 3 --output "$work/$1" "$address"
+        # From https nothing leads to http, and from loopback nothing leads anywhere.
+        case $address in https:*) protocols='=https' hops=10 ;; *) protocols='=http' hops=0 ;; esac
+        curl --proto "$protocols" --proto-redir "$protocols" --max-redirs "$hops" \
+          --fail --silent --show-error --location --retry 3 --output "$work/$1" "$address"
       elif command -v wget >/dev/null; then
-        wget -q -O "$work/$1" "$address"
+        fetch_with_wget "$address" "$work/$1"
       else
         fail "curl and wget are both missing" "Install one of them, or download the release and name its directory with --from."
-      fi || fail "cannot download $address" "Is --from the address of a directory with a release in it?"
+      fi || fail "cannot download $address" "Is --from the address of a directory with a release in it? Redirects to plain HTTP are not followed."
       ;;
     *)
       [ -f "$from/$1" ] || fail "there is no file $from/$1" "Is --from a directory with a release in it?"
@@ -120,6 +149,89 @@ fetch() {
       ;;
   esac
 }
+
+# fetch_with_wget ADDRESS FILE: no wget can be told to stay with https, but each, busybox's too, shows where it was led.
+fetch_with_wget() {
+  if ! wget -q -S -O "$2" "$1" 2>"$work/log"; then
+    grep -E '^ *HTTP/|^wget:' "$work/log" | tail -n 2 >&2
+    return 1
+  fi
+  case $1 in https:*) allowed='(https://|/)' ;; *) allowed='nowhere' ;; esac
+  if grep -qi '^ *HTTP/' "$work/log" &&
+    ! grep -i '^ *location:' "$work/log" | grep -qviE "^ *location:[[:space:]]*$allowed"; then
+    # busybox can be built to take any certificate.
+    ! grep -qi 'certificate validation not implemented' "$work/log" || is_certified=
+    return 0
+  fi
+  rm -f "$2"
+  say "a redirect leads away from where it is safe: $(grep -i '^ *location:' "$work/log" | tail -n 1)"
+  return 1
+}
+is_certified=yes
+
+# SHA256SUMS has to be signed with bough's key, as this version's. The signature is minisign's: a comment is signed with it.
+verify_signature() {
+  sums=$work/SHA256SUMS
+  comment=$(sed -n '3s/^trusted comment: //p' "$sums.minisig")
+  if command -v minisign >/dev/null; then
+    comment=$(minisign -V -Q -P "$key" -m "$sums" 2>"$work/log") || fail_signature "$(cat "$work/log")"
+  elif openssl_knows_ed25519; then
+    openssl_verify || fail_signature "says openssl"
+  else
+    [ -n "$is_certified" ] ||
+      fail "neither the server's certificate nor the signature can be verified" "Install curl, minisign or openssl, then run this again."
+    say "warning: the signature was not verified, only checksums: there is neither minisign nor an openssl that knows Ed25519"
+  fi
+  case $comment in
+    "bough $version commit "*) ;;
+    *) fail "the release is not bough $version: it is signed as \"$(printf %s "$comment" | tr -cd '[:print:]')\"" \
+      "Nothing has been installed. Take that release's own install.sh, or say --version." ;;
+  esac
+}
+
+fail_signature() {
+  fail "SHA256SUMS is not signed with bough's key: $1" "Nothing has been installed. Do not use what is in $from."
+}
+
+# By a test vector of RFC 8032 (7.1, TEST 2): older ones, and LibreSSL, lack one thing or the other.
+openssl_knows_ed25519() {
+  command -v openssl >/dev/null || return 1
+  decode PUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw= | public_key >"$work/vector.key"
+  decode kqAJqfDUyrhyDoILX2QlQKKye1QWUD+Ps3YiI+vbadoIWsHkPhWZbkWPNhPQ8R2MOHsurrQwKu6wDSkWErsMAA== >"$work/vector.sig"
+  printf r >"$work/vector"
+  is_signed "$work/vector" && openssl dgst -blake2b512 -binary <"$work/vector" >/dev/null 2>&1
+}
+
+# The key and the signature are two letters for the algorithm, eight bytes that name the key, and then what they are. Signed
+# is the file's BLAKE2b-512, and by a second signature the first one with the comment.
+openssl_verify() {
+  decode "$key" >"$work/key"
+  sed -n 2p "$sums.minisig" | tr -d '\r\n' | openssl base64 -d -A >"$work/signature"
+  { printf ED && slice "$work/key" 2 8; } >"$work/head.wanted"
+  slice "$work/signature" 0 10 >"$work/head"
+  [ "$(openssl base64 -A <"$work/head")" = "$(openssl base64 -A <"$work/head.wanted")" ] || return 1
+  slice "$work/signature" 10 64 >"$work/file.sig"
+  openssl dgst -blake2b512 -binary <"$sums" >"$work/file"
+  sed -n 4p "$sums.minisig" | tr -d '\r\n' | openssl base64 -d -A >"$work/comment.sig"
+  { cat "$work/file.sig" && printf %s "$comment"; } >"$work/comment"
+  for signed in file comment; do
+    slice "$work/key" 10 32 | public_key >"$work/$signed.key"
+    is_signed "$work/$signed" || return 1
+  done
+}
+
+# is_signed FILE: by FILE.sig and FILE.key.
+is_signed() {
+  openssl pkeyutl -verify -rawin -in "$1" -sigfile "$1.sig" -pubin -keyform DER -inkey "$1.key" >/dev/null 2>&1
+}
+
+decode() { printf %s "$1" | openssl base64 -d -A; }
+
+# slice FILE FROM COUNT: so many of its bytes.
+slice() { dd if="$1" bs=1 skip="$2" count="$3" 2>/dev/null; }
+
+# An Ed25519 key's 32 bytes as the DER that openssl reads (RFC 8410).
+public_key() { printf '\060\052\060\005\006\003\053\145\160\003\041\000' && cat; }
 
 verify() {
   expected=$(sed -nE "s/^([0-9a-f]{64})  $1\$/\1/p" "$work/SHA256SUMS")

@@ -1,6 +1,7 @@
 /**
  * Makes dist/release from the checked-out commit: an archive for every target (or for those that the arguments name), the
- * installer, a bill of materials and SHA256SUMS. The same commit gives the same bytes.
+ * installer, a bill of materials, SHA256SUMS and its signature. The same commit gives the same bytes. `--make-key FILE` makes
+ * a new pair of keys instead.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +14,8 @@ import type { ArchiveEntry } from "./archive-entry.ts";
 import { materialsOf, renderBillOfMaterials } from "./bill-of-materials.ts";
 import { readSource, type Source } from "./commit.ts";
 import { compile } from "./compile.ts";
+import { renderPublicKey, signFile } from "./minisign.ts";
+import { keyVariable, makeReleaseKey, publicKeyFiles, readReleaseKey } from "./release-key.ts";
 import { runProgram } from "./run-program.ts";
 import { lockedPackage } from "./runtime.ts";
 import { writeTar } from "./tar.ts";
@@ -27,8 +30,23 @@ const programLimitBytes = 8_000_000;
 const root = join(import.meta.dir, "../..");
 const out = join(root, "dist/release");
 
-async function main(names: readonly string[]): Promise<void> {
+async function main(words: readonly string[]): Promise<void> {
+  if (words[0] === "--make-key") makeKey(words.slice(1));
+  else await makeRelease(words);
+}
+
+function makeKey([file, ...others]: readonly string[]): void {
+  if (file === undefined || others.length > 0) throw new Error("--make-key takes the name of a new file");
+  const publicKey = makeReleaseKey(root, file);
+  process.stdout.write(
+    `${file} has the secret key: keep it, and a copy, where nobody else can read it\n` +
+      `${publicKey} is its public key, now in ${publicKeyFiles.join(", ")}: commit these\n`,
+  );
+}
+
+async function makeRelease(names: readonly string[]): Promise<void> {
   const chosen = chooseTargets(names);
+  const key = readReleaseKey(root, process.env);
   const source = readSource(root);
   const packages = await bundledPackages();
   const documents = describeRelease(renderLicenses(packages, runtimeLicenses()));
@@ -46,8 +64,20 @@ async function main(names: readonly string[]): Promise<void> {
   put(`bough-${source.version}.cdx.json`, renderBillOfMaterials(source, materials));
   put("install.sh", readFileSync(join(root, "scripts/install.sh")), 0o755);
   const sums = [...sha256.entries()].toSorted(([one], [other]) => (one < other ? -1 : 1));
-  put("SHA256SUMS", sums.map(([name, digest]) => `${digest}  ${name}\n`).join(""));
+  const list = sums.map(([name, digest]) => `${digest}  ${name}\n`).join("");
+  put("SHA256SUMS", list);
+  if (key !== undefined) put("SHA256SUMS.minisig", signFile(list, describeSource(source), key));
   process.stdout.write(renderTable(["TARGET", "EXECUTABLE", "OF IT BOUGH", "ARCHIVE", "FILE"], rows, {}));
+  process.stderr.write(
+    key === undefined
+      ? `NOT SIGNED: install.sh takes this release only with --unsigned. ${keyVariable} names the file with the key.\n`
+      : `signed with the key ${renderPublicKey(key)}\n`,
+  );
+}
+
+/** The signature's comment; scripts/install.sh reads the version from it. */
+function describeSource({ version, commit }: Source): string {
+  return `bough ${version} commit ${commit}`;
 }
 
 function chooseTargets(names: readonly string[]): readonly Target[] {

@@ -108,6 +108,10 @@ export const commands: CommandTable = {
     summary: "Print the licences of all that is compiled in",
     load: async () => (await import("./licenses.ts")).licenses,
   },
+  "release-key": {
+    summary: "Print the key that releases are signed with",
+    load: async () => (await import("./release-key.ts")).releaseKeyCommand,
+  },
   agent: {
     summary: "The manual for coding agents",
     load: async () => (await import("./agent.ts")).agent,

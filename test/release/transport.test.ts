@@ -1,0 +1,155 @@
+/** What `scripts/install.sh` downloads comes over HTTPS all the way, or from this machine itself. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+import { filesBelow, install, makeRelease, pathWith, serve } from "./fake-release.ts";
+
+/** A server's certificate that the programs below are told to trust. */
+let tls: { cert: string; key: string };
+let environment: Record<string, string>;
+
+beforeAll(() => {
+  const directory = temporaryDirectory();
+  const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const made = Bun.spawnSync(
+    [
+      "openssl",
+      "req",
+      "-x509",
+      "-newkey",
+      "rsa:2048",
+      "-nodes",
+      "-days",
+      "3650",
+      "-keyout",
+      key,
+      "-out",
+      cert,
+    ].concat(names),
+  );
+  if (made.exitCode !== 0) throw new Error(made.stderr.toString());
+  tls = { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
+  writeFileSync(join(directory, "wgetrc"), `ca_certificate = ${cert}\n`);
+  environment = { CURL_CA_BUNDLE: cert, WGETRC: join(directory, "wgetrc") };
+});
+
+const busybox = { wget: `exec ${Bun.which("busybox")} wget "$@"` };
+
+/** Programs that download, and what each needs in PATH. */
+const downloaders: [string, Record<string, string>][] = [
+  ["curl", {}],
+  ["wget", {}],
+  // Debian's takes any certificate, which it says; Alpine's asks for a good one.
+  ["busybox", busybox],
+];
+
+describe.each(downloaders)("with %s", (program, scripts) => {
+  const path = () => pathWith(`${program} minisign`, scripts);
+
+  test.each<[string, (pathname: string) => string | undefined]>([
+    ["without a redirect", () => undefined],
+    [
+      "with a relative redirect",
+      (name) => (name.startsWith("/latest/") ? name.replace("/latest/", "/1.2.3/") : undefined),
+    ],
+  ])("over HTTPS, %s", async (_, redirect) => {
+    using server = serve(makeRelease(), { tls, redirect });
+    const from = `${server.url}latest`;
+    const { home, ended } = await install(["--from", from], { PATH: path(), ...environment });
+    expect(ended.output).toContain(`installed ${home}/.local/bin/bough (1.2.3)\n`);
+    expect(ended.exitCode).toBe(0);
+  });
+
+  test("over HTTPS, with a redirect to another server's HTTPS", async () => {
+    using goal = serve(makeRelease(), { tls });
+    using server = serve(makeRelease(), { tls, redirect: (name) => goal.url.slice(0, -1) + name });
+    const { ended } = await install(["--from", server.url], { PATH: path(), ...environment });
+    expect(ended.exitCode).toBe(0);
+    expect(goal.paths).toHaveLength(3);
+  });
+
+  test.each([
+    ["HTTPS", "/SHA256SUMS"],
+    ["HTTPS", "/bough-1.2.3-linux-x64.tar.gz"],
+    ["loopback", "/SHA256SUMS"],
+    ["loopback", "/bough-1.2.3-linux-x64.tar.gz"],
+  ])("from %s a redirect of %s to plain HTTP is refused", async (place, name) => {
+    const release = makeRelease();
+    using canary = serve(release);
+    using server = serve(release, {
+      ...(place === "HTTPS" ? { tls } : {}),
+      redirect: (asked) => (asked === name ? canary.url.slice(0, -1) + asked : undefined),
+    });
+    const prefix = temporaryDirectory();
+    mkdirSync(join(prefix, "bin"));
+    writeFileSync(join(prefix, "bin/bough"), "the old one");
+    const words = ["--from", server.url, "--prefix", prefix, "--target", "linux-x64"];
+    const { ended } = await install(words, { PATH: path(), ...environment });
+    expect(ended.output).toContain(`error: cannot download ${server.url.slice(0, -1)}${name}\n`);
+    expect(ended.output).toContain("Redirects to plain HTTP are not followed.\n");
+    expect(ended.exitCode).toBe(1);
+    expect(filesBelow(prefix)).toEqual(["bin/bough"]);
+  });
+
+  test("what comes from loopback is asked of no proxy", async () => {
+    using proxy = serve(temporaryDirectory());
+    using server = serve(makeRelease());
+    const proxies = {
+      http_proxy: proxy.url,
+      HTTP_PROXY: proxy.url,
+      all_proxy: proxy.url,
+      ALL_PROXY: proxy.url,
+    };
+    const { ended } = await install(["--from", server.url], { PATH: path(), ...proxies });
+    expect(ended.exitCode).toBe(0);
+    expect(proxy.paths).toEqual([]);
+  });
+
+  test("what is not there is said", async () => {
+    using server = serve(temporaryDirectory());
+    const { ended } = await install(["--from", server.url], { PATH: path() });
+    expect(ended.output).toContain("404");
+    expect(ended.output).toContain(`error: cannot download ${server.url}SHA256SUMS\n`);
+    expect(ended.exitCode).toBe(1);
+  });
+});
+
+test("without a certificate that was looked at, and without a signature, nothing is installed", async () => {
+  using server = serve(makeRelease(), { tls });
+  const { ended, home } = await install(["--from", server.url], { PATH: pathWith("none", busybox) });
+  expect(ended.output).toContain("neither the server's certificate nor the signature can be verified");
+  expect(ended.exitCode).toBe(1);
+  expect(filesBelow(home)).toEqual([]);
+});
+
+describe("plain HTTP over a network is refused, and nothing is asked for", () => {
+  test.each([
+    "http://releases.example/bough/1.2.3",
+    "http://192.0.2.1/",
+    "http://127.0.0.1.releases.example/",
+    "http://127.0.0.1@releases.example/",
+    "http://localhost:80@releases.example/",
+    "http://localhost.releases.example/",
+    "http://releases.example/http://127.0.0.1/",
+    "http://releases.example?http://127.0.0.1/",
+    "http://releases.example#@127.0.0.1/",
+    "http://127.0.0.1:80\\@releases.example/",
+    "http://127.0.0.1:80\\.releases.example/",
+    "http://",
+  ])("%s", async (from) => {
+    const canary = join(temporaryDirectory(), "canary");
+    const touch = `echo "$@" >> '${canary}'; exit 1`;
+    const { ended } = await install(["--from", from], {
+      PATH: pathWith("none", { curl: touch, wget: touch }),
+    });
+    expect(ended).toEqual({
+      exitCode: 1,
+      output:
+        `error: ${from} is plain HTTP: whoever is on the way could replace what is installed\n` +
+        "Name an https address with --from, or a directory.\n",
+    });
+    expect(existsSync(canary)).toBe(false);
+  });
+});
