@@ -64,7 +64,7 @@ main() {
   trap 'exit 143' TERM
   fetch SHA256SUMS
   if [ -n "$wants_signature" ]; then
-    fetch SHA256SUMS.minisig
+    fetch SHA256SUMS.minisig "Only a release that you made yourself may lack its signature: --unsigned takes it."
     verify_signature
   else
     say "warning: nobody's signature was asked for (--unsigned), only checksums are verified"
@@ -127,8 +127,9 @@ check_place() {
   esac
 }
 
-# fetch NAME: from the release into $work.
+# fetch NAME [HINT]: from the release into $work.
 fetch() {
+  hint=${2:-}
   case $from in
     http://* | https://*)
       address=${from%/}/$1
@@ -141,10 +142,10 @@ fetch() {
         fetch_with_wget "$address" "$work/$1"
       else
         fail "curl and wget are both missing" "Install one of them, or download the release and name its directory with --from."
-      fi || fail "cannot download $address" "Is --from the address of a directory with a release in it? Redirects to plain HTTP are not followed."
+      fi || fail "cannot download $address" "${hint:-Is --from the address of a directory with a release in it? Redirects to plain HTTP are not followed.}"
       ;;
     *)
-      [ -f "$from/$1" ] || fail "there is no file $from/$1" "Is --from a directory with a release in it?"
+      [ -f "$from/$1" ] || fail "there is no file $from/$1" "${hint:-Is --from a directory with a release in it?}"
       cp "$from/$1" "$work/$1"
       ;;
   esac
