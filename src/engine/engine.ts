@@ -13,6 +13,7 @@ import { EventLogs } from "./records/event-log.ts";
 import { recover } from "./recovery.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
+import { grepRoutes } from "./routes/grep.ts";
 import { imageRoutes } from "./routes/images.ts";
 import { inspectRoutes } from "./routes/inspect.ts";
 import { instanceRoutes } from "./routes/instances.ts";
@@ -65,7 +66,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   };
   await recover(state);
   const operations = [...instanceRoutes, ...operationRoutes, ...eventRoutes];
-  const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspectRoutes];
+  const inspect = [...inspectRoutes, ...grepRoutes];
+  const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspect];
   return {
     directory: layout.directory,
     fetch: makeRouter(state, routes),

@@ -50,21 +50,24 @@ export function createImageFiles(transport: Transport): ImageFiles {
       expects: "stream",
       handles: [404, ...wrongType],
     });
-    if (status === 404) throw missing(image, path);
+    // Said of what is not there and of what is something else: the list tells them apart, or rejects.
+    if (status === 404) await listFiles(image, path);
     return body instanceof ReadableStream ? (body as ReadableStream<Uint8Array>) : undefined;
   }
 
+  async function listFiles(image: string, path: string): Promise<ImageFile[]> {
+    const { status, body } = await transport.call({
+      ...partsOf(image, "list", path),
+      repeatable: true,
+      handles: [404],
+      requires: aList("files"),
+    });
+    if (status === 404) throw missing(image, path);
+    return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);
+  }
+
   return {
-    async listFiles(image, path) {
-      const { status, body } = await transport.call({
-        ...partsOf(image, "list", path),
-        repeatable: true,
-        handles: [404],
-        requires: aList("files"),
-      });
-      if (status === 404) throw missing(image, path);
-      return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);
-    },
+    listFiles,
 
     openFile: (image, path) => open(image, "download", path),
 

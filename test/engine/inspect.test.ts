@@ -31,6 +31,8 @@ describe("list", () => {
     expect(files[0]).toEqual({
       path: "file",
       size: 5,
+      owner: 5,
+      group: 6,
       uid: 5,
       gid: 6,
       mode: 0o104750,
@@ -39,8 +41,11 @@ describe("list", () => {
       is_dir: false,
       is_regular: true,
       is_symlink: false,
-      symlink_to: null,
+      is_socket: false,
+      is_fifo: false,
+      symlink_to: "",
     });
+    expect(files[2]).toMatchObject({ is_fifo: true, is_regular: false, owner: "root" });
     expect(files[1]).toMatchObject({ is_symlink: true, symlink_to: "file", is_regular: false });
     expect(files[3]).toMatchObject({ is_dir: true });
   });
@@ -83,7 +88,7 @@ describe("download", () => {
   test("what is no regular file is refused, and a pipe never opened", async () => {
     for (const path of ["/d", "/d/pipe"]) {
       const response = await inspect("download", path);
-      expect(await response.json()).toEqual({ error: `${path} is not a regular file`, status: 400 });
+      expect(await response.json()).toEqual({ error: `${path} is not a regular file`, status: 404 });
     }
   });
 });

@@ -8,14 +8,26 @@ export function readPage(url: URL): { limit: number; offset: number } {
   };
 }
 
-/** A moment as an ISO 8601 date or in seconds since the epoch; answered in milliseconds since the epoch. */
-export function readMoment(url: URL, name: string): number | undefined {
+/**
+ * A moment as an ISO 8601 date, in seconds since the epoch, or as a time before now such as `90s`, `15m`, `1h` or `2d`;
+ * returned in milliseconds since the epoch.
+ */
+export function readMoment(url: URL, name: string, now: number): number | undefined {
   const text = url.searchParams.get(name);
   if (text === null || text === "") return undefined;
-  const moment = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text);
-  if (Number.isNaN(moment))
-    throw new RequestError(400, `${name} must be an ISO 8601 date or seconds since 1970`);
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)([smhdw]?)$/.exec(text) ?? [];
+  if (amount !== undefined)
+    return unit ? now - Number(amount) * unitSeconds(unit) * 1000 : Number(amount) * 1000;
+  const moment = Date.parse(text);
+  if (Number.isNaN(moment)) {
+    const expected = "an ISO 8601 date, seconds since 1970, or a time before now such as 1h";
+    throw new RequestError(400, `${name} must be ${expected}`);
+  }
   return moment;
+}
+
+function unitSeconds(unit: string): number {
+  return { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }[unit] ?? 1;
 }
 
 export function readText(url: URL, name: string): string | undefined {
@@ -38,7 +50,12 @@ export function readChoice<Choice extends string>(
   return choice;
 }
 
-function readNumber(url: URL, name: string, least: number, most: number): number | undefined {
+/** Each value of a parameter that may be repeated. */
+export function readTexts(url: URL, name: string): string[] {
+  return url.searchParams.getAll(name).filter((text) => text !== "");
+}
+
+export function readNumber(url: URL, name: string, least: number, most: number): number | undefined {
   const text = readText(url, name);
   if (text === undefined) return undefined;
   const value = Number(text);

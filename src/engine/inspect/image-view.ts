@@ -6,6 +6,8 @@ import { endHelper } from "../system/helper.ts";
 
 /** An image's file system, to be read from outside; nobody changes it. */
 export interface ImageView {
+  /** The image's UUID. */
+  image: string;
   root: string;
   close(): void;
 }
@@ -15,9 +17,9 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
   // A single layer has nothing to hide or to merge.
-  if (below.length === 0) return { root: layerDirectory(layout, top), close() {} };
+  if (below.length === 0) return { image: image.uuid, root: layerDirectory(layout, top), close() {} };
   const chain = [top, ...below];
   const options = { chain, inUserNamespace, clock, command: [] };
   const namespace = await enterMountNamespace(layout, environment, options);
-  return { root: namespace.root, close: () => endHelper(namespace.process) };
+  return { image: image.uuid, root: namespace.root, close: () => endHelper(namespace.process) };
 }

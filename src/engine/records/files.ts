@@ -99,15 +99,26 @@ export function findFile(
   return stats?.isFile() && stats.size === row.size ? toRecord(row) : undefined;
 }
 
+export interface FileFilter {
+  sha256: string | undefined;
+  /** Milliseconds since the epoch, both inclusive. */
+  since: number | undefined;
+  until: number | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** The newest first. */
 export function listFiles(
   database: Database,
-  filter: { sha256: string | undefined; limit: number; offset: number },
+  { sha256, since, until, limit, offset }: FileFilter,
 ): FileRecord[] {
   return database
-    .query<FileRow, [string | null, string | null, number, number]>(
-      "SELECT * FROM files WHERE (? IS NULL OR sha256 = ?) ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?",
+    .query<FileRow, [string | null, string | null, number, number, number, number]>(
+      `SELECT * FROM files WHERE (? IS NULL OR sha256 = ?) AND created_at BETWEEN ? AND ?
+       ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
     )
-    .all(filter.sha256 ?? null, filter.sha256 ?? null, filter.limit, filter.offset)
+    .all(sha256 ?? null, sha256 ?? null, since ?? 0, until ?? Number.MAX_SAFE_INTEGER, limit, offset)
     .map(toRecord);
 }
 

@@ -89,8 +89,20 @@ export function setTag(database: Database, tag: string, image: string): void {
     .run(tag, image);
 }
 
-export function removeTags(database: Database, image: string): void {
-  database.query<undefined, [string]>("DELETE FROM tags WHERE image = ?").run(image);
+/** One tag of an image, or all of them; false where there was none. */
+export function removeTags(database: Database, image: string, tag: string | undefined): boolean {
+  const { changes } = database
+    .query<undefined, [string, string | null, string | null]>(
+      "DELETE FROM tags WHERE image = ? AND (? IS NULL OR tag = ?)",
+    )
+    .run(image, tag ?? null, tag ?? null);
+  return changes > 0;
+}
+
+/** The first of an image's tags. */
+export function findTag(database: Database, image: string): string | null {
+  const query = "SELECT tag FROM tags WHERE image = ? ORDER BY tag LIMIT 1";
+  return database.query<{ tag: string }, [string]>(query).get(image)?.tag ?? null;
 }
 
 export interface ImageFilter {
@@ -104,7 +116,7 @@ export interface ImageFilter {
   offset: number;
 }
 
-/** The newest first. An image with several tags is listed once for each. */
+/** An exact match of the tag leads, then the newest first. An image with several tags is listed once for each. */
 export function listImages(database: Database, filter: ImageFilter): ImageRecord[] {
   const conditions = ["1"];
   const parameters: (string | number)[] = [];
@@ -122,9 +134,9 @@ export function listImages(database: Database, filter: ImageFilter): ImageRecord
   return database
     .query<RecordRow, (string | number)[]>(
       `SELECT uuid, tag, created_at, operation, config FROM images LEFT JOIN tags ON tags.image = images.uuid
-       WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, images.rowid DESC, tag LIMIT ? OFFSET ?`,
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag LIMIT ? OFFSET ?`,
     )
-    .all(...parameters, filter.limit, filter.offset)
+    .all(...parameters, filter.tagPrefix ?? "", filter.limit, filter.offset)
     .map(toRecord);
 }
 

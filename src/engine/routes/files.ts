@@ -1,5 +1,5 @@
 import { answerJson, RequestError } from "../http/answers.ts";
-import { readPage, readText } from "../http/query.ts";
+import { readMoment, readPage, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
 
@@ -8,7 +8,14 @@ export const fileRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/files",
     answer: ({ state, url }) =>
-      answerJson({ files: listFiles(state.database, { sha256: readText(url, "sha256"), ...readPage(url) }) }),
+      answerJson({
+        files: listFiles(state.database, {
+          sha256: readText(url, "sha256"),
+          since: readMoment(url, "since", state.clock.now()),
+          until: readMoment(url, "until", state.clock.now()),
+          ...readPage(url),
+        }),
+      }),
   },
   {
     method: "POST",

@@ -27,8 +27,8 @@ export const imageRoutes: readonly Route[] = [
           tagPrefix: readText(url, "tag"),
           taggedOnly: readFlag(url, "tagged"),
           uuid: readText(url, "uuid"),
-          since: readMoment(url, "since"),
-          until: readMoment(url, "until"),
+          since: readMoment(url, "since", state.clock.now()),
+          until: readMoment(url, "until", state.clock.now()),
           ...readPage(url),
         }),
       }),
@@ -57,7 +57,7 @@ export const imageRoutes: readonly Route[] = [
       };
       const uuid = startOperation(state, {
         kind: "image_import",
-        metadata: { url, tag: tag ?? null, timeout: spec.timeoutSeconds },
+        metadata: { registry: { url }, tag: tag ?? null, timeout: spec.timeoutSeconds },
         perform: (run) => performImport(state, spec, run),
       });
       return answerStarted(uuid);
@@ -79,8 +79,11 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/images/:uuid/tag",
-    answer({ state, parameters }) {
-      removeTags(state.database, requireImage(state.database, parameters.uuid ?? "").uuid);
+    answer({ state, url, parameters }) {
+      const { uuid } = requireImage(state.database, parameters.uuid ?? "");
+      const tag = readText(url, "tag");
+      if (!removeTags(state.database, uuid, tag) && tag !== undefined)
+        throw new RequestError(404, `image ${uuid} has no tag ${tag}`);
       return new Response(null, { status: 204 });
     },
   },

@@ -14,8 +14,8 @@ export const operationRoutes: readonly Route[] = [
       const operations = listOperations(state.database, {
         status: readChoice(url, "status", operationStatuses),
         kind: readChoice(url, "kind", ["instance", "image_import"]),
-        since: readMoment(url, "since"),
-        until: readMoment(url, "until"),
+        since: readMoment(url, "since", state.clock.now()),
+        until: readMoment(url, "until", state.clock.now()),
         ...readPage(url),
       });
       return answerJson(operations.map((operation) => summarizeOperation(operation, state.clock.now())));

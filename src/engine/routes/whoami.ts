@@ -1,5 +1,7 @@
+import type { OperationKind } from "../../service/types.ts";
 import { answerJson } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
+import { unfinishedOperations } from "../records/operations.ts";
 import { longestTimeout } from "../sandbox/instance-spec.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
@@ -9,21 +11,37 @@ const extensions: readonly string[] = [
   "image-list",
 ];
 
-/** Whoever can reach the engine may do everything; a server in front of it asks for a token itself. */
+/** The engine has no tokens of its own: a server in front of it asks for one. */
+const token = "00000000-0000-4000-8000-000000000000";
+
+/** Whoever can reach the engine may do everything. */
+const permissions = {
+  import: true,
+  spawn: true,
+  spawn_disposable: true,
+  list: true,
+  cancel: true,
+  set_image_tag: true,
+};
+
 export const whoamiRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/whoami",
-    answer: () =>
-      answerJson({
-        token_uuid: null,
+    answer({ state }) {
+      const running = unfinishedOperations(state.database);
+      const count = (kind: OperationKind) => running.filter((operation) => operation.kind === kind).length;
+      return answerJson({
+        token_uuid: token,
         token_expiration: null,
-        permissions: { images: true, files: true, instances: true, operations: true, inspect: true },
+        permissions,
         limits: { instance_max_timeout: longestTimeout },
+        operations_stat: { running_instances: count("instance"), running_imports: count("image_import") },
         // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
         platform: `linux/${machineArchitecture()}`,
         // Not in the API either: what a request may ask for here beyond it.
         extensions,
-      }),
+      });
+    },
   },
 ];

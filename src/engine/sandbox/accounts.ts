@@ -25,6 +25,21 @@ export function resolveAccount(root: string, uid: number, gid: number | undefine
   return { uid, gid: primary, additionalGids: [...new Set([primary, ...others])] };
 }
 
+/** Names of users and groups by the image's own tables; a number stands for itself where they don't have it. */
+export function accountNames(root: string) {
+  const namesIn = (path: string) => {
+    const rows = readTable(root, path).filter(([name]) => name !== undefined && name !== "");
+    // The first of several names counts.
+    return new Map(rows.toReversed().map(([name = "", , id]) => [id, name]));
+  };
+  const users = namesIn("/etc/passwd");
+  const groups = namesIn("/etc/group");
+  return {
+    user: (uid: number): string | number => users.get(String(uid)) ?? uid,
+    group: (gid: number): string | number => groups.get(String(gid)) ?? gid,
+  };
+}
+
 /** Bytes. An image's file is not to be trusted with this process's memory. */
 const largestTable = 16 * 1024 * 1024;
 

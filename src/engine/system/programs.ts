@@ -14,7 +14,12 @@ const packages = {
   sh: "dash",
 } as const;
 
-export type ProgramName = keyof typeof packages;
+/** Those that single calls of the API need, and no build. */
+const furtherPackages = { rg: "ripgrep" } as const;
+
+const allPackages = { ...packages, ...furtherPackages };
+
+export type ProgramName = keyof typeof allPackages;
 
 /** The machine lacks something that the engine needs: answered as 501. */
 export class MissingProgramError extends BoughError {}
@@ -27,13 +32,13 @@ export function locate(program: ProgramName, environment: Environment): string {
   const found = Bun.which(program, { PATH: searchPath(environment) });
   if (found !== null) return found;
   throw new MissingProgramError(`${program} is not installed, and the embedded engine needs it`, {
-    hint: `Install the package ${packages[program]}: apt-get install ${packages[program]}`,
+    hint: `Install the package ${allPackages[program]}: apt-get install ${allPackages[program]}`,
   });
 }
 
-/** Those of the programs that are not there, each with its package. */
+/** Those of the programs that are not there and that every build needs, each with its package. */
 export function missingPrograms(environment: Environment): { program: ProgramName; package: string }[] {
-  return (Object.keys(packages) as ProgramName[])
+  return (Object.keys(packages) as (keyof typeof packages)[])
     .filter((program) => Bun.which(program, { PATH: searchPath(environment) }) === null)
     .map((program) => ({ program, package: packages[program] }));
 }

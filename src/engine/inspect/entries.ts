@@ -1,0 +1,101 @@
+import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
+import { basename } from "node:path";
+import { accountNames } from "../sandbox/accounts.ts";
+
+/** One item of `GET /v1/inspect/{uuid}/list`. */
+export interface FileItem {
+  path: string;
+  size: number;
+  /** By name where the image's own tables know it, else the number. */
+  owner: string | number;
+  group: string | number;
+  uid: number;
+  gid: number;
+  mode: number;
+  /** Seconds since the epoch. */
+  mtime: number;
+  nlink: number;
+  is_dir: boolean;
+  is_regular: boolean;
+  is_symlink: boolean;
+  is_socket: boolean;
+  is_fifo: boolean;
+  /** Empty for what is no link. */
+  symlink_to: string;
+}
+
+/** What is in a directory, in the order of its names' bytes; of anything else, the thing itself. */
+export function describeEntries(
+  root: string,
+  { inside, path, stats }: { inside: string; path: string; stats: Stats },
+): FileItem[] {
+  const names = accountNames(root);
+  if (!stats.isDirectory()) return [describeEntry(Buffer.from(basename(inside)), Buffer.from(path), names)];
+  return readdirSync(path, "buffer")
+    .sort(Buffer.compare)
+    .map((name) => describeEntry(name, inDirectory(path, name), names));
+}
+
+/** For people, as `ls -l` has it. */
+export function formatEntries(items: readonly FileItem[]): string {
+  const rows = items.map((item) => [
+    formatMode(item),
+    String(item.nlink),
+    String(item.owner),
+    String(item.group),
+    String(item.size),
+    new Date(item.mtime * 1000).toISOString().slice(0, 16).replace("T", " "),
+    item.is_symlink ? `${item.path} -> ${item.symlink_to}` : item.path,
+  ]);
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => {
+        const width = widths[column] ?? 0;
+        return column === 1 || column === 4 ? cell.padStart(width) : cell.padEnd(width);
+      })
+      .join(" "),
+  );
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Names are bytes, and not all of them are UTF-8. */
+function inDirectory(path: string, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${path}/`), name]);
+}
+
+function describeEntry(name: Buffer, path: Buffer, names: ReturnType<typeof accountNames>): FileItem {
+  const stats = lstatSync(path);
+  return {
+    path: name.toString(),
+    size: stats.size,
+    owner: names.user(stats.uid),
+    group: names.group(stats.gid),
+    uid: stats.uid,
+    gid: stats.gid,
+    mode: stats.mode,
+    mtime: Math.floor(stats.mtimeMs / 1000),
+    nlink: stats.nlink,
+    is_dir: stats.isDirectory(),
+    is_regular: stats.isFile(),
+    is_symlink: stats.isSymbolicLink(),
+    is_socket: stats.isSocket(),
+    is_fifo: stats.isFIFO(),
+    symlink_to: stats.isSymbolicLink() ? readlinkSync(path, "utf8") : "",
+  };
+}
+
+function formatMode(item: FileItem): string {
+  const type = item.is_dir ? "d" : item.is_symlink ? "l" : item.is_socket ? "s" : item.is_fifo ? "p" : "-";
+  const bits = ["r", "w", "x", "r", "w", "x", "r", "w", "x"];
+  const text = bits.map((letter, index) => ((item.mode >> (8 - index)) & 1 ? letter : "-"));
+  const special = [
+    [0o4000, 2, "s"],
+    [0o2000, 5, "s"],
+    [0o1000, 8, "t"],
+  ] as const;
+  for (const [bit, place, letter] of special) {
+    if ((item.mode & bit) !== 0) text[place] = text[place] === "x" ? letter : letter.toUpperCase();
+  }
+  return type + text.join("");
+}

@@ -1,0 +1,128 @@
+import { posix } from "node:path";
+import type { Clock } from "../../clock.ts";
+import { RequestError } from "../http/answers.ts";
+import { type Deadline, runHelper } from "../system/helper.ts";
+import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+
+export interface GrepQuery {
+  patterns: readonly string[];
+  globs: readonly string[];
+  case: "smart" | "sensitive" | "insensitive";
+  /** Of each file, and of all together. */
+  maxCount: number | undefined;
+  maxTotal: number;
+  before: number;
+  after: number;
+}
+
+/** A place to search in, by its path on this machine and in the image. */
+export interface GrepPlace {
+  path: string;
+  inside: string;
+}
+
+export interface GrepMatch {
+  path: string;
+  line_number: number;
+  absolute_offset: number;
+  line_text: string;
+  line_bytes: number;
+  submatches: { text: string; start: number; end: number }[];
+  type: "match" | "context";
+}
+
+const maxSeconds = 60;
+
+/**
+ * Lines of an image's files, by ripgrep: its time is bounded by what it reads, whatever the pattern. It follows no links and
+ * reads regular files alone.
+ */
+export async function grepFiles(
+  places: readonly GrepPlace[],
+  query: GrepQuery,
+  { environment, clock, signal }: { environment: Environment; clock: Clock; signal: AbortSignal },
+): Promise<{ matches: GrepMatch[]; truncated: boolean }> {
+  const command = [locate("rg", environment), ...optionsOf(query), "--", ...places.map(({ path }) => path)];
+  const deadline: Deadline = { clock, seconds: maxSeconds, signal, hint: "Search fewer files." };
+  const { status, stdout, stderr } = await runHelper(command, {
+    environment: helperEnvironment(environment),
+    ...deadline,
+  });
+  // 1: nothing was found; 2: something went wrong, be it with one file of many.
+  const matches = readMatches(stdout, places);
+  if (status > 1 && matches.length === 0)
+    throw new RequestError(400, stderr.trim().split("\n")[0] || "the search failed");
+  const cut = cutAfter(matches, query.maxTotal);
+  return { matches: cut, truncated: cut.length < matches.length };
+}
+
+function optionsOf(query: GrepQuery): string[] {
+  const { patterns, globs, maxCount, before, after } = query;
+  return [
+    "--no-config",
+    "--json",
+    "--hidden",
+    "--no-ignore",
+    "--sort=path",
+    { smart: "--smart-case", sensitive: "--case-sensitive", insensitive: "--ignore-case" }[query.case],
+    ...(maxCount === undefined ? [] : [`--max-count=${maxCount}`]),
+    ...(before === 0 ? [] : [`--before-context=${before}`]),
+    ...(after === 0 ? [] : [`--after-context=${after}`]),
+    ...globs.map((glob) => `--glob=${glob}`),
+    ...patterns.map((pattern) => `--regexp=${pattern}`),
+  ];
+}
+
+/** ripgrep's own records, one a line; text that is no UTF-8 comes as base64. */
+interface GrepRecord {
+  type: string;
+  data: {
+    path: GrepText;
+    lines: GrepText;
+    line_number: number;
+    absolute_offset: number;
+    submatches: { match: GrepText; start: number; end: number }[];
+  };
+}
+
+type GrepText = { text: string } | { bytes: string };
+
+function readMatches(output: string, places: readonly GrepPlace[]): GrepMatch[] {
+  return output.split("\n").flatMap((line): GrepMatch[] => {
+    if (line === "") return [];
+    const { type, data } = JSON.parse(line) as GrepRecord;
+    if (type !== "match" && type !== "context") return [];
+    const bytes = bytesOf(data.lines);
+    return [
+      {
+        path: insidePath(bytesOf(data.path).toString(), places),
+        line_number: data.line_number,
+        absolute_offset: data.absolute_offset,
+        line_text: bytes.toString().replace(/\r?\n$/, ""),
+        line_bytes: bytes.length,
+        submatches: data.submatches.map(({ match, start, end }) => ({
+          text: bytesOf(match).toString(),
+          start,
+          end,
+        })),
+        type,
+      },
+    ];
+  });
+}
+
+function bytesOf(text: GrepText): Buffer {
+  return "text" in text ? Buffer.from(text.text) : Buffer.from(text.bytes, "base64");
+}
+
+function insidePath(found: string, places: readonly GrepPlace[]): string {
+  const place = places.find(({ path }) => found === path || found.startsWith(`${path}/`));
+  return place === undefined ? found : posix.join(place.inside, found.slice(place.path.length));
+}
+
+/** Up to so many matches, with the lines around the last one. */
+function cutAfter(matches: readonly GrepMatch[], max: number): GrepMatch[] {
+  let count = 0;
+  const end = matches.findIndex(({ type }) => type === "match" && ++count > max);
+  return end === -1 ? [...matches] : matches.slice(0, end);
+}

@@ -1,0 +1,36 @@
+import type { Stats } from "node:fs";
+import { RequestError } from "../http/answers.ts";
+import { readText } from "../http/query.ts";
+import type { Call } from "../http/router.ts";
+import { requireImage } from "../records/images.ts";
+import { type ResolvedPath, resolveInRoot } from "../sandbox/root-path.ts";
+import { type ImageView, openImageView } from "./image-view.ts";
+
+export interface FoundPath extends ResolvedPath {
+  stats: Stats;
+}
+
+/** The file system of the image that a request names, in a view that the caller closes. */
+export async function viewImage({ state, parameters }: Call): Promise<ImageView> {
+  return openImageView(state, requireImage(state.database, parameters.uuid ?? ""));
+}
+
+/** Where an absolute path leads, links followed inside the image. */
+export function findInView(view: ImageView, path: string): FoundPath {
+  if (!path.startsWith("/") || path.includes("\0")) throw new RequestError(400, "path must be absolute");
+  const found = resolveInRoot(view.root, path, { followLast: true });
+  const { stats } = found;
+  if (stats === undefined) throw new RequestError(404, `there is no ${path} in image ${view.image}`);
+  return { ...found, stats };
+}
+
+/** What the query's `path` leads to, with the view that it was found in. */
+export async function findPath(call: Call): Promise<FoundPath & { view: ImageView }> {
+  const view = await viewImage(call);
+  try {
+    return { ...findInView(view, readText(call.url, "path") ?? "/"), view };
+  } catch (error) {
+    view.close();
+    throw error;
+  }
+}
