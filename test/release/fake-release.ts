@@ -120,9 +120,16 @@ export function uname(system: string, processor: string): string {
 const usual =
   "basename busybox cat cp dd dirname getconf grep gzip head ldd mkdir mktemp mv paste rm sed sh sha256sum shasum sysctl tail tar tr uname";
 
+/** Made once for all tests of a file, after which its directory is gone. */
+const paths = new Map<string, string>();
+
 /** A PATH with the usual programs, those that are named (curl, minisign, ...), and these scripts over all. */
 export function pathWith(named: string, scripts: Record<string, string>): string {
+  const key = JSON.stringify([named, scripts]);
+  const made = paths.get(key);
+  if (made !== undefined && existsSync(made)) return made;
   const directory = temporaryDirectory();
+  paths.set(key, directory);
   for (const program of [...usual.split(" "), ...named.split(" "), ...Object.keys(scripts)]) {
     const place = scripts[program] === undefined ? Bun.which(program) : null;
     const script = scripts[program] ?? (place === null ? undefined : `exec ${place} "$@"`);
