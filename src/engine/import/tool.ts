@@ -2,11 +2,11 @@ import { BoughError } from "../../errors.ts";
 import { sandbox } from "../records/event-log.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { endHelper, startHelper } from "../system/helper.ts";
+import { endHelper, endingWithBough, startHelper } from "../system/helper.ts";
 import { noteHelper } from "../system/helper-process.ts";
 import { helperEnvironment, locate, type ProgramName } from "../system/programs.ts";
 
-/** Not before it is noted who it is: should this process be killed before that, nobody could end it. */
+/** Not before it is noted who it is, and not where bough was killed meanwhile. */
 const script = `read -r go && exec "$@"`;
 
 /** Runs skopeo or umoci in the operation's directory. Rejects with the last words of one that fails. */
@@ -19,7 +19,8 @@ export async function runTool(
 ): Promise<void> {
   signal.throwIfAborted();
   const path = locate(program, state.environment);
-  const tool = startHelper([locate("sh", state.environment), "-c", script, "sh", path, ...args], {
+  const command = [locate("sh", state.environment), "-c", script, "sh", path, ...args];
+  const tool = startHelper(endingWithBough(command, state.environment), {
     workingDirectory: run.directory,
     environment: {
       // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.

@@ -19,7 +19,6 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   // A single layer has nothing to hide or to merge.
   if (below.length === 0) return { image: image.uuid, root: layerDirectory(layout, top), close() {} };
   const chain = [top, ...below];
-  const options = { chain, inUserNamespace, clock, command: [] };
-  const namespace = await enterMountNamespace(layout, environment, options);
+  const namespace = await enterMountNamespace(layout, environment, { chain, inUserNamespace, clock });
   return { image: image.uuid, root: namespace.root, close: () => endHelper(namespace.process) };
 }

@@ -7,30 +7,16 @@ import { helperEnvironment, locate } from "../system/programs.ts";
 import { removeControlGroups } from "./control-groups.ts";
 import type { SandboxHost } from "./sandbox-request.ts";
 
-/** The first process of a container, as this process sees it; `undefined` before it exists and after its end. */
-export function containerPid(layout: Layout, id: string): number | undefined {
+/** Whether the first process of a container is there. Its number counts in the process namespace that runc is in. */
+export function hasFirstProcess(layout: Layout, id: string): boolean {
   try {
     const state = JSON.parse(readFileSync(join(layout.containers, id, "state.json"), "utf8")) as {
       init_process_pid?: unknown;
     };
-    return typeof state.init_process_pid === "number" && state.init_process_pid > 0
-      ? state.init_process_pid
-      : undefined;
+    return typeof state.init_process_pid === "number" && state.init_process_pid > 0;
   } catch {
-    return undefined;
+    return false;
   }
-}
-
-/** Kills a container's first process; the kernel kills all others of its process namespace with it. */
-export function killContainer(layout: Layout, id: string): boolean {
-  const pid = containerPid(layout, id);
-  if (pid === undefined) return false;
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It ended meanwhile.
-  }
-  return true;
 }
 
 /** Killing and unmounting takes runc some milliseconds. */

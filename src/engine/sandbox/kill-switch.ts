@@ -1,24 +1,21 @@
 import type { Subprocess } from "bun";
-import type { Layout } from "../layout.ts";
-import { killContainer } from "./containers.ts";
+import { endProcesses } from "../system/helper-process.ts";
 
 /** Ends a sandbox at whatever point it has reached: when the request's signal says so, or its time is over. */
 export class KillSwitch {
-  readonly #layout: Layout;
-  readonly #request: { id: string; signal: AbortSignal };
+  readonly #signal: AbortSignal;
   #helper: Subprocess | undefined;
   timedOut = false;
   used = false;
 
-  constructor(layout: Layout, request: { id: string; signal: AbortSignal }) {
-    this.#layout = layout;
-    this.#request = request;
-    request.signal.addEventListener("abort", this.#kill);
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    signal.addEventListener("abort", this.#kill);
   }
 
   arm(helper: Subprocess): void {
     this.#helper = helper;
-    if (this.#request.signal.aborted) this.#kill();
+    if (this.#signal.aborted) this.#kill();
   }
 
   timeOut(): void {
@@ -28,24 +25,17 @@ export class KillSwitch {
 
   /** Ends the helper in any case, at whatever point the set-up broke off. */
   disarm(): void {
-    this.#request.signal.removeEventListener("abort", this.#kill);
-    if (this.#helper !== undefined && isRunning(this.#helper)) killSession(this.#helper.pid);
+    this.#signal.removeEventListener("abort", this.#kill);
+    this.#end();
   }
 
   readonly #kill = () => {
     this.used = true;
-    if (this.#helper === undefined || !isRunning(this.#helper)) return;
-    // With its first process gone, runc sees to the rest. Before there is one, runc itself has to go.
-    if (!killContainer(this.#layout, this.#request.id)) killSession(this.#helper.pid);
+    this.#end();
   };
-}
 
-/** The helper leads a session of its own. */
-function killSession(pid: number): void {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It ended meanwhile.
+  #end(): void {
+    if (this.#helper !== undefined && isRunning(this.#helper)) endProcesses(this.#helper.pid);
   }
 }
 

@@ -3,11 +3,11 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
 import { overlayOptions } from "../records/layers.ts";
-import { beforeDeadline, startHelper } from "../system/helper.ts";
+import { beforeDeadline, endingWithBough, startHelper } from "../system/helper.ts";
 import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
 
 /**
- * A process that alone sees an image's root file system: it mounted the overlay in a mount namespace of its own. The
+ * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
  * kernel takes the mount away with the last process in there, however that one ends, so that none is ever left behind.
  */
 export interface MountNamespace {
@@ -28,7 +28,14 @@ exec "$@"`;
 /** The mount takes some milliseconds. */
 const maxMountSeconds = 60;
 
-/** `command` runs with the overlay of `chain` (the uppermost layer first) at the layout's `root`, once it may proceed. */
+/** What the kernel ends together with bough: a process namespace of its own, with a `/proc` that shows it. */
+const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/**
+ * Mounts the overlay of `chain` (the uppermost layer first) at the layout's `root`. `command` runs there once it may proceed,
+ * as the first process of a namespace: it and all that it starts are gone the moment bough is. Without a command the process
+ * only holds the mount, for as long as its standard input is open.
+ */
 export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
@@ -38,7 +45,7 @@ export async function enterMountNamespace(
     operation?: string;
     inUserNamespace: boolean;
     clock: Clock;
-    command: readonly string[];
+    command?: readonly string[];
     started?: (process: Subprocess) => void;
   },
 ): Promise<MountNamespace> {
@@ -47,8 +54,14 @@ export async function enterMountNamespace(
     operation: options.operation,
     inUserNamespace: options.inUserNamespace,
   });
-  const enter = [locate("unshare", environment), "--mount", locate("sh", environment), "-c", script, "sh"];
-  const helper = startHelper([...enter, overlay, ...options.command], {
+  const { command } = options;
+  const unshare = [
+    locate("unshare", environment),
+    "--mount",
+    ...(command === undefined ? [] : withProcesses),
+  ];
+  const enter = [...unshare, locate("sh", environment), "-c", script, "sh"];
+  const helper = startHelper(endingWithBough([...enter, overlay, ...(command ?? [])], environment), {
     workingDirectory: layout.layers,
     environment: helperEnvironment(environment),
   });

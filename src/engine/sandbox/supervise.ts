@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { containerPid } from "./containers.ts";
+import { hasFirstProcess } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 import type { MountNamespace } from "./mount-namespace.ts";
@@ -24,8 +24,10 @@ export async function supervise(
   let pid: number | undefined;
   const started = () => {
     if (pid !== undefined) return;
-    pid = containerPid(layout, request.id) ?? readPid(join(request.directory, "pid"));
-    if (pid !== undefined) request.onStart(pid, process);
+    if (!hasFirstProcess(layout, request.id) && !existsSync(join(request.directory, "pid"))) return;
+    // The command's own number means something in the sandbox only; whoever ends this one ends them all.
+    pid = helper.pid;
+    request.onStart(pid, process);
   };
   const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
     started();
@@ -93,12 +95,4 @@ async function forEachChunk(
   use: (chunk: Uint8Array) => void,
 ): Promise<void> {
   for await (const chunk of chunks) use(chunk);
-}
-
-function readPid(path: string): number | undefined {
-  try {
-    return Number.parseInt(readFileSync(path, "utf8"), 10) || undefined;
-  } catch {
-    return undefined;
-  }
 }

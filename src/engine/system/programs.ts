@@ -8,6 +8,7 @@ const packages = {
   skopeo: "skopeo",
   umoci: "umoci",
   unshare: "util-linux",
+  setpriv: "util-linux",
   mount: "mount",
   sync: "coreutils",
   tar: "tar",
