@@ -16,9 +16,9 @@ afterAll(() => engine.close());
 const run = async (command: string, image = base) => (await engine.run(image, command)).stdout;
 
 describe("what a command sees", () => {
-  test("Docker's default capabilities, and none of them as another user", async () => {
+  test("Docker's default capabilities but that to read the network's packets, and none of them as another user", async () => {
     expect(await run("grep -E 'Cap(Eff|Bnd)' /proc/self/status")).toBe(
-      "CapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n",
+      "CapEff:\t00000000a80405fb\nCapBnd:\t00000000a80405fb\n",
     );
     const other = await engine.run(base, "grep CapEff /proc/self/status", { uid: 1000 });
     expect(other.stdout).toBe("CapEff:\t0000000000000000\n");

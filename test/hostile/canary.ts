@@ -1,7 +1,7 @@
 /** What no attack may change: a directory with files of every kind, and a way to see that it is as it was. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { writeFiles } from "../support/files.ts";
+import { type FileSpec, writeFiles } from "../support/files.ts";
 
 export interface Canary {
   path: string;
@@ -11,8 +11,8 @@ export interface Canary {
   state(): string;
 }
 
-/** Makes `<parent>/canary`. */
-export function makeCanary(parent: string): Canary {
+/** Makes `<parent>/canary`, with `more` files in it. */
+export function makeCanary(parent: string, more: Readonly<Record<string, FileSpec>> = {}): Canary {
   const path = join(parent, "canary");
   mkdirSync(path, { recursive: true });
   writeFiles(path, {
@@ -21,6 +21,7 @@ export function makeCanary(parent: string): Canary {
     "deep/link": { link: "../file" },
     "etc/passwd": "canary:x:0:0::/:/bin/sh\n",
     secret: { text: "nobody else's\n", mode: 0o600 },
+    ...more,
   });
   chmodSync(path, 0o755);
   return { path, file: join(path, "file"), state: () => describe(path) };

@@ -1,3 +1,6 @@
+import { cpuHeatCounters } from "../system/machine.ts";
+import { seccompFilter } from "./seccomp.ts";
+
 /** What runs in a sandbox, in terms of the image. */
 export interface SandboxProcess {
   args: readonly string[];
@@ -8,14 +11,17 @@ export interface SandboxProcess {
   additionalGids: readonly number[];
 }
 
-/** Docker's default set. */
+/**
+ * Docker's default set but for `CAP_NET_RAW`, which comes with a network of the sandbox's own only: on the machine's it reads what
+ * others send. `CAP_MKNOD` is harmless: the control group of devices keeps whatever root makes from being opened, and a user
+ * namespace can't make any.
+ */
 const capabilities = [
   "CAP_CHOWN",
   "CAP_DAC_OVERRIDE",
   "CAP_FSETID",
   "CAP_FOWNER",
   "CAP_MKNOD",
-  "CAP_NET_RAW",
   "CAP_SETGID",
   "CAP_SETUID",
   "CAP_SETFCAP",
@@ -28,47 +34,54 @@ const capabilities = [
 
 /** Docker's. */
 const maskedPaths = [
-  "/proc/asound",
   "/proc/acpi",
+  "/proc/asound",
   "/proc/interrupts",
   "/proc/kcore",
   "/proc/keys",
   "/proc/latency_stats",
-  "/proc/timer_list",
-  "/proc/timer_stats",
   "/proc/sched_debug",
   "/proc/scsi",
-  "/sys/firmware",
+  "/proc/timer_list",
+  "/proc/timer_stats",
   "/sys/devices/virtual/powercap",
+  "/sys/firmware",
 ];
 
 /** Docker's. */
 const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/** What is mounted inside, and so must not show up in a layer. */
-export const mountPoints = [
-  { path: "/proc", isDirectory: true },
-  { path: "/sys", isDirectory: true },
-  { path: "/dev", isDirectory: true },
-  { path: "/etc/resolv.conf", isDirectory: false },
-  { path: "/etc/hosts", isDirectory: false },
-] as const;
+/** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's; runc has more of its own. */
+const openDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
 
-/**
- * runc's configuration (OCI runtime specification 1.0.2) for one command: Docker's defaults but for the network, which is
- * the machine's own.
- */
-export function sandboxConfig(options: {
+/** A file of this machine and where the sandbox has it; none of the image's links are on that way. */
+export interface FileMount {
+  source: string;
+  destination: string;
+}
+
+export interface SandboxConfigOptions {
   root: string;
+  /** Its working directory is one that no link of the image is on the way to. */
   process: SandboxProcess;
   hostname: string;
-  /** Files on this machine that the sandbox sees as `/etc/resolv.conf` and `/etc/hosts`. */
-  resolvConf: string;
-  hosts: string;
+  /** Mounted over whatever the image has there. */
+  files: readonly FileMount[];
   inUserNamespace: boolean;
-}): object {
+  /** Whether the network is none or one that only bough's sandboxes are in, instead of the machine's. */
+  hasOwnNetwork: boolean;
+  /** As the OCI image specification spells it. */
+  architecture: string;
+}
+
+/**
+ * runc's configuration (OCI runtime specification 1.0.2) for one command: Docker's defaults.
+ * test/hostile/runs/docker-defaults.test.ts has each difference and its reason.
+ */
+export function sandboxConfig(options: SandboxConfigOptions): object {
   const { process: command } = options;
-  const effective = command.uid === 0 ? capabilities : [];
+  const granted = options.hasOwnNetwork ? [...capabilities, "CAP_NET_RAW"] : capabilities;
+  const effective = command.uid === 0 ? granted : [];
   return {
     ociVersion: "1.0.2",
     process: {
@@ -77,7 +90,7 @@ export function sandboxConfig(options: {
       args: command.args,
       env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
       cwd: command.cwd,
-      capabilities: { bounding: capabilities, effective, permitted: effective },
+      capabilities: { bounding: granted, effective, permitted: effective },
       noNewPrivileges: false,
     },
     root: { path: options.root, readonly: false },
@@ -96,33 +109,38 @@ export function sandboxConfig(options: {
       mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
       mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
       ...sysfs(options.inUserNamespace),
-      mount("/etc/resolv.conf", "bind", options.resolvConf, ["bind", "rw"]),
-      mount("/etc/hosts", "bind", options.hosts, ["bind", "rw"]),
+      ...options.files.map(({ source, destination }) => mount(destination, "bind", source, ["bind", "rw"])),
     ],
     linux: {
-      namespaces: [{ type: "pid" }, { type: "ipc" }, { type: "uts" }, { type: "mount" }],
-      resources: {
-        // mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach.
-        devices: [
-          { allow: false, access: "rwm" },
-          { allow: true, type: "c", access: "m" },
-          { allow: true, type: "b", access: "m" },
-        ],
-      },
-      maskedPaths,
+      namespaces: [{ type: "pid" }, { type: "ipc" }, { type: "uts" }, { type: "mount" }, { type: "cgroup" }],
+      // mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach.
+      resources: { devices: [{ allow: false, access: "rwm" }, ...openDevices.map(allowDevice)] },
+      maskedPaths: [...maskedPaths, ...cpuHeatCounters()],
       readonlyPaths,
+      seccomp: seccompFilter(options.architecture, granted),
     },
   };
 }
 
 /** A user namespace can't mount the sysfs of a network that it doesn't own, and gets the machine's without its control groups. */
 function sysfs(inUserNamespace: boolean): object[] {
-  const options = ["nosuid", "noexec", "nodev", "ro"];
-  if (!inUserNamespace) return [mount("/sys", "sysfs", "sysfs", options)];
+  const options = ["nosuid", "noexec", "nodev"];
+  if (!inUserNamespace) {
+    return [
+      mount("/sys", "sysfs", "sysfs", [...options, "ro"]),
+      mount("/sys/fs/cgroup", "cgroup", "cgroup", [...options, "ro"]),
+    ];
+  }
   return [
-    mount("/sys", "none", "/sys", ["rbind", ...options]),
-    mount("/sys/fs/cgroup", "tmpfs", "tmpfs", options),
+    // rro: what is mounted below it, too.
+    mount("/sys", "none", "/sys", ["rbind", ...options, "ro", "rro"]),
+    mount("/sys/fs/cgroup", "tmpfs", "tmpfs", [...options, "ro"]),
   ];
+}
+
+function allowDevice(numbers: string): object {
+  const [major, minor] = numbers.split(":").map(Number);
+  return { allow: true, type: "c", major, minor, access: "rwm" };
 }
 
 function mount(destination: string, type: string, source: string, options: readonly string[]): object {

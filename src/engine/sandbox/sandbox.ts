@@ -2,15 +2,22 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { layerDirectory } from "../records/layers.ts";
 import { noteHelper } from "../system/helper-process.ts";
+import { machineArchitecture } from "../system/machine.ts";
 import { locate } from "../system/programs.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { enterMountNamespace } from "./mount-namespace.ts";
-import { copyRootAttributes, provideMountPoints, removeMountPoints } from "./mount-points.ts";
+import {
+  copyRootAttributes,
+  type MountPoints,
+  provideMountPoints,
+  removeMountPoints,
+} from "./mount-points.ts";
 import { type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 import { stageFiles } from "./staging.ts";
 import { supervise } from "./supervise.ts";
+import { resolveWorkingDirectory } from "./working-directory.ts";
 
 /**
  * Runs one command in a container on top of the image's layers. What it changed is in `<directory>/upper` afterwards, and
@@ -21,7 +28,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const upper = join(request.directory, "upper");
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
   copyRootAttributes(layerDirectory(layout, request.chain[0]), upper);
-  const kill = new KillSwitch(layout, request);
+  const kill = new KillSwitch(request.signal);
   try {
     const namespace = await enterMountNamespace(layout, environment, {
       chain: request.chain,
@@ -34,12 +41,13 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         kill.arm(process);
       },
     });
-    const made = provideMountPoints(namespace.root, upper);
     await stageFiles(namespace.root, request.files);
+    const points = provideMountPoints(namespace.root, upper);
     const process = request.process(namespace.root);
-    writeBundle(host, request, process);
+    const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
+    writeBundle(host, request, { ...process, cwd }, points);
     const outcome = await supervise(host, request, namespace, process, kill);
-    removeMountPoints(upper, made);
+    removeMountPoints(upper, points);
     return outcome;
   } finally {
     kill.disarm();
@@ -54,7 +62,12 @@ function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
   return [locate("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
 }
 
-function writeBundle(host: SandboxHost, request: SandboxRequest, process: SandboxProcess): void {
+function writeBundle(
+  host: SandboxHost,
+  request: SandboxRequest,
+  process: SandboxProcess,
+  points: MountPoints,
+): void {
   const file = (name: string, content: string) => {
     const path = join(request.directory, name);
     writeFileSync(path, content);
@@ -66,9 +79,13 @@ function writeBundle(host: SandboxHost, request: SandboxRequest, process: Sandbo
     root: host.layout.root,
     process,
     hostname: request.hostname,
-    resolvConf: file("resolv.conf", readOptional("/etc/resolv.conf")),
-    hosts: file("hosts", hostsOf(request.hostname)),
+    files: [
+      { source: file("resolv.conf", readOptional("/etc/resolv.conf")), destination: points.resolvConf },
+      { source: file("hosts", hostsOf(request.hostname)), destination: points.hosts },
+    ],
     inUserNamespace: host.inUserNamespace,
+    hasOwnNetwork: false,
+    architecture: machineArchitecture(),
   });
   file("config.json", JSON.stringify(config));
 }

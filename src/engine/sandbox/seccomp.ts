@@ -1,0 +1,63 @@
+import { BoughError } from "../../errors.ts";
+import {
+  allowedCalls,
+  architectures,
+  callsOfCapabilities,
+  conditionalCalls,
+  missingCalls,
+  operationNotPermitted,
+} from "./system-calls.ts";
+
+/** `linux.seccomp` of the OCI runtime specification. */
+export interface Seccomp {
+  defaultAction: "SCMP_ACT_ERRNO";
+  defaultErrnoRet: number;
+  architectures: readonly string[];
+  syscalls: readonly SeccompRule[];
+}
+
+export interface SeccompRule {
+  names: readonly string[];
+  action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO";
+  errnoRet?: number;
+  args?: readonly { index: number; value: number; valueTwo?: number; op: string }[];
+}
+
+/**
+ * Docker's default filter of system calls for processes with these capabilities. runc compiles it anew for each container, so
+ * it has one rule where Docker's profile has several. `architecture`: as the OCI image specification spells it.
+ */
+export function seccompFilter(architecture: string, capabilities: readonly string[]): Seccomp {
+  const machine = architectures[architecture];
+  if (machine === undefined) throw new BoughError(`there is no filter of system calls for ${architecture}`);
+  const isNeeded = ({ unlessCapability = "" }) => !capabilities.includes(unlessCapability);
+  const allowed = new Set([
+    ...allowedCalls,
+    ...machine.calls,
+    ...capabilities.flatMap((capability) => callsOfCapabilities[capability] ?? []),
+  ]);
+  const { names, errorNumber } = missingCalls;
+  return {
+    defaultAction: "SCMP_ACT_ERRNO",
+    defaultErrnoRet: operationNotPermitted,
+    architectures: machine.names,
+    syscalls: [
+      { names: [...allowed].sort(), action: "SCMP_ACT_ALLOW" },
+      ...conditionalCalls.filter(isNeeded).map(
+        ({ name, operator, value, mask }): SeccompRule => ({
+          names: [name],
+          action: "SCMP_ACT_ALLOW",
+          // A masked comparison has the mask first.
+          args: [
+            mask === undefined
+              ? { index: 0, value, op: `SCMP_CMP_${operator}` }
+              : { index: 0, value: mask, valueTwo: value, op: `SCMP_CMP_${operator}` },
+          ],
+        }),
+      ),
+      ...[missingCalls]
+        .filter(isNeeded)
+        .map((): SeccompRule => ({ names, action: "SCMP_ACT_ERRNO", errnoRet: errorNumber })),
+    ],
+  };
+}

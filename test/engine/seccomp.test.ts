@@ -1,0 +1,67 @@
+import { describe, expect, test } from "bun:test";
+import { seccompFilter } from "../../src/engine/sandbox/seccomp.ts";
+
+/** What a container of Docker's has. */
+const capabilities = ["CAP_CHOWN", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_KILL"];
+
+/** One line for each call and condition, sorted: `SCMP_ACT_ALLOW read`, `SCMP_ACT_ALLOW socket SCMP_CMP_LT 38 0`. */
+function linesOf(architecture: string, granted: readonly string[]): string[] {
+  const { syscalls } = seccompFilter(architecture, granted);
+  return syscalls
+    .flatMap(({ names, action, errnoRet, args = [] }) => {
+      const number = errnoRet === undefined ? "" : ` ${errnoRet}`;
+      const condition = args.map(({ op, value, valueTwo = 0 }) => ` ${op} ${value} ${valueTwo}`).join("");
+      return names.map((name) => `${action}${number} ${name}${condition}`);
+    })
+    .sort();
+}
+
+/**
+ * SHA-256 of such lines made of moby's file itself (see src/engine/sandbox/system-calls.ts for which), joined by newlines: the
+ * groups whose `includes` and `excludes` fit the architecture and the capabilities.
+ */
+test.each([
+  ["amd64", [], 377, "c6eaead0b0caad27cf8f8bce2e65c274f9ef3901970efe7766036f57b78d9562"],
+  ["amd64", ["CAP_SYS_ADMIN"], 401, "c4b4c8c92d46b7df8ed619de1bcb8b289e94d5122b4aa2e5b0514a315114b32d"],
+  ["arm64", [], 381, "24cb8b0313a5e998745aa5c09e8f3c01bcaeb56dfb6e51caf0c6fb5773759a61"],
+  ["arm64", ["CAP_SYS_ADMIN"], 405, "ba32575e956ac28996efee6c7f99b1804a3e60353c34d83c5692d122f7ae2740"],
+] as const)("it is Docker's filter, call by call: %s with %p more", (architecture, more, count, digest) => {
+  const lines = linesOf(architecture, [...capabilities, ...more]);
+  expect(lines).toHaveLength(count);
+  expect(new Bun.CryptoHasher("sha256").update(lines.join("\n")).digest("hex")).toBe(digest);
+});
+
+describe("what is refused", () => {
+  const allowed = new Set(
+    seccompFilter("amd64", capabilities)
+      .syscalls.filter(({ action, args }) => action === "SCMP_ACT_ALLOW" && args === undefined)
+      .flatMap(({ names }) => names),
+  );
+
+  test.each(
+    `add_key keyctl request_key bpf clone clone3 unshare setns mount umount2 move_mount fsopen open_tree io_uring_setup
+     io_uring_enter io_uring_register userfaultfd perf_event_open kexec_load init_module open_by_handle_at reboot swapon
+     settimeofday iopl ioperm acct quotactl pivot_root personality socket vhangup syslog kcmp pidfd_getfd`.split(
+      /\s+/,
+    ),
+  )("%s", (name) => {
+    expect(allowed.has(name)).toBe(false);
+  });
+
+  test("anything that is named nowhere, with EPERM", () => {
+    expect(seccompFilter("arm64", [])).toMatchObject({
+      defaultAction: "SCMP_ACT_ERRNO",
+      defaultErrnoRet: 1,
+      architectures: ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
+    });
+  });
+});
+
+test("a capability brings its calls along", () => {
+  expect(linesOf("amd64", [])).not.toContain("SCMP_ACT_ALLOW chroot");
+  expect(linesOf("amd64", ["CAP_SYS_CHROOT"])).toContain("SCMP_ACT_ALLOW chroot");
+});
+
+test("no machine goes without a filter", () => {
+  expect(() => seccompFilter("s390x", [])).toThrow("there is no filter of system calls for s390x");
+});

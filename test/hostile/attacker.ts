@@ -1,0 +1,120 @@
+/** The compiled bough with images of an attacker's making: as root, and as an ordinary user, whose files are at stake as much. */
+import { cpSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+import { type BusyboxImageOptions, makeBusyboxLayout } from "../support/busybox-image.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
+import { makeCanary } from "./canary.ts";
+
+export const whoever = ["root", "an ordinary user"] as const;
+
+export interface Ended {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface WatchedCanary {
+  readonly path: string;
+  /** Lines of its state that were not there at first; a directory's has its time, and so tells what is gone from it. */
+  changes(): string[];
+}
+
+export interface Attacker {
+  /** Everything is in here. */
+  readonly home: string;
+  /** The start of a command line that runs bough on the embedded engine, from there. */
+  readonly bough: readonly string[];
+  /** Makes a canary that the attacker could change, were it not for the sandbox. */
+  layCanary(): WatchedCanary;
+  /** Hands a file or directory over, and says where it is then. */
+  give(path: string, name: string): string;
+  run(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
+  /** Imports a busybox image that `prepare` has changed, under a tag. */
+  importImage(tag: string, options?: BusyboxImageOptions): Promise<void>;
+  /** Runs a shell command in a tagged image, and throws its changes away. */
+  attack(tag: string, command: string, ...options: string[]): Promise<Ended>;
+  close(): void;
+}
+
+/** What a sandbox makes, replaces or removes where a link leads it astray: runc's own in `/dev`, and what is empty. */
+const bait = {
+  ...Object.fromEntries(
+    ["core", "fd", "hosts", "null", "ptmx", "resolv.conf", "stderr", "stdin", "stdout", "zero"].map(
+      (name) => [name, "bait"],
+    ),
+  ),
+  empty: "",
+  hollow: "directory/",
+} as const;
+
+const project = join(import.meta.dir, "../..");
+
+export function makeAttacker(who: (typeof whoever)[number]): Attacker {
+  const built = Bun.spawnSync([join(project, "scripts/build")], { stdout: "ignore", stderr: "pipe" });
+  if (!built.success) throw new Error(built.stderr.toString());
+  const user = who === "root" ? asRoot() : makeOrdinaryUser();
+  const { home } = user;
+  user.give(join(project, "dist/bough"), "bough");
+  const bough = [...user.prefix, "env", "-i", `--chdir=${home}`, `PATH=${process.env.PATH}`, `HOME=${home}`];
+  const attacker: Attacker = {
+    home,
+    bough: [...bough, `${home}/bough`, "--local"],
+    layCanary() {
+      const parent = join(home, crypto.randomUUID());
+      const { path, state } = makeCanary(parent, bait);
+      const { uid, gid } = statSync(home);
+      Bun.spawnSync(["chown", "--recursive", "--no-dereference", `${uid}:${gid}`, parent]);
+      const before = state().split("\n");
+      return {
+        path,
+        changes: () =>
+          state()
+            .split("\n")
+            .filter((line) => !before.includes(line)),
+      };
+    },
+    give: user.give,
+    async run(words, environment = {}) {
+      const settings = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+      const command = [...bough, ...settings, `${home}/bough`, "--local", ...words];
+      const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+      const [stdout, stderr] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+      ]);
+      return { exitCode: await child.exited, stdout, stderr };
+    },
+    async importImage(tag, options = {}) {
+      const made = join(temporaryDirectory(), "layout");
+      await makeBusyboxLayout(made, options);
+      const layout = user.give(made, `layout-${crypto.randomUUID()}`);
+      const { exitCode, stderr } = await attacker.run([
+        "images",
+        "import",
+        `oci:${layout}:latest`,
+        "--tag",
+        tag,
+      ]);
+      if (exitCode !== 0) throw new Error(stderr);
+    },
+    attack: (tag, command, ...options) =>
+      attacker.run(["run", "-D", "-s", "--use", `tag:${tag}`, ...options, "--", command]),
+    close: () => user.remove(),
+  };
+  return attacker;
+}
+
+function asRoot(): OrdinaryUser {
+  const home = temporaryDirectory();
+  return {
+    home,
+    prefix: [],
+    give(path, name) {
+      const place = join(home, name);
+      cpSync(path, place, { recursive: true });
+      return place;
+    },
+    remove() {},
+  };
+}

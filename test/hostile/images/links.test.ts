@@ -1,0 +1,154 @@
+/** Images whose directories are links to this machine's own: nothing of it is changed, and the links stay what they are. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
+
+/** Leads from any directory of an image to its root, and beyond. */
+const climb = "../".repeat(20);
+
+/** The name of an attack, and where the link in the image leads, given where the canary is. */
+const links: [name: string, link: string, target: (canary: string) => string][] = [
+  ["/dev is a link to a directory of the machine", "dev", (canary) => canary],
+  ["/dev climbs out of the image", "dev", (canary) => climb + canary.slice(1)],
+  ["/dev leads to where nothing is", "dev", (canary) => `${canary}/deep/missing`],
+  ["/proc is a link to a directory of the machine", "proc", (canary) => canary],
+  ["/proc climbs out of the image", "proc", (canary) => climb + canary.slice(1)],
+  ["/sys is a link to a directory of the machine", "sys", (canary) => canary],
+  ["/sys climbs out of the image", "sys", (canary) => climb + canary.slice(1)],
+  [
+    "/etc/resolv.conf is a link to a file of the machine",
+    "etc/resolv.conf",
+    (canary) => `${canary}/resolv.conf`,
+  ],
+  [
+    "/etc/resolv.conf climbs to where nothing is",
+    "etc/resolv.conf",
+    (canary) => `${climb}${canary.slice(1)}/new`,
+  ],
+  ["/etc/resolv.conf leads into /proc", "etc/resolv.conf", (canary) => `/proc/1/root${canary}/resolv.conf`],
+  ["/etc/resolv.conf leads into /dev", "etc/resolv.conf", () => "/dev/null"],
+  ["/etc/hosts is a link to a file of the machine", "etc/hosts", (canary) => `${canary}/hosts`],
+  ["/etc is a link to a directory of the machine", "etc", (canary) => canary],
+  ["/root is a link to a directory of the machine", "root", (canary) => `${canary}/deep`],
+];
+
+/** Working directories that are to lead out, and what the sandbox says to them; it has none of the machine's to offer. */
+const workingDirectories: [name: string, path: (canary: string) => string, said: RegExp | undefined][] = [
+  // CVE-2024-21626: runc up to 1.1.11 has directories of the machine open when it changes to the working directory.
+  ...[3, 4, 5, 6, 7, 8, 9, 10].map((fd): [string, () => string, RegExp] => [
+    `/proc/self/fd/${fd}`,
+    () => `/proc/self/fd/${fd}`,
+    /the working directory cannot be \/proc\/self\/fd\/\d+\./,
+  ]),
+  ["a climb from there", (canary) => `/proc/self/fd/7/../../../../..${canary}`, undefined],
+  ["/dev/fd/7", () => "/dev/fd/7", /the working directory cannot be \/dev\/fd\/7\./],
+  ["a link to it", () => "/to-fd", /cannot be \/to-fd, which leads to \/proc\/self\/fd\/7\./],
+  ["the root of the first process", (canary) => `/proc/1/root${canary}`, /the working directory cannot be/],
+  ["a link to a directory of the machine", () => "/to-canary", undefined],
+  ["a directory to be made behind a link", () => "/to-canary/made", undefined],
+];
+
+describe.each(whoever)("as %s", (who) => {
+  let attacker: Attacker;
+  /** Of the image that several rows share. */
+  let shared: WatchedCanary;
+  beforeAll(async () => {
+    attacker = makeAttacker(who);
+    shared = attacker.layCanary();
+    const directory = shared.path;
+    await attacker.importImage("links:1", {
+      prepare(root) {
+        symlinkSync("/proc/self/fd/7", join(root, "to-fd"));
+        symlinkSync(directory, join(root, "to-canary"));
+        rmSync(join(root, "etc/resolv.conf"), { force: true });
+        symlinkSync("/a/empty", join(root, "etc/resolv.conf"));
+      },
+    });
+  });
+  afterAll(() => attacker.close());
+
+  test.each(links)("%s", async (_, path, target) => {
+    const canary = attacker.layCanary();
+    const leads = target(canary.path);
+    const tag = `link:${crypto.randomUUID()}`;
+    await attacker.importImage(tag, { prepare: (root) => replaceByLink(root, path, leads) });
+    const command = [
+      "echo x > /dev/null && cat /etc/resolv.conf > /tmp/x",
+      "test -d /proc/self && ls /dev/pts/ptmx",
+      "ls -d /sys/kernel && touch /made",
+    ].join(" && ");
+    const made = await attacker.run(["run", "-s", "--use", `tag:${tag}`, "-C", "/root", "--", command]);
+    expect(canary.changes()).toEqual([]);
+    expect(made).toMatchObject({ exitCode: 0, stdout: "/dev/pts/ptmx\n/sys/kernel\n" });
+    const listed = await attacker.run(["-f", "json", "ls", `/${dirname(path).replace(".", "")}`]);
+    const entries: { name: string; target: string | null }[] = JSON.parse(listed.stdout);
+    expect(entries.find(({ name }) => name === basename(path))).toMatchObject({ target: leads });
+  });
+
+  test("everything in /dev is a link to the machine's", async () => {
+    const canary = attacker.layCanary();
+    await attacker.importImage("dev:1", {
+      prepare(root) {
+        for (const name of ["pts", "shm", "mqueue"]) symlinkSync(canary.path, join(root, "dev", name));
+        for (const name of ["null", "zero", "ptmx", "fd", "stdin", "stdout", "core"])
+          symlinkSync(join(canary.path, name), join(root, "dev", name));
+      },
+    });
+    const command = "echo x > /dev/null && echo x > /dev/shm/x && ls /dev/pts && head -c 0 /dev/zero";
+    const ended = await attacker.attack("dev:1", command);
+    expect(ended).toMatchObject({ exitCode: 0, stdout: "ptmx\n" });
+    expect(canary.changes()).toEqual([]);
+  });
+
+  test.each([
+    ["a file", (path: string) => writeFileSync(path, "")],
+    ["a pipe", (path: string) => Bun.spawnSync(["mkfifo", path])],
+  ])("/dev is %s", async (_, make) => {
+    const tag = `dev:${crypto.randomUUID()}`;
+    await attacker.importImage(tag, {
+      prepare(root) {
+        rmSync(join(root, "dev"), { recursive: true });
+        make(join(root, "dev"));
+      },
+    });
+    expect(await attacker.attack(tag, "echo x > /dev/null && echo done")).toMatchObject({ stdout: "done\n" });
+  });
+
+  test("/etc leads into /proc: refused", async () => {
+    await attacker.importImage("etc:1", {
+      prepare: (root) => replaceByLink(root, "etc", "/proc/1/root/etc"),
+    });
+    const { exitCode, stderr } = await attacker.attack("etc:1", "true");
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("cannot mount /etc/resolv.conf: /etc in the image leads to /proc/1/root/etc");
+  });
+
+  test("a directory with a mount point in it is moved away, and a link to the machine's put in its place", async () => {
+    const { path: directory, changes } = shared;
+    const moved = await attacker.run([
+      ...["run", "-s", "--use", "tag:links:1", "--"],
+      `mv /a /b && ln -s '${directory}' /a && echo moved`,
+    ]);
+    expect(moved).toMatchObject({ exitCode: 0, stdout: "moved\n" });
+    expect(changes()).toEqual([]);
+  });
+
+  test.each(workingDirectories)("the working directory is %s", async (_, path, said) => {
+    const { stdout, stderr } = await attacker.attack(
+      "links:1",
+      "ls -a; ls ../../../../../..; ls -d ../../../../../../../usr/bin/*; touch left-behind",
+      ...["-C", path(shared.path)],
+    );
+    if (said === undefined) expect(stderr).not.toContain("working directory");
+    else expect(stderr).toMatch(said);
+    expect(stdout).not.toMatch(/cgroup|ptmx|hollow|\/usr\/bin\/./);
+    expect(shared.changes()).toEqual([]);
+  });
+});
+
+function replaceByLink(root: string, path: string, target: string): void {
+  rmSync(join(root, path), { recursive: true, force: true });
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  symlinkSync(target, join(root, path));
+}

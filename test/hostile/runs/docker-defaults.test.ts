@@ -1,0 +1,271 @@
+/**
+ * What runc is told for a RUN, against what Docker tells it, line by line; each difference has its reason here. Docker's lines are
+ * facts of github.com/moby/moby, daemon/pkg/oci/defaults.go, daemon/oci_linux.go and (mounts of a RUN's files) BuildKit's
+ * executor/oci/spec_linux.go, at commit b985e2313a8676e18072b442911fc8f64f17d440 (23 August 2026). The filter's own calls are
+ * compared in test/engine/seccomp.test.ts.
+ */
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type SandboxConfigOptions, sandboxConfig } from "../../../src/engine/sandbox/sandbox-config.ts";
+import { cpuHeatCounters } from "../../../src/engine/system/machine.ts";
+import { temporaryDirectory } from "../../support/bough.ts";
+
+const docker = `
+apparmor docker-default
+capability CAP_AUDIT_WRITE bounding effective permitted
+capability CAP_CHOWN bounding effective permitted
+capability CAP_DAC_OVERRIDE bounding effective permitted
+capability CAP_FOWNER bounding effective permitted
+capability CAP_FSETID bounding effective permitted
+capability CAP_KILL bounding effective permitted
+capability CAP_MKNOD bounding effective permitted
+capability CAP_NET_BIND_SERVICE bounding effective permitted
+capability CAP_NET_RAW bounding effective permitted
+capability CAP_SETFCAP bounding effective permitted
+capability CAP_SETGID bounding effective permitted
+capability CAP_SETPCAP bounding effective permitted
+capability CAP_SETUID bounding effective permitted
+capability CAP_SYS_CHROOT bounding effective permitted
+device allow c 1:3 rwm
+device allow c 1:5 rwm
+device allow c 1:8 rwm
+device allow c 1:9 rwm
+device allow c 5:0 rwm
+device allow c 5:1 rwm
+device deny c 10:229 rwm
+device deny rwm
+maskedPath /proc/acpi
+maskedPath /proc/asound
+maskedPath /proc/interrupts
+maskedPath /proc/kcore
+maskedPath /proc/keys
+maskedPath /proc/latency_stats
+maskedPath /proc/sched_debug
+maskedPath /proc/scsi
+maskedPath /proc/timer_list
+maskedPath /proc/timer_stats
+maskedPath /sys/devices/virtual/powercap
+maskedPath /sys/firmware
+mount /dev tmpfs tmpfs mode=755,nosuid,size=65536k,strictatime
+mount /dev/mqueue mqueue mqueue nodev,noexec,nosuid
+mount /dev/pts devpts devpts gid=5,mode=0620,newinstance,noexec,nosuid,ptmxmode=0666
+mount /dev/shm tmpfs shm mode=1777,nodev,noexec,nosuid,size=65536k
+mount /etc/hosts bind HOSTS nodev,noexec,nosuid,rbind,ro
+mount /etc/resolv.conf bind RESOLV nodev,noexec,nosuid,rbind,ro
+mount /proc proc proc nodev,noexec,nosuid
+mount /sys sysfs sysfs nodev,noexec,nosuid,ro
+mount /sys/fs/cgroup cgroup cgroup nodev,noexec,nosuid,ro
+namespace cgroup
+namespace ipc
+namespace mount
+namespace network
+namespace pid
+namespace time
+namespace uts
+noNewPrivileges false
+readonly root false
+readonlyPath /proc/bus
+readonlyPath /proc/fs
+readonlyPath /proc/irq
+readonlyPath /proc/sys
+readonlyPath /proc/sysrq-trigger
+seccomp architecture SCMP_ARCH_X32
+seccomp architecture SCMP_ARCH_X86
+seccomp architecture SCMP_ARCH_X86_64
+seccomp default SCMP_ACT_ERRNO 1
+sysctl net.ipv4.ip_unprivileged_port_start=0
+sysctl net.ipv4.ping_group_range=0 2147483647
+terminal false
+`
+  .trim()
+  .split("\n");
+
+interface Difference {
+  docker?: string[];
+  bough?: string[];
+  reason: string;
+}
+
+const always: Difference[] = [
+  {
+    docker: ["apparmor docker-default"],
+    reason: "The profile is one that Docker's daemon loads, where the machine has AppArmor at all.",
+  },
+  {
+    docker: ["device deny c 10:229 rwm"],
+    reason: "/dev/fuse is denied with all others.",
+  },
+  {
+    docker: ["mount /etc/hosts bind HOSTS nodev,noexec,nosuid,rbind,ro"],
+    bough: ["mount /etc/hosts bind HOSTS bind,rw"],
+    reason:
+      "docker run lets a command change them, docker build does not; the file is the RUN's own and thrown away.",
+  },
+  {
+    docker: ["mount /etc/resolv.conf bind RESOLV nodev,noexec,nosuid,rbind,ro"],
+    bough: ["mount /etc/resolv.conf bind RESOLV bind,rw"],
+    reason: "As /etc/hosts.",
+  },
+  {
+    docker: ["namespace time"],
+    reason:
+      "runc before 1.2 does not know it, and what it keeps is no boundary: clocks cannot be set without CAP_SYS_TIME.",
+  },
+  {
+    docker: ["seccomp architecture SCMP_ARCH_X32"],
+    reason:
+      "Nearly no kernel has it, and compiling it makes each RUN 6 ms longer; without it such calls are refused.",
+  },
+];
+
+const machinesNetwork: Difference[] = [
+  {
+    docker: ["namespace network"],
+    reason: "There is no network of the sandbox's own to give it.",
+  },
+  {
+    docker: ["capability CAP_NET_RAW bounding effective permitted"],
+    reason: "On the machine's network it reads what passes there, and sends what others seem to have sent.",
+  },
+  {
+    docker: ["sysctl net.ipv4.ip_unprivileged_port_start=0", "sysctl net.ipv4.ping_group_range=0 2147483647"],
+    reason: "Settings of a network: the machine's are not bough's to change.",
+  },
+];
+
+const userNamespace: Difference[] = [
+  {
+    docker: ["mount /sys sysfs sysfs nodev,noexec,nosuid,ro"],
+    bough: ["mount /sys none /sys nodev,noexec,nosuid,rbind,ro,rro"],
+    reason: "A user namespace cannot mount the sysfs of a network that it does not own.",
+  },
+  {
+    docker: ["mount /sys/fs/cgroup cgroup cgroup nodev,noexec,nosuid,ro"],
+    bough: ["mount /sys/fs/cgroup tmpfs tmpfs nodev,noexec,nosuid,ro"],
+    reason: "The machine's would be seen through the /sys above; it has control groups of its own at best.",
+  },
+];
+
+describe.each([
+  ["root", { inUserNamespace: false }, [...always, ...machinesNetwork]],
+  ["an ordinary user", { inUserNamespace: true }, [...always, ...machinesNetwork, ...userNamespace]],
+] as const)("a RUN of %s differs from Docker's in what has a reason", (_, options, differences) => {
+  const lines = describeConfig(options);
+
+  test.each(differences.flatMap(({ docker: theirs = [], reason }) => theirs.map((line) => [line, reason])))(
+    "not %s: %s",
+    (line) => {
+      expect(docker).toContain(line);
+      expect(lines).not.toContain(line);
+    },
+  );
+
+  test("and in nothing else", () => {
+    const theirs = differences.flatMap((difference) => difference.docker ?? []);
+    const ours = differences.flatMap((difference) => difference.bough ?? []);
+    const expected = [...docker.filter((line) => !theirs.includes(line)), ...ours];
+    expect(lines).toEqual(expected.sort());
+  });
+});
+
+test("with a network of its own there is CAP_NET_RAW, as in Docker", () => {
+  expect(describeConfig({ hasOwnNetwork: true })).toContain(
+    "capability CAP_NET_RAW bounding effective permitted",
+  );
+});
+
+test("another user than root has no capability, but those of programs that set one", () => {
+  expect(describeConfig({}, 1000)).toContain("capability CAP_CHOWN bounding");
+});
+
+test("the heat counters of all processors are masked, too", () => {
+  const sysfs = temporaryDirectory();
+  for (const name of ["cpu0/thermal_throttle", "cpu1/thermal_throttle", "cpu2", "cpufreq"])
+    mkdirSync(join(sysfs, name), { recursive: true });
+  writeFileSync(join(sysfs, "online"), "0-2\n");
+  expect(cpuHeatCounters(sysfs).sort()).toEqual([
+    join(sysfs, "cpu0/thermal_throttle"),
+    join(sysfs, "cpu1/thermal_throttle"),
+  ]);
+  expect(cpuHeatCounters(join(sysfs, "cpu2"))).toEqual([]);
+});
+
+/** runc's configuration as lines to compare, sorted; without what is the request's own. */
+function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string[] {
+  const config = sandboxConfig({
+    root: "/root",
+    process: { args: ["true"], env: {}, cwd: "/", uid, gid: 0, additionalGids: [0] },
+    hostname: "host",
+    files: [
+      { source: "RESOLV", destination: "/etc/resolv.conf" },
+      { source: "HOSTS", destination: "/etc/hosts" },
+    ],
+    inUserNamespace: false,
+    hasOwnNetwork: false,
+    architecture: "amd64",
+    ...options,
+  }) as RuncConfig;
+  const { process, root, hostname, mounts, linux, ociVersion, ...unknown } = config;
+  const { capabilities, terminal, noNewPrivileges, user, args, env, cwd, ...unknownOfProcess } = process;
+  const { namespaces, resources, maskedPaths, readonlyPaths, seccomp, ...unknownOfLinux } = linux;
+  // A line for whatever this table does not know yet.
+  const others = Object.entries({ ...unknown, ...unknownOfProcess, ...unknownOfLinux }).map(
+    ([name, value]) => `${name} ${JSON.stringify(value)}`,
+  );
+  const sets = Object.entries(capabilities);
+  const names = [...new Set(sets.flatMap(([, members]) => members))];
+  const ofThisMachine = cpuHeatCounters();
+  return [
+    ...others,
+    ...names.map((name) => {
+      const having = sets.filter(([, members]) => members.includes(name)).map(([set]) => set);
+      return `capability ${name} ${having.sort().join(" ")}`;
+    }),
+    `terminal ${terminal}`,
+    `noNewPrivileges ${noNewPrivileges}`,
+    `readonly root ${root.readonly}`,
+    ...mounts.map(
+      (mount) =>
+        `mount ${mount.destination} ${mount.type} ${mount.source} ${[...mount.options].sort().join(",")}`,
+    ),
+    ...namespaces.map(({ type }) => `namespace ${type}`),
+    ...resources.devices.map(({ allow, type, major, minor, access }) =>
+      [
+        "device",
+        allow ? "allow" : "deny",
+        ...(type === undefined ? [] : [type, `${major}:${minor}`]),
+        access,
+      ].join(" "),
+    ),
+    ...maskedPaths.filter((path) => !ofThisMachine.includes(path)).map((path) => `maskedPath ${path}`),
+    ...readonlyPaths.map((path) => `readonlyPath ${path}`),
+    ...seccomp.architectures.map((name) => `seccomp architecture ${name}`),
+    `seccomp default ${seccomp.defaultAction} ${seccomp.defaultErrnoRet}`,
+  ].sort();
+}
+
+interface RuncConfig {
+  ociVersion: string;
+  hostname: string;
+  process: {
+    capabilities: Record<string, string[]>;
+    terminal: boolean;
+    noNewPrivileges: boolean;
+    user: unknown;
+    args: unknown;
+    env: unknown;
+    cwd: unknown;
+  };
+  root: { readonly: boolean };
+  mounts: { destination: string; type: string; source: string; options: string[] }[];
+  linux: {
+    namespaces: { type: string }[];
+    resources: {
+      devices: { allow: boolean; type?: string; major?: number; minor?: number; access: string }[];
+    };
+    maskedPaths: string[];
+    readonlyPaths: string[];
+    seccomp: { architectures: string[]; defaultAction: string; defaultErrnoRet: number };
+  };
+}
