@@ -4,8 +4,9 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Layout, makeLayout } from "./layout.ts";
 import { inTransaction, openDatabase } from "./records/database.ts";
-import { filePath } from "./records/files.ts";
+import { filePath, isFileName } from "./records/files.ts";
 import { layerDirectory } from "./records/layers.ts";
+import { isOperationId } from "./records/operations.ts";
 import { diskUsage } from "./system/disk-usage.ts";
 import { isAlive } from "./system/processes.ts";
 
@@ -47,10 +48,10 @@ export function measureUsage(directory: string): Promise<EngineUsage> {
     return {
       images: { count: count("images"), tagged: count("images WHERE uuid IN (SELECT image FROM tags)") },
       layers: { count: layers.length, bytes: sum(layers.map((id) => diskUsage(layerDirectory(layout, id)))) },
-      files: { count: files.length, bytes: sum(files.map((sha256) => diskUsage(filePath(layout, sha256)))) },
+      files: { count: files.length, bytes: sum(filePaths(layout, files).map(diskUsage)) },
       operations: {
         count: operations.length,
-        bytes: sum(operations.map((uuid) => diskUsage(eventPath(layout, uuid)))),
+        bytes: sum(eventPaths(layout, operations).map(diskUsage)),
       },
     };
   });
@@ -83,11 +84,11 @@ export function prune(directory: string, selection: PruneSelection): Promise<Pru
     const plan = measure(layout, removed);
     // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
     for (const id of removed.layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
-    for (const uuid of removed.operations) rmSync(eventPath(layout, uuid), { force: true });
+    for (const path of eventPaths(layout, removed.operations)) rmSync(path, { force: true });
     inTransaction(database, () => {
       const kept = new Set(column<string>(database, "SELECT sha256 AS value FROM files"));
-      for (const sha256 of removed.files)
-        if (!kept.has(sha256)) rmSync(filePath(layout, sha256), { force: true });
+      const doomed = removed.files.filter((sha256) => !kept.has(sha256));
+      for (const path of filePaths(layout, doomed)) rmSync(path, { recursive: true, force: true });
     });
     return plan;
   });
@@ -155,8 +156,8 @@ function measure(layout: Layout, selected: Selected): PrunePlan {
   return {
     images: selected.images.map((uuid) => ({ uuid, tags: selected.tags.get(uuid) ?? [] })),
     layers: total(selected.layers.map((id) => layerDirectory(layout, id))),
-    files: total(selected.files.map((sha256) => filePath(layout, sha256))),
-    operations: total(selected.operations.map((uuid) => eventPath(layout, uuid))),
+    files: total(filePaths(layout, selected.files)),
+    operations: total(eventPaths(layout, selected.operations)),
   };
 }
 
@@ -173,8 +174,13 @@ async function withDirectory<T>(
   }
 }
 
-function eventPath(layout: Layout, operation: string): string {
-  return join(layout.events, `${operation}.ndjson`);
+/** Of records that are in order: of others nothing is known on disk. */
+function filePaths(layout: Layout, files: readonly string[]): string[] {
+  return files.filter(isFileName).map((sha256) => filePath(layout, sha256));
+}
+
+function eventPaths(layout: Layout, operations: readonly string[]): string[] {
+  return operations.filter(isOperationId).map((uuid) => join(layout.events, `${uuid}.ndjson`));
 }
 
 function column<Value extends string | number>(database: Database, query: string): Value[] {

@@ -42,7 +42,7 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   const { perform: _, ...record } = work;
   const uuid = crypto.randomUUID();
   inTransaction(database, () => {
-    if (work.startImage !== undefined) requireImage(database, work.startImage);
+    if (work.startImage !== undefined) requireImage(state, work.startImage);
     addOperation(database, { ...record, uuid, owner: currentProcess(), createdAt: clock.now() });
   });
   const cancellation = new AbortController();

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { sandbox } from "../records/event-log.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
-import { addLayer, findLayerByContent } from "../records/layers.ts";
+import { addLayer, findLayerByContent, restoreLayer } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
+import { createLayerProbe } from "../records/whole-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { syncToDisk } from "../system/disk.ts";
@@ -52,8 +53,9 @@ export async function performImport(
     const image = readFacts(parts, spec.source.name);
     checkPlatform(image, spec.source);
     const content = join(run.directory, "content");
+    const existing = findLayerByContent(database, image.contentDigest);
     // Both digests are of what was verified when it was stored: nothing of this one's layers would be used.
-    if (findLayerByContent(database, image.contentDigest) === undefined) {
+    if (existing === undefined || !createLayerProbe(state)(existing.id)) {
       await unpackImage(state, parts, image, { spec, run, content, signal });
       await syncToDisk(state, content, signal);
     }
@@ -61,8 +63,11 @@ export async function performImport(
     await Promise.all(Object.values(temporaries).map((name) => removeTemporary(run, name)));
     return () => {
       const createdAt = clock.now();
+      const layer = keepContent(state, image.contentDigest, content, createdAt);
+      const { config, configDigest } = image;
       const uuid =
-        findImportedImage(database, image.configDigest) ?? addImported(state, image, content, run, createdAt);
+        findImportedImage(database, { layer, config, configDigest }) ??
+        addImage(database, { layer, config, configDigest, operation: run.uuid, createdAt });
       if (spec.tag !== undefined) setTag(database, spec.tag, uuid);
       return { status: "SUCCESS", error: null, image: uuid, tag: spec.tag };
     };
@@ -74,28 +79,23 @@ export async function performImport(
   }
 }
 
-function addImported(
-  state: EngineState,
-  image: ImageFacts,
+/** Returns the layer of the content, which is in the directory `content` where it was not there, or not whole. */
+function keepContent(
+  { database, layout }: EngineState,
+  contentDigest: string,
   content: string,
-  run: OperationRun,
   createdAt: number,
-): string {
-  const { database, layout } = state;
-  const existing = findLayerByContent(database, image.contentDigest);
-  if (existing === undefined && !existsSync(content)) {
+): number {
+  const existing = findLayerByContent(database, contentDigest);
+  if (existing !== undefined && createLayerProbe({ database, layout })(existing.id)) return existing.id;
+  if (!existsSync(content))
     throw new BoughError("the image's layer was removed while it was being imported: import it again");
+  if (existing === undefined) {
+    const layer = { directory: content, parent: undefined, content: contentDigest, createdAt };
+    return addLayer(database, layout, layer).id;
   }
-  const layer =
-    existing ??
-    addLayer(database, layout, {
-      directory: content,
-      parent: undefined,
-      content: image.contentDigest,
-      createdAt,
-    });
-  const { config, configDigest } = image;
-  return addImage(database, { layer: layer.id, config, configDigest, operation: run.uuid, createdAt });
+  restoreLayer(database, layout, existing.id, content);
+  return existing.id;
 }
 
 /** What an import has in its directory beside the unpacked content. */

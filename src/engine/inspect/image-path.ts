@@ -12,7 +12,7 @@ export interface FoundPath extends ResolvedPath {
 
 /** The file system of the image that a request names, in a view that the caller closes. */
 export async function viewImage({ state, parameters }: Call): Promise<ImageView> {
-  return openImageView(state, requireImage(state.database, parameters.uuid ?? ""));
+  return openImageView(state, requireImage(state, parameters.uuid ?? ""));
 }
 
 /** Where an absolute path leads, links followed inside the image. */

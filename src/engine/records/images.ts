@@ -1,6 +1,8 @@
 import type { Database } from "bun:sqlite";
 import type { ImageRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
+import { parseObject } from "./json-column.ts";
+import { createLayerProbe, type Records } from "./whole-layers.ts";
 
 /** What a command in the image gets from it where the request says nothing. */
 export interface ImageConfig {
@@ -51,8 +53,9 @@ export function addImage(
   return uuid;
 }
 
-/** `reference` is a UUID or `tag:<name>`. */
-export function findImage(database: Database, reference: string): Image | undefined {
+/** `reference` is a UUID or `tag:<name>`. An image that has lost a layer is not there. */
+export function findImage(records: Records, reference: string): Image | undefined {
+  const { database } = records;
   const tag = reference.startsWith("tag:") ? reference.slice("tag:".length) : undefined;
   const row =
     tag === undefined
@@ -64,20 +67,30 @@ export function findImage(database: Database, reference: string): Image | undefi
             "SELECT uuid, layer, config FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?",
           )
           .get(tag);
-  return row === null ? undefined : { ...row, config: parseConfig(row.config) };
+  const config = row === null ? undefined : parseConfig(row.config);
+  if (row === null || config === undefined || !createLayerProbe(records)(row.layer)) return undefined;
+  return { ...row, config };
 }
 
-export function requireImage(database: Database, reference: string): Image {
-  const image = findImage(database, reference);
+export function requireImage(records: Records, reference: string): Image {
+  const image = findImage(records, reference);
   if (image === undefined) throw new RequestError(404, `there is no image ${reference}`);
   return image;
 }
 
-/** The image that was imported with this configuration before: the digest covers all of its content. */
-export function findImportedImage(database: Database, configDigest: string): string | undefined {
+/**
+ * The image that was imported with this configuration before: the digest covers all of its content. Whatever has become of its
+ * record since, it says again what was imported.
+ */
+export function findImportedImage(
+  database: Database,
+  image: { layer: number; config: ImageConfig; configDigest: string },
+): string | undefined {
   return database
-    .query<{ uuid: string }, [string]>("SELECT uuid FROM images WHERE config_digest = ?")
-    .get(configDigest)?.uuid;
+    .query<{ uuid: string }, [number, string, string]>(
+      "UPDATE images SET layer = ?, config = ? WHERE config_digest = ? RETURNING uuid",
+    )
+    .get(image.layer, JSON.stringify(image.config), image.configDigest)?.uuid;
 }
 
 /** A tag names one image; an image may have several tags. Setting a tag moves it. */
@@ -116,8 +129,11 @@ export interface ImageFilter {
   offset: number;
 }
 
-/** An exact match of the tag leads, then the newest first. An image with several tags is listed once for each. */
-export function listImages(database: Database, filter: ImageFilter): ImageRecord[] {
+/**
+ * An exact match of the tag leads, then the newest first. An image with several tags is listed once for each, one that has lost a
+ * layer not at all.
+ */
+export function listImages(records: Records, filter: ImageFilter): ImageRecord[] {
   const conditions = ["1"];
   const parameters: (string | number)[] = [];
   const where = (condition: string, ...values: (string | number)[]) => {
@@ -131,13 +147,23 @@ export function listImages(database: Database, filter: ImageFilter): ImageRecord
   if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
   if (filter.since !== undefined) where("created_at >= ?", filter.since);
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
-  return database
-    .query<RecordRow, (string | number)[]>(
-      `SELECT uuid, tag, created_at, operation, config FROM images LEFT JOIN tags ON tags.image = images.uuid
-       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag LIMIT ? OFFSET ?`,
+  const rows = records.database
+    .query<RecordRow & { layer: number }, (string | number)[]>(
+      `SELECT uuid, layer, tag, created_at, operation, config FROM images LEFT JOIN tags ON tags.image = images.uuid
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag`,
     )
-    .all(...parameters, filter.tagPrefix ?? "", filter.limit, filter.offset)
-    .map(toRecord);
+    .all(...parameters, filter.tagPrefix ?? "");
+  const isWhole = createLayerProbe(records);
+  const page: ImageRecord[] = [];
+  let passedOver = 0;
+  for (const row of rows) {
+    if (page.length >= filter.limit) break;
+    const record = isWhole(row.layer) ? toRecord(row) : undefined;
+    if (record === undefined) continue;
+    if (passedOver < filter.offset) passedOver++;
+    else page.push(record);
+  }
+  return page;
 }
 
 /** One image under one of its tags, or as an untagged one. */
@@ -147,8 +173,9 @@ export function describeImage(database: Database, uuid: string, tag: string | nu
       "SELECT uuid, created_at, operation, config FROM images WHERE uuid = ?",
     )
     .get(uuid);
-  if (row === null) throw new RequestError(404, `there is no image ${uuid}`);
-  return toRecord({ ...row, tag });
+  const record = row === null ? undefined : toRecord({ ...row, tag });
+  if (record === undefined) throw new RequestError(404, `there is no image ${uuid}`);
+  return record;
 }
 
 interface RecordRow {
@@ -159,8 +186,10 @@ interface RecordRow {
   config: string;
 }
 
-function toRecord(row: RecordRow): ImageRecord {
-  const { env, workingDirectory, user, onbuild, shell } = parseConfig(row.config);
+function toRecord(row: RecordRow): ImageRecord | undefined {
+  const parsed = parseConfig(row.config);
+  if (parsed === undefined) return undefined;
+  const { env, workingDirectory, user, onbuild, shell } = parsed;
   return {
     uuid: row.uuid,
     tag: row.tag,
@@ -176,8 +205,10 @@ function toRecord(row: RecordRow): ImageRecord {
   };
 }
 
-function parseConfig(text: string): ImageConfig {
-  const config = JSON.parse(text) as Partial<ImageConfig>;
+/** `undefined`: the record was damaged. */
+function parseConfig(text: string): ImageConfig | undefined {
+  const config = parseObject(text) as Partial<ImageConfig> | undefined;
+  if (config === undefined) return undefined;
   const { env = {}, workingDirectory, user, onbuild = [], shell = [] } = config;
   return { env, workingDirectory, user, onbuild, shell };
 }

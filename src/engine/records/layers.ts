@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { closeSync, existsSync, fsyncSync, openSync, renameSync } from "node:fs";
+import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
@@ -13,7 +13,7 @@ export interface Layer {
 }
 
 /** The kernel takes 500; the skeleton and the sandbox's own upper directory need two. */
-const deepest = 480;
+export const maxDepth = 480;
 
 export function layerDirectory(layout: Layout, id: number): string {
   return join(layout.layers, id.toString(36));
@@ -30,8 +30,8 @@ export function addLayer(
 ): Layer {
   const parent = layer.parent?.id ?? null;
   const depth = (layer.parent?.depth ?? 0) + 1;
-  if (depth > deepest) {
-    throw new BoughError(`an image can have at most ${deepest} layers, and this would be one more`);
+  if (depth > maxDepth) {
+    throw new BoughError(`an image can have at most ${maxDepth} layers, and this would be one more`);
   }
   const inserted = database
     .query<{ id: number }, [number | null, number, string | null, number]>(
@@ -39,14 +39,25 @@ export function addLayer(
     )
     .get(parent, depth, layer.content ?? null, layer.createdAt);
   if (inserted === null) throw new Error("SQLite answered no row for an inserted layer");
-  const destination = layerDirectory(layout, inserted.id);
-  // Left by a process that was killed between the rename and its commit: no row, hence nobody's.
-  if (existsSync(destination)) renameSync(destination, join(layout.scratch, crypto.randomUUID()));
-  renameSync(layer.directory, destination);
+  placeLayer(layout, inserted.id, layer.directory);
+  return { id: inserted.id, parent, depth };
+}
+
+/** Puts the content of an imported layer that was damaged back in its place: all that stands on it is whole again. As `addLayer`. */
+export function restoreLayer(database: Database, layout: Layout, id: number, directory: string): void {
+  placeLayer(layout, id, directory);
+  database.query<undefined, [number]>("UPDATE layers SET parent = NULL, depth = 1 WHERE id = ?").run(id);
+}
+
+function placeLayer(layout: Layout, id: number, directory: string): void {
+  const destination = layerDirectory(layout, id);
+  // Left by a process that was killed between the rename and its commit: no row, hence nobody's. Or damaged, and replaced.
+  if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined)
+    renameSync(destination, join(layout.scratch, crypto.randomUUID()));
+  renameSync(directory, destination);
   const parentDirectory = openSync(layout.layers, "r");
   fsyncSync(parentDirectory);
   closeSync(parentDirectory);
-  return { id: inserted.id, parent, depth };
 }
 
 export function findLayer(database: Database, id: number): Layer | undefined {
@@ -77,7 +88,7 @@ export function layerChain(database: Database, id: number): number[] {
     .query<{ id: number }, [number]>(
       `WITH RECURSIVE chain (id, parent, depth) AS (
          SELECT id, parent, depth FROM layers WHERE id = ?
-         UNION ALL SELECT layers.id, layers.parent, layers.depth FROM layers JOIN chain ON layers.id = chain.parent
+         UNION SELECT layers.id, layers.parent, layers.depth FROM layers JOIN chain ON layers.id = chain.parent
        ) SELECT id FROM chain ORDER BY depth DESC`,
     )
     .all(id)

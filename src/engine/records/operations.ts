@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { InstanceResult, OperationKind, OperationRecord, OperationStatus } from "../../service/types.ts";
 import { isTerminal } from "../../service/types.ts";
+import { parseObject } from "./json-column.ts";
 
 /** An operation as the engine keeps it. Credentials are never part of its metadata. */
 export interface Operation {
@@ -69,7 +70,13 @@ export function addOperation(
     );
 }
 
+/** Names files and directories: a record that somebody has edited leads nowhere else. */
+export function isOperationId(uuid: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uuid);
+}
+
 export function findOperation(database: Database, uuid: string): Operation | undefined {
+  if (!isOperationId(uuid)) return undefined;
   const row = database.query<OperationRow, [string]>("SELECT * FROM operations WHERE uuid = ?").get(uuid);
   return row === null ? undefined : toOperation(row);
 }
@@ -107,6 +114,7 @@ export function unfinishedOperations(database: Database): Operation[] {
   return database
     .query<OperationRow, []>("SELECT * FROM operations WHERE finished_at IS NULL")
     .all()
+    .filter(({ uuid }) => isOperationId(uuid))
     .map(toOperation);
 }
 
@@ -178,8 +186,8 @@ function toOperation(row: OperationRow): Operation {
     error: row.error,
     owner: row.owner,
     cancelRequested: row.cancel_requested !== 0,
-    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
-    result: row.result === null ? null : (JSON.parse(row.result) as InstanceResult),
+    metadata: parseObject(row.metadata) ?? {},
+    result: row.result === null ? null : ((parseObject(row.result) as InstanceResult | undefined) ?? null),
     resultImage: row.result_image,
     resultTag: row.result_tag,
     createdAt: row.created_at,

@@ -23,7 +23,7 @@ export const imageRoutes: readonly Route[] = [
     path: "/v1/images",
     answer: ({ state, url }) =>
       answerJson({
-        images: listImages(state.database, {
+        images: listImages(state, {
           tagPrefix: readText(url, "tag"),
           taggedOnly: readFlag(url, "tagged"),
           uuid: readText(url, "uuid"),
@@ -70,7 +70,7 @@ export const imageRoutes: readonly Route[] = [
       const tag = readString(await readBody(request), "tag");
       checkTag(tag);
       return inTransaction(state.database, () => {
-        const image = requireImage(state.database, parameters.uuid ?? "");
+        const image = requireImage(state, parameters.uuid ?? "");
         setTag(state.database, tag, image.uuid);
         return answerJson(describeImage(state.database, image.uuid, tag));
       });
@@ -80,7 +80,7 @@ export const imageRoutes: readonly Route[] = [
     method: "DELETE",
     path: "/v1/images/:uuid/tag",
     answer({ state, url, parameters }) {
-      const { uuid } = requireImage(state.database, parameters.uuid ?? "");
+      const { uuid } = requireImage(state, parameters.uuid ?? "");
       const tag = readText(url, "tag");
       if (!removeTags(state.database, uuid, tag) && tag !== undefined)
         throw new RequestError(404, `image ${uuid} has no tag ${tag}`);

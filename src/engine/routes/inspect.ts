@@ -15,7 +15,7 @@ export const inspectRoutes: readonly Route[] = [
     answer({ state, url }) {
       const tag = readText(url, "tag");
       if (tag === undefined) throw new RequestError(400, "tag is missing");
-      const { uuid } = requireImage(state.database, `tag:${tag}`);
+      const { uuid } = requireImage(state, `tag:${tag}`);
       return new Response(null, { status: 302, headers: { Location: `/v1/inspect/${uuid}/` } });
     },
   },
@@ -23,7 +23,7 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/",
     answer({ state, parameters }) {
-      const { uuid } = requireImage(state.database, parameters.uuid ?? "");
+      const { uuid } = requireImage(state, parameters.uuid ?? "");
       return answerJson(describeImage(state.database, uuid, findTag(state.database, uuid)));
     },
   },

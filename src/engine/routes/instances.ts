@@ -13,7 +13,7 @@ export const instanceRoutes: readonly Route[] = [
     path: "/v1/instances",
     async answer({ state, request }) {
       const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
-      const image = requireImage(state.database, spec.image);
+      const image = requireImage(state, spec.image);
       locate("runc", state.environment);
       const uuid = startOperation(state, {
         kind: "instance",

@@ -12,6 +12,8 @@ export interface Builder {
   /** `$BOUGH_HOME`: with the image `busybox:1`, and nothing else, after `reset`. */
   readonly state: string;
   readonly engine: string;
+  /** What `busybox:1` was imported from. */
+  readonly layout: string;
   /** Its build context, a new one after `reset`. */
   readonly context: string;
   bough(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
@@ -107,6 +109,7 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
     home,
     state,
     engine: join(state, "engine"),
+    layout,
     get context() {
       return context;
     },

@@ -1,0 +1,145 @@
+/** Layers that are gone, replaced or misdescribed: such an image is not there, and what is cached of it is built again. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Canary, makeCanary } from "../canary.ts";
+import { type Builder, builders } from "./builder.ts";
+
+interface Damaged {
+  /** Of the layer. */
+  path: string;
+  id: number;
+  database: Database;
+  canary: Canary;
+}
+
+const attacks: readonly (readonly [name: string, attack: (damaged: Damaged) => void])[] = [
+  ["its directory is gone", ({ path }) => rmSync(path, { recursive: true })],
+  ["a link to a canary", ({ path, canary }) => replace(path, () => symlinkSync(canary.path, path))],
+  ["a link to its own directory elsewhere", ({ path }) => moveBehindLink(path)],
+  ["a file", ({ path }) => replace(path, () => writeFileSync(path, ""))],
+  ["a pipe", ({ path }) => replace(path, () => Bun.spawnSync(["mkfifo", path]))],
+  ["its record is gone", ({ database, id }) => void database.run("DELETE FROM layers WHERE id = ?", [id])],
+  ["its record says that it stands on itself", ({ database, id }) => setParent(database, id, id)],
+  [
+    "its record says that it stands on a layer that is not there",
+    ({ database, id }) => setParent(database, id, 999),
+  ],
+  ["its record says that it stands on the last one", ({ database, id }) => setParent(database, id, 4)],
+  [
+    "its record has another depth",
+    ({ database, id }) => void database.run("UPDATE layers SET depth = 300 WHERE id = ?", [id]),
+  ],
+  [
+    "its record has a depth below any",
+    ({ database, id }) => void database.run("UPDATE layers SET depth = -1 WHERE id = ?", [id]),
+  ],
+];
+
+/** Layers by number: the base, then one for each RUN. */
+const dockerfile = "FROM busybox:1\nRUN echo one > /one\nRUN echo two > /two\nRUN echo three > /three\n";
+
+describe.each(builders)("as %s", (_, make) => {
+  let builder: Builder;
+  let canary: Canary;
+  beforeAll(async () => {
+    builder = await make();
+    canary = makeCanary(builder.home);
+    builder.own(canary.path);
+  });
+  beforeEach(async () => {
+    builder.reset();
+    builder.writeContext({ Dockerfile: dockerfile });
+    expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
+  });
+  afterAll(() => builder.remove());
+
+  function damage(id: number, attack: (damaged: Damaged) => void): void {
+    const database = new Database(join(builder.engine, "engine.db"));
+    try {
+      database.run("PRAGMA foreign_keys = OFF");
+      attack({ path: join(builder.engine, "layers", id.toString(36)), id, database, canary });
+    } finally {
+      database.close();
+    }
+    builder.own(join(builder.engine, "layers"));
+  }
+
+  const commands = (log: string) => [...log.matchAll(/ op=\S+ RUN echo (\w+)/g)].map(([, word]) => word);
+  const listed = async () => JSON.parse((await builder.bough(["-f", "json", "images"])).stdout).length;
+
+  test.each(attacks)("a layer in between: %s", async (_name, attack) => {
+    const before = canary.state();
+    damage(3, attack);
+    const again = await builder.bough(["build", "--tag", "app:1", "."]);
+    expect(again.stderr).not.toContain("[ERROR]");
+    expect(again.exitCode).toBe(0);
+    expect(again.stderr).toContain("the service no longer has image");
+    const read = await builder.bough(["run", "--use", "app:1", "-D", "--", "cat", "/one", "/two", "/three"]);
+    expect(read).toMatchObject({ exitCode: 0, stdout: "one\ntwo\nthree\n" });
+    expect((await builder.bough(["build", "--tag", "app:1", "."])).stderr).not.toContain("spawned");
+    expect(canary.state()).toBe(before);
+  });
+
+  test.each([
+    ["the last one, with a tag to set", 4, ["--tag", "app:1"], ["three"]],
+    ["the last one, without a tag", 4, [], ["three"]],
+    ["the one before", 3, [], ["two", "three"]],
+    ["the first", 2, [], ["one", "two", "three"]],
+  ])("gone is %s: exactly what stands on it is built again", async (_name, id, options, expected) => {
+    damage(id, ({ path }) => rmSync(path, { recursive: true }));
+    expect(await listed()).toBe(id - 1);
+    const again = await builder.bough(["build", ...options, "."]);
+    expect(again.exitCode).toBe(0);
+    expect(commands(again.stderr)).toEqual(expected);
+  });
+
+  test.each(attacks.slice(0, 5))(
+    "the base: %s. Importing it again makes all of it good",
+    async (_name, attack) => {
+      const before = canary.state();
+      damage(1, attack);
+      expect(await listed()).toBe(0);
+      const imported = await builder.bough(["images", "import", builder.layout, "--tag", "busybox:1"]);
+      expect(imported).toMatchObject({ exitCode: 0 });
+      const again = await builder.bough(["build", "."]);
+      expect(again).toMatchObject({ exitCode: 0 });
+      // What stands on it is whole again, too.
+      expect(commands(again.stderr)).toEqual([]);
+      expect(await builder.bough(["run", "--use", "app:1", "-D", "--", "cat", "/three"])).toMatchObject({
+        stdout: "three\n",
+      });
+      expect(canary.state()).toBe(before);
+    },
+  );
+
+  test("all layers are gone: every command says so, and none fails in bough itself", async () => {
+    rmSync(join(builder.engine, "layers"), { recursive: true });
+    for (const words of [
+      ["run", "--use", "app:1", "-D", "--", "true"],
+      ["ls", "app:1:/"],
+      ["tag", "app:1", "app:2"],
+    ]) {
+      const { exitCode, stderr } = await builder.bough(words);
+      expect({ words, exitCode }).toEqual({ words, exitCode: 1 });
+      expect(stderr).toContain("no image");
+    }
+  });
+});
+
+function setParent(database: Database, id: number, parent: number): void {
+  database.run("UPDATE layers SET parent = ? WHERE id = ?", [parent, id]);
+}
+
+function replace(path: string, make: () => void): void {
+  rmSync(path, { recursive: true });
+  make();
+}
+
+function moveBehindLink(path: string): void {
+  const elsewhere = join(path, "../../moved");
+  mkdirSync(elsewhere, { recursive: true });
+  renameSync(path, join(elsewhere, "layer"));
+  symlinkSync(join(elsewhere, "layer"), path);
+}
