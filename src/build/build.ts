@@ -19,10 +19,10 @@ import {
   setEnvironment,
   startBuild,
 } from "./state.ts";
-import { countUploads, recordStep } from "./step-record.ts";
+import { countEvents, recordStep } from "./step-record.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
 import { unusedBuildArgs } from "./unused-arguments.ts";
-import { skippedInstruction } from "./warnings.ts";
+import { createReasons, skippedInstruction } from "./warnings.ts";
 import { performWorkdir } from "./workdir.ts";
 
 /**
@@ -32,18 +32,19 @@ import { performWorkdir } from "./workdir.ts";
 export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, emit, clock, tags, session } = build;
   const startedAt = clock.now();
-  const { request, uploaded } = countUploads(build);
+  const { request, uploaded, skippedCopies } = countEvents(build);
+  const explain = createReasons();
   for (const { rule, message, range } of dockerfile.warnings)
     emit({ type: "warning", rule, message, line: range.start });
   for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
     emit({ type: "warning", ...difference, line: undefined });
   for (;;) {
     const early = createEarlyUploads({ ...request, uploads: request.store.uploads });
-    const job: BuildJob = { ...request, early, ahead: createLookAhead({ ...request, early }) };
+    const job: BuildJob = { ...request, explain, early, ahead: createLookAhead({ ...request, early }) };
     try {
       const { image, steps } = await runInstructions(job);
       const seconds = (clock.now() - startedAt) / 1000;
-      return { image, tags, session, steps, uploaded, seconds };
+      return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
       if (!(error instanceof ForgottenLayerError)) throw error;
@@ -182,7 +183,7 @@ async function performInStage(
     case "SHELL":
       build.emit({
         type: "warning",
-        ...skippedInstruction(instruction.name),
+        ...build.explain(skippedInstruction(instruction.name)),
         line: instruction.range.start,
       });
       return stage;

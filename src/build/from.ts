@@ -7,8 +7,7 @@ import type { ImageConfiguration } from "../service/types.ts";
 import { expandBase, requireImage, requirePlatform } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
-import { commitLayer, findLayer } from "./layer.ts";
-import { localBaseUrl } from "./local-base.ts";
+import { baseHash, commitLayer, findLayer } from "./layer.ts";
 import { titleOf } from "./location.ts";
 import { type BuildState, type Layer, lookUp, type StageState, startStage } from "./state.ts";
 
@@ -75,12 +74,13 @@ function baseLayer(
   instruction: FromInstruction,
   { store, session, useCache, early }: BuildJob,
 ): Layer {
-  const known = findLayer(store.sessions, session, image);
+  const hash = baseHash(image);
+  const known = findLayer(store.sessions, session, hash);
   // No layer is known of an image that this session has never started from.
   if (known === undefined || !useCache) early.begin();
   if (known !== undefined) return known;
   return commitLayer(store.sessions, session, {
-    hash: image,
+    hash,
     image,
     parent: undefined,
     kind: "from",
@@ -89,8 +89,10 @@ function baseLayer(
   });
 }
 
-async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
-  const { service, store, useCache } = build;
+async function resolveImage(
+  reference: string,
+  { service, store, useCache, emit }: BuildJob,
+): Promise<FoundImage> {
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unknowable") return found;
   if (found === "unknowable" && useCache) {
@@ -98,45 +100,19 @@ async function resolveImage(reference: string, build: BuildJob): Promise<FoundIm
     if (remembered !== undefined) return { uuid: remembered };
   }
   const parsed = parseReference(reference);
-  if (parsed.kind === "uuid" || parsed.kind === "tag") {
+  if (parsed.kind !== "registry") {
     throw new BoughError(`the service has no image ${reference}`, {
       hint: "`bough images` lists those it has.",
     });
   }
-  const image =
-    parsed.kind === "local"
-      ? await importBase(reference, { url: localBaseUrl(parsed, build), tag: undefined }, build)
-      : await importBase(
-          reference,
-          { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) },
-          build,
-        );
-  // A path means another image in every context.
-  if (parsed.kind === "registry") store.imports.set(reference, image);
-  const imported = found === "unknowable" ? found : await service.findImage(image);
-  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
-}
-
-/** A Dockerfile moves no tag that is there. That there is none of the reference's own name is known already. */
-async function freeTag(
-  reference: string,
-  tag: string | undefined,
-  { service }: BuildJob,
-): Promise<string | undefined> {
-  if (tag === undefined || !reference.startsWith("docker://")) return tag;
-  return (await service.findImage(tag)) === undefined ? tag : undefined;
-}
-
-function importBase(
-  reference: string,
-  { url, tag }: { url: string; tag: string | undefined },
-  { service, emit }: BuildJob,
-): Promise<string> {
-  emit({ type: "importing", reference, url });
-  return service.importImage({
-    url,
-    tag,
+  emit({ type: "importing", reference, url: parsed.url });
+  const image = await service.importImage({
+    url: parsed.url,
+    tag: parsed.tag,
     timeoutSeconds: importTimeoutSeconds,
     onProgress: (message) => emit({ type: "import-progress", message }),
   });
+  store.imports.set(reference, image);
+  const imported = found === "unknowable" ? found : await service.findImage(image);
+  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
 }

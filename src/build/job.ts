@@ -10,6 +10,7 @@ import type { Emit } from "./events.ts";
 import type { ImageFacts } from "./image-facts.ts";
 import type { LookAhead } from "./look-ahead.ts";
 import type { StepMemory } from "./step-memory.ts";
+import type { createReasons } from "./warnings.ts";
 
 /** The process that builds, in a word that tells it from all others. */
 export interface Owner {
@@ -22,8 +23,6 @@ export interface BuildJob {
   dockerfile: Dockerfile;
   context: BuildContext;
   ignore: IgnoreRules;
-  /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
-  allowsLocalFrom: boolean;
   /** `build:<sha16>`, see `buildSession` in build.ts. */
   session: string;
   buildArgs: ReadonlyMap<string, string>;
@@ -43,6 +42,8 @@ export interface BuildJob {
   owner: Owner;
   /** Of the context's files, by what `stat` says of them. */
   hashes: ContextHashes;
+  /** Gives a reason with the first warning that has it. */
+  explain: ReturnType<typeof createReasons>;
   ahead: LookAhead;
   early: EarlyUploads;
   /** For `ADD <url>`; the service is never reached through this one. */
@@ -53,4 +54,4 @@ export interface BuildJob {
 }
 
 /** A build as it is asked for. */
-export type BuildRequest = Omit<BuildJob, "ahead" | "early">;
+export type BuildRequest = Omit<BuildJob, "ahead" | "early" | "explain">;

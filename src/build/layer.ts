@@ -41,6 +41,11 @@ export async function chainHash(
 
 const rowsAtOnce = 1000;
 
+/** The chain hash of a FROM: nothing is below it but the image itself. */
+export function baseHash(image: string): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(["FROM", image])).digest("hex");
+}
+
 /** The branch that a layer is stored under. */
 export function layerBranch(hash: string): string {
   return `layer:${hash}`;

@@ -7,6 +7,8 @@ export interface BuildResult {
   steps: readonly StepRecord[];
   /** What went to the service, from the context and from URLs. */
   uploaded: { files: number; bytes: number };
+  /** Lines of each `COPY --from`: what they would have brought is not in the image. */
+  skippedCopies: readonly number[];
   seconds: number;
 }
 

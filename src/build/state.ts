@@ -33,7 +33,7 @@ export interface StageState {
 
 /** An image reached by an instruction. */
 export interface Layer {
-  /** Of a RUN: its chain hash, 64 hex digits. Of a FROM: the image's UUID. */
+  /** Its chain hash, 64 hex digits. */
   hash: string;
   /** The service's UUID of the image. */
   image: string;

@@ -1,5 +1,6 @@
 import { maskSecrets } from "../dockerfile/mask.ts";
 import { isSecretName } from "../dockerfile/secret-name.ts";
+import { baseHash } from "./layer.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import { effectiveEnv, type StageState } from "./state.ts";
 
@@ -48,7 +49,7 @@ export function inputsOf(
       }),
     );
   return {
-    parent: stage.layer.hash,
+    parent: isBase(stage.layer) ? stage.layer.image : stage.layer.hash,
     title,
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),
@@ -57,6 +58,10 @@ export function inputsOf(
     workdir: stage.workdir,
     files: describeFiles(stage.staged),
   };
+}
+
+function isBase({ hash, image }: StageState["layer"]): boolean {
+  return hash === baseHash(image);
 }
 
 /** A value that is in another by chance is no secret's. */

@@ -15,13 +15,17 @@ export function recordStep(
   return { line, instruction, layer: layerBranch(hash), image, operation, cached, seconds };
 }
 
-/** The same request, with a count of what its events say was sent to the service. */
-export function countUploads(build: BuildRequest): {
+/** The same request, with what its events say was sent to the service, and in which lines a `COPY --from` was skipped. */
+export function countEvents(build: BuildRequest): {
   request: BuildRequest;
   uploaded: { files: number; bytes: number };
+  skippedCopies: ReadonlySet<number>;
 } {
   const uploaded = { files: 0, bytes: 0 };
+  const skippedCopies = new Set<number>();
   const emit: Emit = (event) => {
+    if (event.type === "warning" && event.rule === "CopyFromSkipped" && event.line !== undefined)
+      skippedCopies.add(event.line);
     if (event.type === "uploaded") {
       uploaded.files += event.files - event.reused;
       uploaded.bytes += event.sentBytes;
@@ -31,5 +35,5 @@ export function countUploads(build: BuildRequest): {
     }
     build.emit(event);
   };
-  return { request: { ...build, emit }, uploaded };
+  return { request: { ...build, emit }, uploaded, skippedCopies };
 }

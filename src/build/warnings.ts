@@ -14,15 +14,38 @@ export interface BuildWarning {
   message: string;
 }
 
-export function skippedInstruction(name: SkippedName): BuildWarning {
+/** Why something is warned about, said with the first of the warnings that have the same reason. */
+export interface ReasonedWarning extends BuildWarning {
+  reason: string;
+}
+
+/** Keeps in mind which reasons have been given: a Dockerfile of ten LABELs is told once why none of them counts. */
+export function createReasons(): (warning: ReasonedWarning) => BuildWarning {
+  const given = new Set<string>();
+  return ({ rule, message, reason }) => {
+    if (given.has(reason)) return { rule, message };
+    given.add(reason);
+    return { rule, message: `${message}: ${reason}` };
+  };
+}
+
+export function skippedInstruction(name: SkippedName): ReasonedWarning {
   const reason = skipReasons[name] ?? "an image of this service carries no such setting";
-  return { rule: "InstructionSkipped", message: `${name} is skipped: ${reason}` };
+  return { rule: "InstructionSkipped", message: `${name} is skipped`, reason };
 }
 
 const skipReasons: Partial<Record<SkippedName, string>> = {
   SHELL: "every shell-form RUN goes through /bin/sh",
   ONBUILD: "no image inherits its triggers here",
 };
+
+/** Whether a warning says that the image becomes another one than the Dockerfile asks for. */
+export function changesImage({ rule, message }: { rule?: string; message: string }): boolean {
+  if (rule === "InstructionSkipped") return message.startsWith("SHELL ");
+  return rule !== undefined && imageRules.includes(rule);
+}
+
+const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude", "MountLeftOut"];
 
 export function skippedCopyFrom(from: string): BuildWarning {
   const message = `COPY --from=${from} is skipped: builds of several stages are not supported yet`;

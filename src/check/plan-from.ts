@@ -1,5 +1,4 @@
 import { expandBase, OtherPlatformError, requireImage, requirePlatform } from "../build/base.ts";
-import { localBaseUrl } from "../build/local-base.ts";
 import { lookUp } from "../build/state.ts";
 import type { FromInstruction } from "../dockerfile/instruction.ts";
 import { parseReference } from "../service/reference.ts";
@@ -13,8 +12,7 @@ export function planFrom(from: FromInstruction, { globals, stages }: PlanState, 
   const earlier = stages.get(reference.toLowerCase());
   if (earlier === undefined) {
     requireImage(reference);
-    const parsed = isTag(reference) ? undefined : parseReference(reference);
-    if (parsed?.kind === "local") localBaseUrl(parsed, job);
+    if (!isTag(reference)) parseReference(reference);
   }
   try {
     requirePlatform(from, job.platform?.platform, lookup, job.escape);

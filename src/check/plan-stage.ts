@@ -60,7 +60,7 @@ export async function planInStage(
       if (isKnown(instruction.user)) expandRequired(instruction, instruction.user, lookup, escape);
       return stage;
     default: {
-      const { rule, message } = skippedInstruction(instruction.name);
+      const { rule, message } = job.explain(skippedInstruction(instruction.name));
       job.warn(rule, message, instruction);
       return stage;
     }

@@ -1,5 +1,6 @@
 import type { Platform } from "../build/platform.ts";
 import type { Arguments } from "../build/state.ts";
+import type { createReasons } from "../build/warnings.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { FileSystem } from "../context/file-system.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
@@ -12,8 +13,6 @@ export interface PlanOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   buildArgs: ReadonlyMap<string, string>;
-  /** `--allow-local-from`. */
-  allowsLocalFrom: boolean;
   /** Of the service; `undefined` where no instruction depends on it. */
   platform: AssumedPlatform | undefined;
   signal: AbortSignal;
@@ -36,6 +35,8 @@ export interface PlanJob extends PlanOptions {
   escape: "\\" | "`";
   /** What the context is read through. */
   files: FileSystem;
+  /** Gives a reason with the first warning that has it. */
+  explain: ReturnType<typeof createReasons>;
   /** Grows from instruction to instruction. */
   plan: Plan;
   warn(rule: WarningRule, message: string, instruction: Instruction): void;

@@ -1,5 +1,6 @@
 import { declareArguments } from "../build/settings.ts";
 import { startBuild } from "../build/state.ts";
+import { createReasons } from "../build/warnings.ts";
 import { localFileSystem } from "../context/local-file-system.ts";
 import { rememberFiles } from "../context/remembered-files.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
@@ -27,6 +28,7 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
     escape: dockerfile.escape,
     files: rememberFiles(localFileSystem),
     plan,
+    explain: createReasons(),
     warn: (rule, message, instruction) => plan.warnings.push(warn(rule, message, instruction)),
   };
   const { globals } = startBuild(options.platform?.platform, options.buildArgs);

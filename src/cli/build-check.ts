@@ -22,13 +22,13 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
 }
 
 export function checkInputs(
-  { dockerfile, ...inputs }: BuildInputs,
+  { context, dockerfile, ignore, buildArgs }: BuildInputs,
   { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({
-    ...{ ...inputs, text, path, signal },
+    ...{ text, path, context, ignore, buildArgs, signal },
     assumePlatform: () => assumePlatform(runtime, globals),
   });
 }

@@ -17,8 +17,6 @@ export interface BuildInputs {
   };
   ignore: IgnoreRules;
   buildArgs: ReadonlyMap<string, string>;
-  /** Whether FROM may name an image on this machine. */
-  allowsLocalFrom: boolean;
 }
 
 export type GivenInputs = Pick<Invocation, "values" | "runtime">;
@@ -43,7 +41,7 @@ export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> 
     ...places.ignore,
     defaultExcludes: !values.flag("no-default-excludes"),
   });
-  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom: values.flag("allow-local-from") };
+  return { context, dockerfile, ignore, buildArgs };
 }
 
 /** Where everything is to be looked for, whether or not it is there. */

@@ -2,6 +2,7 @@ import { BoughError } from "../errors.ts";
 import { isCi } from "../output/color.ts";
 import type { Progress } from "../output/progress.ts";
 import { createPlainProgress } from "../output/progress.ts";
+import { dressLines } from "../output/terminal-text.ts";
 import type { Invocation } from "./command.ts";
 
 const modes = ["auto", "tty", "plain", "json"] as const;
@@ -13,7 +14,11 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
   const { stderr, clock } = runtime;
   switch (chooseMode(invocation)) {
     case "plain":
-      return createPlainProgress(log, globals.logLevel);
+      return createPlainProgress({
+        log,
+        logLevel: globals.logLevel,
+        write: (text) => stderr.write(dressLines(text, stderr)),
+      });
     case "json": {
       const { createJsonProgress } = await import("../output/json-progress.ts");
       return createJsonProgress({ write: stderr.write, clock, logLevel: globals.logLevel });

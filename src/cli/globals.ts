@@ -38,7 +38,11 @@ export const globalDefinitions = {
     valueHint: "LEVEL",
     description: "debug, info, warn or error (default: info)",
   },
-  quiet: { type: "boolean", alias: "q", description: "Print only the result's id; log errors only" },
+  quiet: {
+    type: "boolean",
+    alias: "q",
+    description: "Print only the result's id; log errors, and what makes another image than was asked for",
+  },
   help: { type: "boolean", alias: "h", description: "Print help and exit" },
   version: { type: "boolean", description: "Print the version and exit" },
 } as const satisfies ArgumentDefinitions;

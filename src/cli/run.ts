@@ -5,6 +5,7 @@ import { type ArgumentDefinitions, positiveInteger } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { parseFileArgument } from "./file-argument.ts";
+import { refuseInteractiveShell } from "./interactive-shell.ts";
 import { runDetached } from "./run-detached.ts";
 import { readEnvironment } from "./run-environment.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -111,6 +112,7 @@ function readRequest(invocation: Invocation): RunRequest {
       hint: "It stands after --, as in: bough run -- ls -l /",
     });
   }
+  refuseInteractiveShell(values.rest ?? [], runtime.stdin.isTerminal);
   const cwd = values.text("cwd") ?? "/";
   if (!cwd.startsWith("/")) {
     throw new BoughError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`, {

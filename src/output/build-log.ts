@@ -1,6 +1,6 @@
 import type { BuildEvent, Ran } from "../build/events.ts";
 import type { BuildResult } from "../build/result.ts";
-import { describeExcluded } from "../build/warnings.ts";
+import { changesImage, describeExcluded } from "../build/warnings.ts";
 import type { CapturedOutput } from "../service/service.ts";
 import { describeCut } from "./cut.ts";
 import { renderExplanation } from "./explanation.ts";
@@ -12,6 +12,8 @@ import { visibleLines } from "./terminal-text.ts";
 export interface LogLine {
   level: LogLevel;
   text: string;
+  /** It is told at every level of the log. */
+  isAlways?: boolean;
 }
 
 /**
@@ -22,7 +24,7 @@ export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel): LogLine
   const lines = renderEvent(event, logLevel);
   // What a command has written is its own.
   if (event.type === "ran") return lines;
-  return lines.map(({ level, text }) => ({ level, text: visibleLines(text) }));
+  return lines.map((line) => ({ ...line, text: visibleLines(line.text) }));
 }
 
 function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
@@ -36,6 +38,7 @@ function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
         {
           level: "warn",
           text: event.line === undefined ? event.message : `line ${event.line}: ${event.message}`,
+          isAlways: changesImage(event),
         },
       ];
     case "resolved":
@@ -117,7 +120,7 @@ function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
     case "tagged":
       return info(`tagged ${event.image} as ${event.tag}`);
     case "finished":
-      return info(summarize(event.result));
+      return [...info(summarize(event.result)), ...describeSkippedCopies(event.result)];
   }
 }
 
@@ -133,6 +136,13 @@ export function summarize({ steps, uploaded, seconds }: BuildResult): string {
     uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
     `in ${formatDuration(seconds)}`,
   ].join(", ");
+}
+
+function describeSkippedCopies({ skippedCopies }: BuildResult): LogLine[] {
+  if (skippedCopies.length === 0) return [];
+  const lines = `${skippedCopies.length === 1 ? "line" : "lines"} ${skippedCopies.join(", ")}`;
+  const text = `the image lacks what COPY --from would have brought (${lines}): it is not the one that Docker would build`;
+  return [{ level: "warn", text, isAlways: true }];
 }
 
 function describeLargeContext({

@@ -87,7 +87,12 @@ test("it names every command", () => {
 
 test("what it says of results is so", async () => {
   const json = async (line: string) => JSON.parse((await run(line)).stdout);
-  expect(Object.keys(await json("build -f json . --tag app:dev"))).toEqual(["image", "tag", "session"]);
+  expect(Object.keys(await json("build -f json . --tag app:dev"))).toEqual([
+    "image",
+    "tag",
+    "tags",
+    "session",
+  ]);
   await run("-S k use app:dev");
   expect(Object.keys(await json("-S k run -D -f json -- echo hi"))).toEqual(
     expect.arrayContaining(["operation", "exitCode", "image", "stdout", "stderr"]),

@@ -1,6 +1,7 @@
 /** The small languages of the client's arguments, as tables. */
 import { describe, expect, test } from "bun:test";
 import { parseFileArgument } from "../../src/cli/file-argument.ts";
+import { refuseInteractiveShell } from "../../src/cli/interactive-shell.ts";
 import { readMoment } from "../../src/cli/moment.ts";
 import { splitPartialLine } from "../../src/cli/partial-line.ts";
 import { readEnvironment } from "../../src/cli/run-environment.ts";
@@ -70,4 +71,19 @@ describe("a line that is being typed", () => {
     ["  bough  cat   a\\ b", ["cat"], "a b"],
     ["bough use ''", ["use"], ""],
   ])("%s", (line, words, current) => expect(splitPartialLine(line)).toEqual({ words, current }));
+});
+
+describe("a shell with nothing to do", () => {
+  test.each(["bash", "/bin/sh -l", "zsh -il"])("%s at a terminal is refused", (line) => {
+    expect(() => refuseInteractiveShell(line.split(" "), true)).toThrow("gives no terminal to the command");
+  });
+
+  test.each([
+    [["bash", "-c", "ls"], true],
+    [["sh", "script.sh"], true],
+    [["bash"], false],
+    [["ls"], true],
+  ])("%p with a terminal %p is run", (words, isTerminal) => {
+    expect(() => refuseInteractiveShell(words, isTerminal)).not.toThrow();
+  });
 });

@@ -39,8 +39,9 @@ describe("a program that is missing is named, with the package to install", () =
     ["runc", "POST", "/v1/instances", '{ image, command: "true" }'],
     ["skopeo", "POST", "/v1/images/import", '{ registry: { url: "docker://127.0.0.1:1/x:1" } }'],
     ["umoci", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
+    ["runc", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
   ])("%s", async (program, method, path, body) => {
-    const directory = join(scratch, `without-${program}`);
+    const directory = join(scratch, `without-${program}-${crypto.randomUUID()}`);
     const engine = await TestEngine.open({ directory });
     const image = await engine.importBase("base:1", layout);
     await engine.engine.close();

@@ -23,6 +23,8 @@ export interface BoughOptions {
   platform?: NodeJS.Platform;
   /** What is piped in; nothing is if not said. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
+  /** Standard input is one. */
+  hasInputTerminal?: boolean;
   /** Standard output is a terminal of so many columns. */
   terminalColumns?: number;
   /** Standard error is one. */
@@ -46,7 +48,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     platform: options.platform ?? process.platform,
     userId: 0,
     stdin: {
-      isTerminal: false,
+      isTerminal: options.hasInputTerminal === true,
       isPiped: options.stdin !== undefined,
       stream: () => piped(options.stdin),
       setRawMode() {},

@@ -46,6 +46,8 @@ export const imageRoutes: readonly Route[] = [
       const source = parseSource(url, state.importTransports);
       if (source.kind === "registry") locate("skopeo", state.environment);
       locate("umoci", state.environment);
+      // An image is of little use without it: told before one waits for an import.
+      locate("runc", state.environment);
       const spec = {
         source,
         credentials: login && {
