@@ -1,6 +1,7 @@
 import type { FromInstruction } from "../dockerfile/instruction.ts";
 import { expandWord, type Lookup } from "../dockerfile/words.ts";
 import { BoughError } from "../errors.ts";
+import { requireTransport } from "../service/reference.ts";
 import { formatPlatform, isSamePlatform, type Platform, wantedPlatform } from "./platform.ts";
 
 /** What a FROM names: an earlier stage or an image. */
@@ -13,7 +14,9 @@ export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: "
   });
 }
 
+/** Throws for what names no image that a build could start from, wherever it is. */
 export function requireImage(reference: string): void {
+  requireTransport(reference);
   if (reference !== "scratch") return;
   throw new BoughError("FROM scratch is not supported: the service starts every image from another one", {
     kind: "usage",

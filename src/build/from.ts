@@ -8,6 +8,7 @@ import { expandBase, requireImage, requirePlatform } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import type { BuildJob } from "./job.ts";
 import { baseHash, commitLayer, findLayer } from "./layer.ts";
+import { localBaseUrl } from "./local-base.ts";
 import { titleOf } from "./location.ts";
 import { type BuildState, type Layer, lookUp, type StageState, startStage } from "./state.ts";
 
@@ -89,10 +90,8 @@ function baseLayer(
   });
 }
 
-async function resolveImage(
-  reference: string,
-  { service, store, useCache, emit }: BuildJob,
-): Promise<FoundImage> {
+async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
+  const { service, store, useCache } = build;
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unknowable") return found;
   if (found === "unknowable" && useCache) {
@@ -100,19 +99,45 @@ async function resolveImage(
     if (remembered !== undefined) return { uuid: remembered };
   }
   const parsed = parseReference(reference);
-  if (parsed.kind !== "registry") {
+  if (parsed.kind === "uuid" || parsed.kind === "tag") {
     throw new BoughError(`the service has no image ${reference}`, {
       hint: "`bough images` lists those it has.",
     });
   }
-  emit({ type: "importing", reference, url: parsed.url });
-  const image = await service.importImage({
-    url: parsed.url,
-    tag: parsed.tag,
+  const image =
+    parsed.kind === "local"
+      ? await importBase(reference, { url: localBaseUrl(parsed, build), tag: undefined }, build)
+      : await importBase(
+          reference,
+          { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) },
+          build,
+        );
+  // A path means another image in every context.
+  if (parsed.kind === "registry") store.imports.set(reference, image);
+  const imported = found === "unknowable" ? found : await service.findImage(image);
+  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
+}
+
+/** A Dockerfile moves no tag that is there. That there is none of the reference's own name is known already. */
+async function freeTag(
+  reference: string,
+  tag: string | undefined,
+  { service }: BuildJob,
+): Promise<string | undefined> {
+  if (tag === undefined || !reference.startsWith("docker://")) return tag;
+  return (await service.findImage(tag)) === undefined ? tag : undefined;
+}
+
+function importBase(
+  reference: string,
+  { url, tag }: { url: string; tag: string | undefined },
+  { service, emit }: BuildJob,
+): Promise<string> {
+  emit({ type: "importing", reference, url });
+  return service.importImage({
+    url,
+    tag,
     timeoutSeconds: importTimeoutSeconds,
     onProgress: (message) => emit({ type: "import-progress", message }),
   });
-  store.imports.set(reference, image);
-  const imported = found === "unknowable" ? found : await service.findImage(image);
-  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
 }

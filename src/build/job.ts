@@ -23,6 +23,8 @@ export interface BuildJob {
   dockerfile: Dockerfile;
   context: BuildContext;
   ignore: IgnoreRules;
+  /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
+  allowsLocalFrom: boolean;
   /** `build:<sha16>`, see `buildSession` in build.ts. */
   session: string;
   buildArgs: ReadonlyMap<string, string>;

@@ -1,5 +1,5 @@
 import { BoughError } from "../errors.ts";
-import { NotFoundError, UnknownOutcomeError } from "../service/errors.ts";
+import { NotFoundError, OverdueError, UnknownOutcomeError } from "../service/errors.ts";
 import { saysMissing } from "../service/missing.ts";
 import type { OperationOutcome, OutputChunk } from "../service/service.ts";
 import type { InstanceRequest } from "../service/types.ts";
@@ -35,7 +35,7 @@ export async function followOperation(
   };
   try {
     const outcome = await service
-      .follow(operation, showsOutput ? onOutput : undefined)
+      .follow(operation, showsOutput ? onOutput : undefined, undefined, build.timeoutSeconds)
       .catch((error: unknown) => {
         throw error instanceof NotFoundError ? forgottenOperation(operation, error) : error;
       });
@@ -44,6 +44,8 @@ export async function followOperation(
     refuseMissing(outcome);
     return outcome;
   } catch (error) {
+    // Another build that goes on with it would wait as long, for as little.
+    if (error instanceof OverdueError) finishOperations([key], build);
     if (build.signal.aborted) {
       const cut = (text: string) => ({ text, truncated: false });
       const { stdout, stderr } = soFar;

@@ -61,7 +61,7 @@ async function goOnWith(
       emit({ type: "resumed", operation, title });
       return await followOperation(operation, step, build);
     }
-    const outcome = await service.follow(operation);
+    const outcome = await service.follow(operation, undefined, undefined, build.timeoutSeconds);
     if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
     emit({ type: "resumed", operation, title });
     if (step.showsOutput !== false) emit(ranEvent(outcome));

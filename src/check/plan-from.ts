@@ -1,4 +1,5 @@
 import { expandBase, OtherPlatformError, requireImage, requirePlatform } from "../build/base.ts";
+import { localBaseUrl } from "../build/local-base.ts";
 import { lookUp } from "../build/state.ts";
 import type { FromInstruction } from "../dockerfile/instruction.ts";
 import { parseReference } from "../service/reference.ts";
@@ -12,7 +13,8 @@ export function planFrom(from: FromInstruction, { globals, stages }: PlanState, 
   const earlier = stages.get(reference.toLowerCase());
   if (earlier === undefined) {
     requireImage(reference);
-    if (!isTag(reference)) parseReference(reference);
+    const parsed = isTag(reference) ? undefined : parseReference(reference);
+    if (parsed?.kind === "local") localBaseUrl(parsed, job);
   }
   try {
     requirePlatform(from, job.platform?.platform, lookup, job.escape);

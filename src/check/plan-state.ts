@@ -13,6 +13,8 @@ export interface PlanOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   buildArgs: ReadonlyMap<string, string>;
+  /** `--allow-local-from`. */
+  allowsLocalFrom: boolean;
   /** Of the service; `undefined` where no instruction depends on it. */
   platform: AssumedPlatform | undefined;
   signal: AbortSignal;

@@ -35,6 +35,7 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
 - The layer cache is per context directory (its absolute path); run it from the same place to profit.
 - COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
 - .git, node_modules, dist, build and the like are never copied, unless --no-default-excludes is given.
+- FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
 - CMD, ENTRYPOINT, LABEL and other image settings are skipped with a warning; so is COPY --from (one stage only).
 
 ## A failed build
@@ -68,6 +69,7 @@ SUCCESS means that the command was run to its end: look at the exit code.
 ## Images and their files
   bough images --tag app:                       images by the beginning of their tag
   bough images import alpine:3.20 debian:12     bring images from a registry; FROM does it by itself
+  bough images import alpine:3.20 --tag alpine:3.20   anew: a tag that is taken is moved with --tag only
   bough ls app:dev:/etc                         without IMAGE: a path in the session's image
   bough cat app:dev:/etc/os-release
   bough cp app:dev:/etc/os-release .            no operation is started for these three

@@ -22,13 +22,13 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
 }
 
 export function checkInputs(
-  { context, dockerfile, ignore, buildArgs }: BuildInputs,
+  { dockerfile, ...inputs }: BuildInputs,
   { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({
-    ...{ text, path, context, ignore, buildArgs, signal },
+    ...{ ...inputs, text, path, signal },
     assumePlatform: () => assumePlatform(runtime, globals),
   });
 }

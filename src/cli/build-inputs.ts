@@ -17,6 +17,8 @@ export interface BuildInputs {
   };
   ignore: IgnoreRules;
   buildArgs: ReadonlyMap<string, string>;
+  /** Whether FROM may name an image on this machine. */
+  allowsLocalFrom: boolean;
 }
 
 export type GivenInputs = Pick<Invocation, "values" | "runtime">;
@@ -41,7 +43,7 @@ export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> 
     ...places.ignore,
     defaultExcludes: !values.flag("no-default-excludes"),
   });
-  return { context, dockerfile, ignore, buildArgs };
+  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom: values.flag("allow-local-from") };
 }
 
 /** Where everything is to be looked for, whether or not it is there. */

@@ -73,7 +73,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
     positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
   const tags = [...new Set(values.list("tag").map(parseTag))];
   const inputs = await readBuildInputs(invocation);
-  const { context, ignore, buildArgs } = inputs;
+  const { context, ignore, buildArgs, allowsLocalFrom } = inputs;
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   refuseUnsupported(dockerfile);
   const directive = readCheckDirective(dockerfile);
@@ -88,6 +88,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       ignore,
       session,
       buildArgs,
+      allowsLocalFrom,
       useCache: !values.flag("no-cache"),
       timeoutSeconds,
       tags,

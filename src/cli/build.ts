@@ -35,6 +35,10 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Copy what is always left out otherwise: .git, node_modules, dist, build and their kind",
   },
+  "allow-local-from": {
+    type: "boolean",
+    description: "Let FROM name oci:, dir:, oci-archive: and docker-archive: below the context",
+  },
   explain: {
     type: "boolean",
     description: "Say of every step that is not cached what has changed since the last build",

@@ -1,13 +1,16 @@
-import { chmodSync, lstatSync, mkdirSync, statSync } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
-import { BoughError, messageOf } from "../errors.ts";
+import { displayPath } from "../context/display-path.ts";
+import { BoughError } from "../errors.ts";
 import { readTar } from "../image/tar-reader.ts";
 import type { Service } from "../service/client.ts";
+import { reasonOf } from "../system-error.ts";
 import type { Invocation } from "./command.ts";
 import { type Extracted, extractArchive } from "./extract.ts";
 import type { ImagePath } from "./image-path.ts";
 import { checkLocalName } from "./local-name.ts";
+import { cannotWrite } from "./write-error.ts";
 
 /** Where on this machine something is to go. */
 export interface LocalPlace {
@@ -22,7 +25,7 @@ export interface Copied extends Extracted {
   path: string;
 }
 
-/** Under another name until it is whole: whoever finds the file finds all of it. */
+/** Under another name until it is whole: whoever finds the file finds all of it. A link that is there is replaced. */
 export async function copyFile(
   content: ReadableStream<Uint8Array>,
   { image, path }: ImagePath,
@@ -30,31 +33,33 @@ export async function copyFile(
   service: Service,
   { runtime }: Invocation,
 ): Promise<Copied> {
-  const isDirectory = statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isDirectory = statsOf(local)?.isDirectory() === true;
   if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is no directory`, { kind: "usage" });
   const name = posix.basename(path);
   if (isDirectory) checkLocalName(name, runtime.platform);
   const to = isDirectory ? join(local, name) : local;
-  const temporary = `${to}.bough-${crypto.randomUUID().slice(0, 8)}`;
+  const temporary = join(dirname(to), `.bough-${crypto.randomUUID()}`);
   try {
-    const writer = Bun.file(temporary).writer();
-    let bytes = 0;
-    for await (const chunk of content) {
-      runtime.signal.throwIfAborted();
-      bytes += chunk.byteLength;
-      writer.write(chunk);
-      await writer.flush();
-    }
-    await writer.end();
     // The list alone has the mode.
     const [listed] = await service.listFiles(image, path);
-    if (listed?.type === "file" && listed.mode !== null) chmodSync(temporary, listed.mode & 0o777);
+    const mode = listed?.type === "file" && listed.mode !== null ? listed.mode & 0o777 : 0o666;
+    const file = await open(temporary, "wx", mode);
+    let bytes = 0;
+    try {
+      for await (const chunk of content) {
+        runtime.signal.throwIfAborted();
+        bytes += chunk.byteLength;
+        await file.writeFile(chunk);
+      }
+    } finally {
+      await file.close();
+    }
     await rename(temporary, to);
     return { path: to, files: 1, bytes };
   } catch (error) {
+    await content.cancel().catch(() => undefined);
     await rm(temporary, { force: true });
-    if (error instanceof BoughError || runtime.signal.aborted) throw error;
-    throw new BoughError(`cannot write ${to}: ${messageOf(error)}`, { cause: error });
+    throw runtime.signal.aborted ? error : cannotWrite(to, error);
   }
 }
 
@@ -66,16 +71,15 @@ export async function copyDirectory(
   { runtime, log }: Invocation,
 ): Promise<Copied> {
   const archive = await service.openArchive(image, path);
-  const stats = lstatSync(local, { throwIfNoEntry: false });
-  const exists = stats !== undefined && statSync(local).isDirectory();
-  if (stats !== undefined && !exists) {
+  const stats = statsOf(local);
+  if (stats?.isDirectory() === false) {
     throw new BoughError(`${local} is a file, and ${path} is a directory`, { kind: "usage" });
   }
   const name = posix.basename(path);
-  const isNamed = exists && !meansContents;
+  const isNamed = stats !== undefined && !meansContents;
   if (isNamed) checkLocalName(name, runtime.platform);
   const to = isNamed ? join(local, name) : local;
-  makeRoot(to);
+  makeRoot(to, to === local);
   const extracted = await extractArchive(readTar(archive), to, {
     signal: runtime.signal,
     platform: runtime.platform,
@@ -84,13 +88,30 @@ export async function copyDirectory(
   return { path: to, ...extracted };
 }
 
-function makeRoot(path: string): void {
+/** What a person has named may be a link; what is below it may have been brought by an image, and is not followed. */
+function makeRoot(path: string, mayBeLink: boolean): void {
   try {
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) mkdirSync(path);
+    const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
+    if (stats?.isSymbolicLink() === true) {
+      throw new BoughError(`${displayPath(path)} is there, and is a link, which is not followed`, {
+        hint: "Remove it, or name the place that it leads to if you trust it.",
+      });
+    }
+    if (stats?.isDirectory() !== true) mkdirSync(path);
   } catch (error) {
-    throw new BoughError(`cannot make ${path}: ${messageOf(error)}`, {
-      hint: `Is there a directory ${dirname(path)}?`,
+    if (error instanceof BoughError) throw error;
+    throw new BoughError(`cannot make ${displayPath(path)}: ${reasonOf(error)}`, {
+      hint: `Is there a directory ${displayPath(dirname(path))}?`,
       cause: error,
     });
+  }
+}
+
+/** `undefined` where nothing is, or a link that leads nowhere. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new BoughError(`cannot use ${displayPath(path)}: ${reasonOf(error)}`, { cause: error });
   }
 }

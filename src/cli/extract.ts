@@ -1,10 +1,19 @@
-import { chmodSync, linkSync, lstatSync, mkdirSync, rmSync, symlinkSync, utimesSync } from "node:fs";
+import {
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  rmSync,
+  type Stats,
+  symlinkSync,
+  utimesSync,
+} from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { join } from "node:path";
 import { displayPath } from "../context/display-path.ts";
-import { BoughError, messageOf } from "../errors.ts";
+import { BoughError } from "../errors.ts";
 import type { TarEntry } from "../image/tar-reader.ts";
 import { checkLocalName } from "./local-name.ts";
+import { cannotWrite } from "./write-error.ts";
 
 export interface Extracted {
   files: number;
@@ -12,8 +21,21 @@ export interface Extracted {
 }
 
 /**
- * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link of it leads out of
- * `root`, special files and the bits that make a program run as somebody else are left out.
+ * By path, each directory that is known to be one, and no link to one: a deep tree would take minutes to be looked at anew for
+ * each entry. For those that were made, what the archive says of them; those that were there stay as they are.
+ */
+type Directories = Map<string, Directory>;
+
+interface Directory {
+  isMade: boolean;
+  entry?: TarEntry;
+}
+
+/**
+ * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link leads out of `root`,
+ * neither one of the archive nor one that was there before; special files and the bits that make a program run as
+ * somebody else are left out. Owners are those of new files, modes are cut by the umask: as `cp -r`, and as tar for an
+ * ordinary user.
  */
 export async function extractArchive(
   entries: AsyncIterable<TarEntry>,
@@ -21,46 +43,56 @@ export async function extractArchive(
   options: { signal: AbortSignal; platform: NodeJS.Platform; warn: (message: string) => void },
 ): Promise<Extracted> {
   const extracted: Extracted = { files: 0, bytes: 0 };
-  /** Set at the end: nothing can be written to a directory that is read-only. */
-  const directories: { path: string; entry: TarEntry }[] = [];
+  const directories: Directories = new Map();
   for await (const entry of entries) {
     options.signal.throwIfAborted();
     const names = partsOf(entry.name);
     if (names.length === 0) continue;
     for (const name of names) checkLocalName(name, options.platform);
-    const path = makeParents(root, names);
-    try {
-      switch (entry.type) {
-        case "directory":
-          makeDirectory(path, entry.name);
-          directories.push({ path, entry });
-          break;
-        case "file":
-          removeOld(path);
-          await writeFile(path, entry, options.signal);
-          extracted.bytes += entry.size;
-          break;
-        case "symlink":
-          removeOld(path);
-          symlinkSync(entry.target, path);
-          break;
-        case "hardlink":
-          removeOld(path);
-          linkSync(existingFile(root, entry), path);
-          break;
-        case "other":
-          options.warn(`${displayPath(entry.name)} is a device or a pipe, and is left out`);
-          continue;
-      }
-    } catch (error) {
-      throw error instanceof BoughError || options.signal.aborted
-        ? error
-        : new BoughError(`cannot write ${displayPath(path)}: ${messageOf(error)}`, { cause: error });
+    if (entry.type === "other") {
+      options.warn(`${displayPath(entry.name)} is a device or a pipe, and is left out`);
+      continue;
     }
-    if (entry.type !== "directory") extracted.files += 1;
+    try {
+      await extract(entry, root, names, directories, options.signal);
+    } catch (error) {
+      throw options.signal.aborted ? error : cannotWrite(entry.name, error);
+    }
+    if (entry.type === "directory") continue;
+    extracted.files += 1;
+    if (entry.type === "file") extracted.bytes += entry.size;
   }
-  for (const { path, entry } of directories.toReversed()) restore(path, entry);
+  restoreDirectories(directories);
   return extracted;
+}
+
+async function extract(
+  entry: TarEntry,
+  root: string,
+  names: readonly string[],
+  directories: Directories,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = makeParents(root, names, directories);
+  switch (entry.type) {
+    case "directory":
+      makeDirectory(path, directories, entry.mode).entry = entry;
+      break;
+    case "file":
+      removeOld(path);
+      await writeFile(path, entry, signal);
+      break;
+    case "symlink":
+      removeOld(path);
+      symlinkSync(entry.target, path);
+      break;
+    case "hardlink": {
+      const target = existingFile(root, entry, directories);
+      if (target === path) break;
+      removeOld(path);
+      linkSync(target, path);
+    }
+  }
 }
 
 function partsOf(name: string): string[] {
@@ -74,26 +106,35 @@ function partsOf(name: string): string[] {
 }
 
 /** The entry's place; what is above it are directories, and no links to any. */
-function makeParents(root: string, names: readonly string[]): string {
-  let path = root;
-  for (const name of names.slice(0, -1)) {
-    path = join(path, name);
-    makeDirectory(path, names.join("/"));
+function makeParents(root: string, names: readonly string[], directories: Directories): string {
+  const above = names.slice(0, -1);
+  if (!directories.has([root, ...above].join("/"))) {
+    let path = root;
+    for (const name of above) {
+      path = `${path}/${name}`;
+      makeDirectory(path, directories, 0o777);
+    }
   }
-  return join(path, names.at(-1) ?? "");
+  return [root, ...names].join("/");
 }
 
-function makeDirectory(path: string, name: string): void {
+/** Writable for its owner until all is in it. */
+function makeDirectory(path: string, directories: Directories, mode: number): Directory {
+  const known = directories.get(path);
+  if (known !== undefined) return known;
   const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) mkdirSync(path);
-  else if (!stats.isDirectory()) {
-    throw new BoughError(
-      `cannot write ${displayPath(name)}: ${displayPath(path)} is there, and is no directory`,
-      {
-        hint: "Copy to a place that does not exist yet.",
-      },
-    );
-  }
+  if (stats === undefined) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
+  else if (!stats.isDirectory()) throw notDirectory(path, stats);
+  const directory = { isMade: stats === undefined };
+  directories.set(path, directory);
+  return directory;
+}
+
+function notDirectory(path: string, stats: Stats): BoughError {
+  const what = stats.isSymbolicLink() ? "a link, which is not followed" : "no directory";
+  return new BoughError(`${displayPath(path)} is there, and is ${what}`, {
+    hint: "Copy to a place that does not exist yet.",
+  });
 }
 
 function removeOld(path: string): void {
@@ -104,24 +145,24 @@ function removeOld(path: string): void {
   rmSync(path);
 }
 
-/** A hard link's target is a file that the archive brought before. */
-function existingFile(root: string, { name, target }: TarEntry): string {
-  const path = makeParents(root, partsOf(target));
+/** What a hard link leads to: a file below the root. */
+function existingFile(root: string, { name, target }: TarEntry, directories: Directories): string {
+  const path = makeParents(root, partsOf(target), directories);
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) return path;
   throw new BoughError(
     `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is no file of it`,
   );
 }
 
-/** `wx`: whatever has come to be there since is not written through. */
+/** `wx`: whatever has come to be there since is not written through. The mode is cut by the umask. */
 async function writeFile(path: string, entry: TarEntry, signal: AbortSignal): Promise<void> {
-  const file = await open(path, "wx", 0o600);
+  const file = await open(path, "wx", entry.mode & 0o777);
   try {
     await writePieces(file, entry, signal);
+    if (isDate(entry.modified)) await file.utimes(entry.modified, entry.modified);
   } finally {
     await file.close();
   }
-  restore(path, entry);
 }
 
 async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSignal): Promise<void> {
@@ -134,7 +175,23 @@ async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSigna
   await file.truncate(entry.size);
 }
 
-function restore(path: string, entry: TarEntry): void {
-  chmodSync(path, entry.mode & 0o777);
-  utimesSync(path, entry.modified, entry.modified);
+/** At the end, and from below: nothing can be written to a directory that is read-only, or that cannot be entered. */
+function restoreDirectories(directories: Directories): void {
+  const deepestFirst = [...directories].sort(([one], [other]) => other.length - one.length);
+  for (const [path, { isMade, entry }] of deepestFirst) {
+    if (!isMade || entry === undefined) continue;
+    try {
+      const stats = lstatSync(path);
+      if (!stats.isDirectory()) continue;
+      chmodSync(path, stats.mode & entry.mode & 0o777);
+      if (isDate(entry.modified)) utimesSync(path, entry.modified, entry.modified);
+    } catch (error) {
+      throw cannotWrite(entry.name, error);
+    }
+  }
+}
+
+/** Of seconds since the epoch: what a file system can hold of what an archive says. */
+function isDate(seconds: number): boolean {
+  return Math.abs(seconds) <= 8.64e12;
 }

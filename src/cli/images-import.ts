@@ -25,7 +25,8 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     completes: "tag",
     valueHint: "NAME[:TAG]",
-    description: "Tag of the new image, of a single REFERENCE (default: the reference's own)",
+    description:
+      "Tag of the new image, of a single REFERENCE (default: the reference's own, if no image has it)",
   },
   username: {
     type: "string",
@@ -61,10 +62,16 @@ export const importCommand: Command = {
       "from a local OCI image layout, on the embedded engine",
     ],
   ],
-  agentNote: "This command is mutating: it stores images and moves their tags. Importing again is harmless.",
+  agentNote:
+    "This command is mutating: it stores images and sets tags. A tag that an image has is moved with --tag only.",
 };
 
-type Reference = Pick<ImageImport, "url" | "tag">;
+interface Reference {
+  url: string;
+  tag: string | undefined;
+  /** From `--tag`: it moves, should another image have it. */
+  isAskedFor: boolean;
+}
 
 async function importImages(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
@@ -79,8 +86,12 @@ async function importImages(invocation: Invocation): Promise<void> {
     for (const reference of references) {
       runtime.signal.throwIfAborted();
       try {
-        const image = await importOne({ ...reference, timeoutSeconds, credentials }, service, invocation);
-        imported.push({ image, tag: reference.tag ?? null });
+        const { url } = reference;
+        const { tag, keeper } = await chooseTag(reference, service);
+        const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
+        imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
+        if (keeper === undefined || keeper === image) continue;
+        log.warn(`${reference.tag} stays with ${keeper}; \`bough tag ${image} ${reference.tag}\` moves it`);
       } catch (error) {
         if (references.length === 1 || runtime.signal.aborted) throw error;
         log.error(messageOf(error));
@@ -104,6 +115,20 @@ async function importImages(invocation: Invocation): Promise<void> {
   } finally {
     await close();
   }
+}
+
+/**
+ * The tag to import under. A tag that some image has, the `keeper`, is moved for those only who ask for it by name: others build
+ * from it. A service that can't be asked for its tags is left to set it.
+ */
+async function chooseTag(
+  { tag, isAskedFor }: Reference,
+  service: Service,
+): Promise<{ tag: string | undefined; keeper: string | undefined }> {
+  if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
+  const found = await service.findImage(tag);
+  if (found === undefined || found === "unknowable") return { tag, keeper: undefined };
+  return { tag: undefined, keeper: found.uuid };
 }
 
 async function importOne(
@@ -138,8 +163,9 @@ function readReferences(given: readonly string[], tagOption: string | undefined)
   }
   return given.map((text) => {
     const reference = parseReference(text);
-    if (reference.kind === "registry") {
-      return { url: reference.url, tag: tagOption === undefined ? reference.tag : parseTag(tagOption) };
+    if (reference.kind === "registry" || reference.kind === "local") {
+      const isAskedFor = tagOption !== undefined;
+      return { url: reference.url, tag: isAskedFor ? parseTag(tagOption) : reference.tag, isAskedFor };
     }
     throw new BoughError(`${text} names an image that the service has already: there is nothing to import`, {
       kind: "usage",

@@ -37,5 +37,10 @@ export function requireExitCode(outcome: OperationOutcome, timeoutSeconds: numbe
       `the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`,
     );
   }
-  return exitCode ?? 0;
+  return processExitCode(exitCode ?? 0);
+}
+
+/** The system keeps eight bits: of what has more, 256 would be success. */
+function processExitCode(code: number): number {
+  return Number.isInteger(code) && code >= 0 && code <= 255 ? code : 1;
 }

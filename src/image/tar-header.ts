@@ -33,7 +33,16 @@ export function parseHeader(block: Uint8Array): TarHeader | undefined {
   };
 }
 
-/** PAX: `<length> <key>=<value>\n`, the length being that of the whole record in bytes. */
+/** What bough reads of PAX; an archive may have any number of other keys. */
+const knownKeys = new Set([
+  ...["path", "linkpath", "size", "mtime"],
+  ...["GNU.sparse.major", "GNU.sparse.minor", "GNU.sparse.name", "GNU.sparse.realsize", "GNU.sparse.size"],
+]);
+
+/**
+ * PAX: `<length> <key>=<value>\n`, the length being that of the whole record in bytes. Keys that bough does not read are
+ * left out.
+ */
 export function parsePaxRecords(bytes: Uint8Array): Map<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < bytes.byteLength; ) {
@@ -42,7 +51,8 @@ export function parsePaxRecords(bytes: Uint8Array): Map<string, string> {
     if (!Number.isInteger(length) || length <= space - at || at + length > bytes.byteLength) break;
     const record = decode(bytes.subarray(space + 1, at + length - 1));
     const separator = record.indexOf("=");
-    if (separator > 0) records.set(record.slice(0, separator), record.slice(separator + 1));
+    const key = record.slice(0, Math.max(separator, 0));
+    if (knownKeys.has(key)) records.set(key, record.slice(separator + 1));
     at += length;
   }
   return records;

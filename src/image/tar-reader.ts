@@ -10,6 +10,7 @@ import {
   withPaxRecords,
 } from "./tar-header.ts";
 import { createTarSource, EndOfStreamError, type TarSource } from "./tar-source.ts";
+import { readSparseMap } from "./tar-sparse.ts";
 
 export interface TarEntry {
   /** As the archive has it: whoever writes files by it has to check it. */
@@ -44,6 +45,9 @@ const types: Record<string, TarEntry["type"]> = {
   "5": "directory",
 };
 
+/** Headers that say something about the entry behind them; an entry needs three or so. */
+const maxHeadersInARow = 100;
+
 /** Rejects where the archive is damaged, or ends before its end; `archive` names it in the message. */
 export async function* readTar(
   stream: AsyncIterable<Uint8Array>,
@@ -65,6 +69,7 @@ async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T
   const source = createTarSource(stream);
   const global = new Map<string, string>();
   let own = new Map<string, string>();
+  let headers = 0;
   for (;;) {
     const block = await source.take(blockBytes);
     if (block === undefined) throw damaged("it ends too early");
@@ -72,6 +77,7 @@ async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T
     const raw = parseHeader(block);
     if (raw === undefined) throw damaged("a header's checksum is wrong");
     if ("xgLK".includes(raw.flag)) {
+      if (++headers > maxHeadersInARow) throw damaged("it has headers that belong to no entry");
       const content = await takePadded(source, raw.size);
       if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content)) global.set(key, value);
       else if (raw.flag === "x") own = parsePaxRecords(content);
@@ -80,7 +86,10 @@ async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T
     }
     const records = new Map([...global, ...own]);
     own = new Map();
+    headers = 0;
     const header = withPaxRecords(raw, records);
+    if (isOtherSparse(raw.flag, records))
+      throw damaged(`${JSON.stringify(header.name)} is sparse in a format that bough does not know`);
     const content = createContent(source, header, records);
     const { size, isSparse, pieces } = content;
     yield { ...describe(header), offset: source.position(), size, isSparse, pieces };
@@ -90,16 +99,28 @@ async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T
 
 function describe(header: TarHeader): Omit<TarEntry, "size" | "offset" | "isSparse" | "pieces"> {
   const { name, flag, mode, modified, linkName } = header;
-  if (flag === "S") throw damaged(`${name} is sparse in a format that bough does not know`);
   // Before there was a type for directories, a slash at the end of the name said so.
   const type = flag === "0" && name.endsWith("/") ? "directory" : (types[flag] ?? "other");
   return { name, type, mode, modified, target: linkName };
 }
 
+/** GNU's own type, or its first formats in PAX: read as plain files, they would have their holes closed. */
+function isOtherSparse(flag: string, records: ReadonlyMap<string, string>): boolean {
+  const major = records.get("GNU.sparse.major");
+  const isKnown = major === "1" && (records.get("GNU.sparse.minor") ?? "0") === "0";
+  return flag === "S" || (major === undefined ? records.has("GNU.sparse.size") : !isKnown);
+}
+
+function isSize(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
 function createContent(source: TarSource, { flag, size }: TarHeader, records: ReadonlyMap<string, string>) {
   // Links and directories may carry a size that stands for nothing.
   const stored = "1256".includes(flag) ? 0 : size;
-  const isSparse = records.get("GNU.sparse.major") === "1";
+  const isSparse = records.has("GNU.sparse.major");
+  const realSize = isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored;
+  if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is no size");
   let left = stored + padding(stored);
   async function* raw(length: number): AsyncGenerator<Uint8Array> {
     for await (const part of fromStart(source.pass(length))) {
@@ -109,17 +130,14 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
   }
   async function* pieces(): AsyncGenerator<TarPiece> {
     if (isSparse) {
-      const { extents, bytes } = await readSparseMap(raw, stored);
-      let read = bytes;
+      const extents = await readSparseMap({ stored, size: realSize, take: raw, fail: damaged });
       for (const { offset, length } of extents) {
         let at = offset;
         for await (const part of raw(length)) {
           yield { offset: at, bytes: part };
           at += part.byteLength;
         }
-        read += length;
       }
-      if (read > stored) throw damaged("a sparse file's map does not fit it");
       return;
     }
     let offset = 0;
@@ -129,35 +147,13 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
     }
   }
   return {
-    size: isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored,
+    size: realSize,
     isSparse,
     pieces,
     async skip() {
       for await (const _ of raw(left));
     },
   };
-}
-
-/** GNU's sparse format 1.0: numbers on lines of their own, padded to whole blocks, before the data. */
-async function readSparseMap(
-  raw: (length: number) => AsyncGenerator<Uint8Array>,
-  stored: number,
-): Promise<{ extents: { offset: number; length: number }[]; bytes: number }> {
-  let text = "";
-  let bytes = 0;
-  while (bytes < stored) {
-    for await (const part of raw(blockBytes)) text += new TextDecoder("latin1").decode(part);
-    bytes += blockBytes;
-    const numbers = text.split("\n").slice(0, -1).map(Number);
-    const count = numbers[0] ?? 0;
-    if (numbers.length < 1 + count * 2 || numbers.length === 0) continue;
-    const extents = Array.from({ length: count }, (_, index) => ({
-      offset: numbers[1 + index * 2] ?? 0,
-      length: numbers[2 + index * 2] ?? 0,
-    }));
-    return { extents, bytes };
-  }
-  throw damaged("a sparse file's map is missing");
 }
 
 async function takePadded(source: TarSource, size: number): Promise<Uint8Array> {

@@ -1,5 +1,6 @@
 /** What an answer comes to: something to go on with, or a failure to decide about. Pure. */
 import { BoughError } from "../errors.ts";
+import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, nameOf, printable, statusText } from "./failure-text.ts";
 import { saysMissing } from "./missing.ts";
@@ -33,13 +34,14 @@ export interface Expectation {
   redact(text: string): string;
 }
 
-/** `data` is the body: a string or an ArrayBuffer, nothing for an empty one, a stream where one is expected. */
-export function readAnswer(
-  expectation: Expectation,
-  status: number,
-  headers: Headers,
-  data: unknown,
-): Result {
+/** An answer as it was received, with its body, the beginning of an error's, or what the body has more bytes than. */
+export interface Received {
+  status: number;
+  headers: Headers;
+  data: Uint8Array | ReadableStream<Uint8Array> | { moreThan: number };
+}
+
+export function readAnswer(expectation: Expectation, { status, headers, data }: Received): Result {
   const { call, handles, expects, redact } = expectation;
   if (handles.includes(status)) return { answer: { status, headers, body: undefined } };
   if (status < 200 || status >= 300) {
@@ -47,22 +49,19 @@ export function readAnswer(
     const message = redact(statusText(call, status, textOf(data)));
     return { failure, error: statusError(failure, message, expectation) };
   }
-  switch (expects) {
-    case "stream":
-      return { answer: { status, headers, body: data } };
-    case "bytes":
-      return { answer: { status, headers, body: new Uint8Array(data instanceof ArrayBuffer ? data : []) } };
-    case "json":
-      return readJson(expectation, status, headers, textOf(data));
-  }
+  if ("moreThan" in data) return excessive(expectation, status, `more than ${data.moreThan / 2 ** 20} MiB`);
+  return expects === "json"
+    ? readJson(expectation, status, headers, textOf(data))
+    : { answer: { status, headers, body: data } };
 }
 
 function readJson(expectation: Expectation, status: number, headers: Headers, text: string): Result {
   const { call, requires } = expectation;
   const isEmpty = text.trim() === "";
+  const parsed = parse(text);
+  if (parsed instanceof ExcessiveJsonError) return excessive(expectation, status, parsed.message);
   // Where the Location says what was made, the answer can do without a body.
-  const body =
-    parse(text) ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
+  const body = parsed ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
   if (body === undefined) {
     return malformed(
       expectation,
@@ -82,11 +81,19 @@ function malformed({ call, redact }: Expectation, status: number, how: string): 
   return { failure: { kind: "malformed" }, error };
 }
 
-function parse(text: string): { value?: unknown } | undefined {
+/** Nobody sends so much by accident: to ask again would only take it all once more. */
+function excessive({ call, redact }: Expectation, status: number, what: string): Result {
+  const error = new BoughError(redact(`${nameOf(call)} answered ${status} with ${what}`), {
+    hint: "bough takes no more than that. Is this address an image service's?",
+  });
+  return { failure: { kind: "excessive" }, error };
+}
+
+function parse(text: string): { value?: unknown } | ExcessiveJsonError | undefined {
   try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
+    return { value: parseBoundedJson(text) };
+  } catch (error) {
+    return error instanceof ExcessiveJsonError ? error : undefined;
   }
 }
 
@@ -132,7 +139,6 @@ function hintFor(
     : undefined;
 }
 
-function textOf(data: unknown): string {
-  if (typeof data === "string") return data;
-  return data instanceof ArrayBuffer ? new TextDecoder().decode(data) : "";
+function textOf(data: Received["data"]): string {
+  return data instanceof Uint8Array ? new TextDecoder().decode(data) : "";
 }

@@ -2,8 +2,9 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { abandonable, childOf, DeadlineError, withDeadline } from "./abort.ts";
-import { type Requirement, type Result, readAnswer } from "./answer.ts";
+import { type Received, type Requirement, type Result, readAnswer } from "./answer.ts";
 import { watchedBody } from "./body-stream.ts";
+import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
 import { connectionText, nameOf } from "./failure-text.ts";
@@ -56,11 +57,11 @@ export async function attempt(
   const { hasToken, redact } = exchange;
   const answered = tellOfWaiting(options, parts, body);
   try {
-    const { status, headers, data } = await (expects === "stream"
+    const received = await (expects === "stream"
       ? openStream(options, parts, signal)
       : receive(options, parts, body, signal, expects));
     const call = exchange.nameOf(parts);
-    return readAnswer({ call, handles, expects, requires, hasToken, redact }, status, headers, data);
+    return readAnswer({ call, handles, expects, requires, hasToken, redact }, received);
   } catch (error) {
     // A deadline that a caller has set for its call is a fault of the connection, like the call's own.
     if (signal.aborted && !(signal.reason instanceof DeadlineError)) throw signal.reason;
@@ -80,12 +81,6 @@ export function faultOf(exchange: Exchange, parts: RequestParts, thrown: unknown
   return { failure, error: new BoughError(text, { hint }) };
 }
 
-interface Received {
-  status: number;
-  headers: Headers;
-  data: unknown;
-}
-
 async function receive(
   { exchange, clock }: AttemptOptions,
   parts: AttemptParts,
@@ -95,14 +90,20 @@ async function receive(
 ): Promise<Received> {
   const { json, timeoutMilliseconds: milliseconds = defaultTimeoutMilliseconds, graceMilliseconds } = parts;
   const request = json === undefined ? parts : { ...parts, headers: { "content-type": "application/json" } };
-  const send = (own: AbortSignal) => exchange.send(request, body, own, expects === "json" ? "text" : "bytes");
-  const response = await (milliseconds === 0
+  const send = async (own: AbortSignal): Promise<Received> => {
+    const response = await exchange.send(request, body, own);
+    const { ok, status, headers } = response;
+    if (!ok) return { status, headers, data: await readBeginning(response.body, own) };
+    const maxBytes = expects === "json" ? maxJsonBytes : maxFileBytes;
+    const data = await readWhole(response.body, maxBytes, own);
+    return { status, headers, data: data ?? { moreThan: maxBytes } };
+  };
+  return await (milliseconds === 0
     ? abandonable(signal, send(signal))
     : withDeadline({ clock, milliseconds, parent: signal, graceMilliseconds }, send));
-  return { status: response.status, headers: response.headers, data: response._data };
 }
 
-/** An error's body is read whole; any other is watched over while the caller reads it. */
+/** Of an error the beginning is read; any other body is watched over while the caller reads it. */
 async function openStream(
   { exchange, clock }: AttemptOptions,
   parts: AttemptParts,
@@ -114,10 +115,10 @@ async function openStream(
     signal.aborted ? signal.reason : faultOf(exchange, parts, error).error;
   try {
     return await withDeadline({ clock, milliseconds, parent: signal }, async () => {
-      const response = await exchange.send(parts, undefined, stop.signal, "stream");
+      const response = await exchange.send(parts, undefined, stop.signal, { isWatched: true });
       const { ok, status, headers } = response;
       if (ok) return { status, headers, data: watchedBody(response.body, { clock, stop, explain }) };
-      const data = await response.text();
+      const data = await readBeginning(response.body, stop.signal);
       stop.release();
       return { status, headers, data };
     });

@@ -26,3 +26,8 @@ export class SpentBodyError extends BoughError {
 export class UnknownOutcomeError extends BoughError {
   override readonly name = "UnknownOutcomeError";
 }
+
+/** The service neither ends an operation within its time nor says what became of it. */
+export class OverdueError extends BoughError {
+  override readonly name = "OverdueError";
+}

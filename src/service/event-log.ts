@@ -1,5 +1,6 @@
 /** What an operation's events have told so far: a pure accumulation. */
-import { asNumber, asRecord, asText } from "./json.ts";
+import { parseBoundedJson } from "./bounded-json.ts";
+import { asId, asNumber, asRecord, asText } from "./json.ts";
 import { bytesOf, createOutputDecoder, type OutputDecoder } from "./output.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "./service.ts";
 
@@ -19,7 +20,10 @@ export interface EventLog {
   readonly completed: boolean;
   /** The main process has ended: `completion` is due. */
   readonly exited: boolean;
-  /** Answers the output that the frame brought. Frames seen before are dropped. */
+  /**
+   * Answers the output that the frame brought, up to what is kept of a stream. Frames seen before are dropped. `onBytes`
+   * of the listener hears of all output.
+   */
   add(frame: EventFrame): OutputChunk | undefined;
   /** The last, unfinished character of each stream. */
   end(): OutputChunk[];
@@ -30,8 +34,12 @@ export interface EventLog {
 interface Stream {
   decoder: OutputDecoder;
   parts: string[];
+  characters: number;
   truncated: boolean;
 }
+
+/** Of one stream: somewhat more than any request asks a service to keep (see operation.ts and mark.ts). */
+const maxCharacters = 32 * 1024 * 1024;
 
 export function createEventLog(listener: EventListener = {}): EventLog {
   const streams: Record<StreamName, Stream> = { stdout: newStream(), stderr: newStream() };
@@ -42,9 +50,13 @@ export function createEventLog(listener: EventListener = {}): EventLog {
   let exited = false;
 
   function take(stream: StreamName, text: string): OutputChunk | undefined {
-    if (text === "") return undefined;
-    streams[stream].parts.push(text);
-    return { stream, text };
+    const kept = streams[stream];
+    const part = text.slice(0, maxCharacters - kept.characters);
+    if (part.length < text.length) kept.truncated = true;
+    if (part === "") return undefined;
+    kept.parts.push(part);
+    kept.characters += part.length;
+    return { stream, text: part };
   }
 
   /** False for a frame that was seen before. A gap in the numbers means that events were lost. */
@@ -73,7 +85,7 @@ export function createEventLog(listener: EventListener = {}): EventLog {
     add(frame) {
       const event = asRecord(parse(frame.data));
       const number = asNumber(event?.id);
-      if (!isNew(asText(frame.id) ?? (number === undefined ? undefined : String(number)))) return undefined;
+      if (!isNew(asId(frame.id) ?? (number === undefined ? undefined : String(number)))) return undefined;
       const type = asText(event?.type) ?? frame.event;
       const data = asRecord(event?.data) ?? {};
       switch (type) {
@@ -128,12 +140,12 @@ export function mergeOutput(
 }
 
 function newStream(): Stream {
-  return { decoder: createOutputDecoder(), parts: [], truncated: false };
+  return { decoder: createOutputDecoder(), parts: [], characters: 0, truncated: false };
 }
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 /** The events of an operation so far, without waiting for those to come. */
-import { createParser } from "eventsource-parser";
+import { BoughError } from "../errors.ts";
+import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
 import { createEventLog } from "./event-log.ts";
 import type { EventListener } from "./service.ts";
 import type { Transport } from "./transport.ts";
@@ -9,6 +10,9 @@ export interface EventSnapshots {
   readEventsSoFar(operation: string, listener: EventListener): Promise<boolean>;
 }
 
+/** This service, or this operation, has none. */
+const noEvents = [400, 401, 403, 404, 405, 406, 410, 425, 501];
+
 export function createEventSnapshots(transport: Transport, signal: AbortSignal): EventSnapshots {
   return {
     async readEventsSoFar(operation, listener) {
@@ -17,16 +21,25 @@ export function createEventSnapshots(transport: Transport, signal: AbortSignal):
         ...transport.operations.eventsOf(operation),
         headers: { accept: "text/event-stream" },
       };
-      const response = await transport.open(parts, signal);
-      const type = response.headers.get("content-type") ?? "";
-      if (response.status !== 200 || !/^text\/event-stream\b/i.test(type)) {
-        await response.body?.cancel();
+      const { headers, body } = await transport.call({
+        ...{ ...parts, repeatable: true, expects: "stream", handles: noEvents, signal },
+      });
+      if (!(body instanceof ReadableStream)) return false;
+      const stream = body as ReadableStream<Uint8Array>;
+      if (!/^text\/event-stream\b/i.test(headers.get("content-type") ?? "")) {
+        await stream.cancel();
         return false;
       }
       const log = createEventLog(listener);
-      const parser = createParser({ onEvent: (frame) => void log.add(frame) });
-      const decoder = new TextDecoder();
-      for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
+      const frames = createFrameReader((frame) => void log.add(frame));
+      try {
+        for await (const chunk of stream) frames.feed(chunk);
+      } catch (error) {
+        if (!(error instanceof ExcessiveEventsError)) throw error;
+        throw new BoughError(`${transport.nameOf(parts)} answered with ${error.message}`, {
+          hint: "bough takes no more than that. The output so far is what came before it.",
+        });
+      }
       return true;
     },
   };

@@ -1,8 +1,9 @@
 /** One connection to an operation's event stream. */
-import { createParser } from "eventsource-parser";
 import type { Clock } from "../clock.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import { childOf, DeadlineError } from "./abort.ts";
+import { readBeginning } from "./bounded-body.ts";
+import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
 import type { EventFrame, EventLog } from "./event-log.ts";
 import type { PollingOptions } from "./polling.ts";
 import { parseRetryAfter } from "./retry.ts";
@@ -17,7 +18,9 @@ export type StreamEnd =
   | { kind: "gone" }
   /** `look` found that the operation has ended while the stream said nothing. */
   | { kind: "ended" }
-  | { kind: "broke"; reason: string };
+  | { kind: "broke"; reason: string }
+  /** To connect again would bring the same once more. */
+  | { kind: "excessive"; what: string };
 
 export interface StreamReader {
   log: EventLog;
@@ -37,8 +40,6 @@ const quietMilliseconds = 30_000;
 const quietAfterExitMilliseconds = 2000;
 /** A server that leaves the stream open after `completion` costs this connection, and no time. */
 const drainMilliseconds = 1000;
-/** Of one event; the longest that a service sends is an output limit in base64. */
-const mostBufferedCharacters = 64 * 1024 * 1024;
 
 /** Reads until the stream ends in one way or another. Rejects with the signal's reason only. */
 export async function readEventStream(
@@ -67,23 +68,19 @@ export async function readEventStream(
       stop.signal,
     );
     const refusal = refusalOf(response, clock.now());
-    // Read to the end, so that the connection can be used again.
-    if (refusal !== undefined) await response.text();
+    // Where it is short it is read to its end, so that the connection can be used again.
+    if (refusal !== undefined) await readBeginning(response.body, stop.signal);
     if (refusal !== undefined) return refusal;
     let isBroken = false;
-    const parser = createParser({
-      maxBufferSize: mostBufferedCharacters,
-      onEvent(frame) {
-        life.onEvent();
-        if (frame.event === "sse_error") isBroken = true;
-        else if (!isBroken) reader.onFrame(frame);
-      },
+    const frames = createFrameReader((frame) => {
+      life.onEvent();
+      if (frame.event === "sse_error") isBroken = true;
+      else if (!isBroken) reader.onFrame(frame);
     });
-    const decoder = new TextDecoder();
     const source = readerOf(response, stop.signal);
     for (let part = await source.read(); !part.done; part = await source.read()) {
       life.onBytes();
-      parser.feed(decoder.decode(part.value, { stream: true }));
+      frames.feed(part.value);
       if (log.completed) {
         isDraining = true;
         drain(source, clock, stop);
@@ -96,6 +93,7 @@ export async function readEventStream(
   } catch (error) {
     signal.throwIfAborted();
     if (life.hasEndedQuietly) return { kind: "ended" };
+    if (error instanceof ExcessiveEventsError) return { kind: "excessive", what: error.message };
     const isKnown = error instanceof BoughError || error instanceof DeadlineError;
     return {
       kind: "broke",

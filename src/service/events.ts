@@ -1,7 +1,7 @@
 /** Following an operation by its events, over as many connections as it takes. */
 import type { EventLog } from "./event-log.ts";
 import { readEventStream, type StreamEnd } from "./event-stream.ts";
-import { lookAtOperation, type PollingOptions, waits } from "./polling.ts";
+import { lookAtOperation, maxWishMilliseconds, type PollingOptions, waits } from "./polling.ts";
 import type { OutputChunk } from "./service.ts";
 
 /**
@@ -45,8 +45,16 @@ export async function followEvents(
       case "no such route":
         return log.lastId === undefined ? "unsupported" : "given up";
       case "not ready":
-        wait = end.waitMilliseconds ?? pause;
+        wait = Math.min(end.waitMilliseconds ?? pause, maxWishMilliseconds);
         break;
+      case "excessive": {
+        const call = options.transport.nameOf({
+          method: "GET",
+          ...options.transport.operations.eventsOf(operation),
+        });
+        onNotice({ level: "warn", text: `${call} answered with ${end.what}: its output is left at that` });
+        return "given up";
+      }
       case "broke":
         fruitlessBreaks = log.lastId === before ? fruitlessBreaks + 1 : 0;
         onNotice({ level: "debug", text: `the events of operation ${operation} broke off: ${end.reason}` });

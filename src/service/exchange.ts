@@ -41,19 +41,16 @@ export interface Exchange {
   redact(text: string): string;
   nameOf(parts: RequestParts): CallName;
   /**
-   * `read: "text"` and `"bytes"` wait for the whole body; with `"stream"` it is still to be read. Rejects with what
-   * fetch threw, or with a BoughError for a redirect that is not followed.
+   * The answer's body is still to be read, by somebody who counts its bytes. `isWatched`: and who notices by himself that
+   * nothing comes any more. Rejects with what fetch threw, or with a BoughError for a redirect that is not followed.
    */
   send(
     parts: RequestParts,
     body: Body | undefined,
     signal: AbortSignal,
-    read: "text" | "bytes" | "stream",
-  ): Promise<Received>;
+    options?: { isWatched: boolean },
+  ): Promise<Response>;
 }
-
-/** ofetch's own field for what it read: a string, or an ArrayBuffer. */
-export type Received = Response & { _data?: unknown };
 
 /** Servers close connections that are idle for longer; the shortest usual time is five seconds. */
 const idleMilliseconds = 2000;
@@ -86,7 +83,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
     hasToken: token !== undefined,
     redact,
     nameOf,
-    async send(parts, body, signal, read) {
+    async send(parts, body, signal, { isWatched } = { isWatched: false }) {
       const request = {
         method: parts.method,
         headers: headersOf(parts),
@@ -96,30 +93,19 @@ export function createExchange(options: ExchangeOptions): Exchange {
         retry: false as const,
         ignoreResponseError: true,
         signal,
-        ...readOptions(read),
+        responseType: "stream" as const,
+        // Bun ends a connection on which nothing passes for five minutes; who reads an event stream knows better.
+        ...(isWatched ? { timeout: false as unknown as number } : {}),
       };
       const response = await followRedirect(
         nameOf(parts),
-        (url) => $fetch.raw<unknown, "json" | "arrayBuffer" | "stream">(url, request),
+        (url) => $fetch.raw<unknown, "stream">(url, request),
         (text, hint) => new BoughError(redact(text), { hint }),
       );
       lastAnswer = clock.now();
       return response;
     },
   };
-}
-
-function readOptions(read: "text" | "bytes" | "stream") {
-  switch (read) {
-    case "text":
-      // As it is: what is not JSON must not pass for a string.
-      return { parseResponse: (text: string) => text };
-    case "bytes":
-      return { responseType: "arrayBuffer" as const };
-    case "stream":
-      // Bun ends a connection on which nothing passes for five minutes; who reads an event stream knows better.
-      return { responseType: "stream" as const, timeout: false as unknown as number };
-  }
 }
 
 /** A header takes visible ASCII only; the error must not show what it is about. */

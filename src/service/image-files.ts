@@ -1,7 +1,7 @@
 /** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
 import { BoughError } from "../errors.ts";
 import { NotFoundError } from "./errors.ts";
-import { asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
+import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "./json.ts";
 import { aList, listIn } from "./requirements.ts";
 import type { PathType } from "./service.ts";
 import type { Transport } from "./transport.ts";
@@ -87,17 +87,23 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
   const path = asText(record?.path);
   const mode = asNumber(record?.mode);
   if (record === undefined || path === undefined) return undefined;
+  const modified = asNumber(record.mtime) ?? 0;
   return {
     // Some services answer names, some whole paths.
     name: path.replace(/\/+$/, "").split("/").at(-1) ?? path,
     type: typeOf(record),
     mode: mode === undefined ? null : mode & 0o7777,
-    uid: asNumber(record.uid) ?? 0,
-    gid: asNumber(record.gid) ?? 0,
-    size: asNumber(record.size) ?? 0,
-    modified: asNumber(record.mtime) ?? 0,
+    uid: asInteger(record.uid) ?? 0,
+    gid: asInteger(record.gid) ?? 0,
+    size: asInteger(record.size) ?? 0,
+    modified: isDate(modified) ? modified : 0,
     target: asText(record.symlink_to) ?? null,
   };
+}
+
+/** Of seconds since the epoch: JavaScript's dates end in the year 275760. */
+function isDate(seconds: number): boolean {
+  return Math.abs(seconds) <= 8.64e12;
 }
 
 function typeOf(file: JsonRecord): PathType {

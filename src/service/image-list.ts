@@ -1,5 +1,6 @@
 /** `GET /v1/images`, and what may be concluded from it. */
-import { asRecord, asText, idIn } from "./json.ts";
+import { BoughError } from "../errors.ts";
+import { asId, asRecord, asText, idIn } from "./json.ts";
 import { aList, listIn } from "./requirements.ts";
 import type { Transport } from "./transport.ts";
 import type { ImageConfiguration, ImageRecord } from "./types.ts";
@@ -37,6 +38,10 @@ export interface ImageListOptions {
   extensions(): Promise<ReadonlySet<string>>;
 }
 
+/** More than any person looks through, and than this machine should hold. */
+const maxListed = 200_000;
+/** Of a service whose pages are small. */
+const maxPages = 2000;
 const noSuchRoute = [404, 405, 501];
 /** The service does not know one of the query's parameters, or not this value. */
 const refusesQuery = [400, 422];
@@ -74,7 +79,8 @@ export function createImageList({ transport, seen, extensions }: ImageListOption
   async function list(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
     if (!isListed) return "unknowable";
     const images = new Map<string, ImageRecord>();
-    for (let offset = 0; ; ) {
+    let offset = 0;
+    for (let pages = 0; pages < maxPages && images.size < maxListed; pages++) {
       const page = await readPage(filter, offset);
       if (page === "unknowable") {
         isListed = false;
@@ -88,6 +94,7 @@ export function createImageList({ transport, seen, extensions }: ImageListOption
       // A server that knows no offset answers the same page for ever.
       if (page.length < pageSize || images.size === before || onlyTag === true) return [...images.values()];
     }
+    throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
 
   /** Whether a list without filters shows images that have no tag. */
@@ -113,6 +120,12 @@ export function createImageList({ transport, seen, extensions }: ImageListOption
   };
 }
 
+function endless(call: string, images: number): BoughError {
+  return new BoughError(`${call} goes on after ${images} images: bough takes no more than ${maxListed}`, {
+    hint: "Ask for fewer, as `bough images` can with --tag, --since and --until. Is this address an image service's?",
+  });
+}
+
 function queryOf(
   { tag, tagged, uuid, since, until }: ImageFilter,
   offset: number,
@@ -136,7 +149,7 @@ function readImages(body: unknown): ImageRecord[] {
     const record = asRecord(item);
     const uuid = idIn(record);
     if (uuid === undefined) return [];
-    const operation = asText(record?.operation_uuid);
+    const operation = asId(record?.operation_uuid);
     const config = readConfiguration(record?.config);
     return [
       {

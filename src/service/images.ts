@@ -3,7 +3,7 @@ import { BoughError } from "../errors.ts";
 import type { Answer } from "./answer.ts";
 import { NotFoundError } from "./errors.ts";
 import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
-import { asRecord, asText, idIn } from "./json.ts";
+import { asId, asRecord, idIn } from "./json.ts";
 import type { Operations } from "./operations.ts";
 import { isUuid } from "./reference.ts";
 import type { FoundImage, ImageImport, ImageService } from "./service.ts";
@@ -125,7 +125,7 @@ function imageIn(answer: Answer): string | undefined {
   const record = asRecord(answer.body);
   if (record === undefined || namesOperation(answer)) return undefined;
   if ("status" in record || "kind" in record) return undefined;
-  const nested = asText(record.image) ?? idIn(asRecord(record.image)) ?? asText(record.image_uuid);
+  const nested = asId(record.image) ?? idIn(asRecord(record.image)) ?? asId(record.image_uuid);
   if (nested !== undefined) return nested;
   return "tag" in record || "created_at" in record ? idIn(record) : undefined;
 }

@@ -15,15 +15,28 @@ export function asText(value: unknown): string | undefined {
 
 /** A record's own id: `uuid`, or `id`. */
 export function idIn(record: JsonRecord | undefined): string | undefined {
-  return asText(record?.uuid) ?? asText(record?.id) ?? asNumber(record?.id)?.toString();
+  return asId(record?.uuid) ?? asId(record?.id) ?? asNumber(record?.id)?.toString();
 }
 
-/** A whole number, as such or as text. */
+/** A whole number that is exact, as such or as text. */
 export function asInteger(value: unknown): number | undefined {
   if (typeof value === "string" && /^-?\d{1,9}$/.test(value)) return Number(value);
-  return Number.isInteger(value) ? (value as number) : undefined;
+  return Number.isSafeInteger(value) ? (value as number) : undefined;
 }
 
 export function asNumber(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+const maxIdCharacters = 256;
+
+/**
+ * What names a thing of the service, and is put into paths, log lines and this machine's databases: visible ASCII, and
+ * no `.` or `..`, which an address would lose.
+ */
+export function asId(value: unknown): string | undefined {
+  const text = asText(value);
+  return text !== undefined && text.length <= maxIdCharacters && /^(?!\.{1,2}$)[\x21-\x7e]+$/.test(text)
+    ? text
+    : undefined;
 }

@@ -7,7 +7,8 @@ import type { InstanceRequest } from "./types.ts";
 
 /** Of a request that says nothing (api.md, "POST /v1/instances"). */
 const defaultLimit = 65_536;
-const marks = 2 ** 24;
+/** Few enough that what a service keeps of two streams, in base64, stays below what is read of an answer. */
+const marks = 2 ** 20;
 
 /** `random` is in [0, 1). */
 export function chooseMark(random: number): number {

@@ -1,7 +1,7 @@
 /** Where a service has its operations. */
 import type { Answer } from "./answer.ts";
 import type { RequestParts } from "./exchange.ts";
-import { asRecord, idIn } from "./json.ts";
+import { asId, asRecord, idIn } from "./json.ts";
 
 type Address = Pick<RequestParts, "path" | "query">;
 
@@ -22,8 +22,8 @@ export function createOperationAddresses(base: URL): OperationAddresses {
     read(answer) {
       const address = addressIn(answer, base);
       const last = address?.path.split("/").findLast((name) => name !== "");
-      const operation = operationIn(answer) ?? (last === undefined ? undefined : decode(last));
-      if (operation === undefined || operation === "") return undefined;
+      const operation = operationIn(answer) ?? asId(last === undefined ? undefined : decode(last));
+      if (operation === undefined) return undefined;
       // The record's own id may well be another one than the last name of its address.
       if (address !== undefined && address.path !== usualPath(operation)) elsewhere.set(operation, address);
       return operation;

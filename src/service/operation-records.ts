@@ -82,7 +82,7 @@ export function createOperationRecords(transport: Transport): OperationRecords {
         // A server that knows no offset answers the same page for ever.
         if (page.length < wanted || found.size === before) break;
       }
-      return [...found.values()];
+      return [...found.values()].slice(0, limit);
     },
 
     async getOperation(operation) {

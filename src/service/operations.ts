@@ -2,11 +2,12 @@
 import type { Clock } from "../clock.ts";
 import { withDeadline } from "./abort.ts";
 import type { ServiceNotice } from "./attempt.ts";
-import { NotFoundError } from "./errors.ts";
+import { NotFoundError, OverdueError } from "./errors.ts";
 import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
 import { type IdleTimer, startIdleTimer } from "./idle-timer.ts";
 import { chooseMark } from "./mark.ts";
+import { withinItsTime } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ImageService, OperationOutcome, OutputChunk } from "./service.ts";
 import { spawnInstance } from "./spawn.ts";
@@ -29,7 +30,7 @@ export interface Operations
   extends Pick<ImageService, "newMark" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
   /** As `follow`, by looking alone: there is no output to wait for. */
   poll(operation: string): Promise<OperationOutcome>;
-  /** Bounds how long a status that bough does not know is waited for. */
+  /** Bounds how long the operation is waited for. */
   expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
 }
 
@@ -72,7 +73,9 @@ export function createOperations(options: OperationsOptions): Operations {
           : undefined;
     },
 
-    async follow(operation, onOutput, listener) {
+    async follow(operation, onOutput, listener, timeoutSeconds) {
+      if (timeoutSeconds !== undefined && !expected.has(operation))
+        operations.expect(operation, "instance", timeoutSeconds);
       running.add(nameOf(operation));
       const log = createEventLog(listener);
       const silence = tellOfSilence(operation);
@@ -81,14 +84,16 @@ export function createOperations(options: OperationsOptions): Operations {
         onOutput?.(chunk);
       };
       try {
-        if (hasEvents) {
-          const end = await followEvents(options, operation, log, report);
-          for (const chunk of log.end()) report(chunk);
-          // That imports have none says nothing about instances.
-          const isImport = expected.get(operation)?.kind === "image_import";
-          if (end === "unsupported" && !isImport) hasEvents = false;
-        }
-        return await outcomeOf(operation, log);
+        return await withinTime(operation, async (own) => {
+          if (hasEvents) {
+            const end = await followEvents(own, operation, log, report);
+            for (const chunk of log.end()) report(chunk);
+            // That imports have none says nothing about instances.
+            const isImport = expected.get(operation)?.kind === "image_import";
+            if (end === "unsupported" && !isImport) hasEvents = false;
+          }
+          return await outcomeOf(own, operation, log);
+        });
       } finally {
         silence.stop();
       }
@@ -96,7 +101,7 @@ export function createOperations(options: OperationsOptions): Operations {
 
     hasEnded: async (operation) => (await lookAtOperation(options, operation)).view.ended !== undefined,
 
-    poll: (operation) => outcomeOf(operation, createEventLog()),
+    poll: (operation) => withinTime(operation, (own) => outcomeOf(own, operation, createEventLog())),
 
     async cancel(operation) {
       // Works after an interruption, when the service's own signal is aborted.
@@ -130,10 +135,28 @@ export function createOperations(options: OperationsOptions): Operations {
     return { touch: () => timer.touch(), stop: () => timer.stop() };
   }
 
+  /** Of an operation that somebody else has started nobody here knows how long it may take. */
+  async function withinTime<T>(operation: string, work: (own: PollingOptions) => Promise<T>): Promise<T> {
+    const timeoutSeconds = expected.get(operation)?.timeoutSeconds;
+    if (timeoutSeconds === undefined) return await work(options);
+    const isQueued = async () => (await lookAtOperation(options, operation)).view.isQueued;
+    try {
+      return await withinItsTime(operation, { ...options, timeoutSeconds, isQueued }, (signal) =>
+        work({ ...options, signal }),
+      );
+    } catch (error) {
+      if (!(error instanceof OverdueError)) throw error;
+      const isEnded = await operations.cancel(operation);
+      const text = `operation ${operation} ${isEnded ? "is cancelled" : "could not be cancelled: it may still run"}`;
+      options.onNotice({ level: "warn", text });
+      throw error;
+    }
+  }
+
   /** From the record, however the end was noticed. */
-  async function outcomeOf(operation: string, log: EventLog): Promise<OperationOutcome> {
+  async function outcomeOf(own: PollingOptions, operation: string, log: EventLog): Promise<OperationOutcome> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
-    const view = await pollUntilEnded(options, operation, timeoutSeconds * 1000 + graceMilliseconds);
+    const view = await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds);
     expected.delete(operation);
     running.delete(nameOf(operation));
     const { error, exitCode, timedOut, image } = view;

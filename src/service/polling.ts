@@ -25,7 +25,8 @@ export interface Look {
 const firstWaitMilliseconds = 50;
 const longestWaitMilliseconds = 2000;
 const growth = 1.5;
-const longestWishMilliseconds = 60_000;
+/** However long a service wishes to be left alone. */
+export const maxWishMilliseconds = 60_000;
 
 /** Rejects with NotFoundError where the service knows no such operation. */
 export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
@@ -73,7 +74,7 @@ export async function pollUntilEnded(
     } else {
       unknownSince = undefined;
     }
-    const wish = waitMilliseconds === undefined ? wait : Math.min(waitMilliseconds, longestWishMilliseconds);
+    const wish = waitMilliseconds === undefined ? wait : Math.min(waitMilliseconds, maxWishMilliseconds);
     await clock.sleep(Math.max(wish, firstWaitMilliseconds), signal);
   }
   throw new Error("unreachable: the waits never end");

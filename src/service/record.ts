@@ -1,5 +1,5 @@
 /** An operation's record as a server answers it: whatever is missing is missing. */
-import { asInteger, asRecord, asText, idIn, type JsonRecord } from "./json.ts";
+import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "./json.ts";
 import { decodeBytes } from "./output.ts";
 import type { CapturedOutput, OperationOutcome } from "./service.ts";
 
@@ -8,6 +8,8 @@ type EndStatus = OperationOutcome["status"];
 export interface OperationView {
   /** `undefined`: still running. */
   ended: EndStatus | undefined;
+  /** It waits for its turn. */
+  isQueued: boolean;
   /** Set where the status is none that this version knows. */
   unknownStatus: string | undefined;
   error: string | undefined;
@@ -29,18 +31,21 @@ export function readOperation(body: unknown): OperationView {
   const stage = stages.get(statusText.toUpperCase().replaceAll(/[ -]/g, "_"));
   return {
     ended: stage === "running" ? undefined : stage,
+    isQueued: queued.has(statusText.toUpperCase()),
     unknownStatus: stage === undefined ? statusText : undefined,
     error:
       errorText(record.error) ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
-    exitCode: first(states, (state) => asInteger(state.exit_code)),
+    exitCode: first(states, (state) => asInteger(state.exit_code) ?? asNumber(state.exit_code)),
     timedOut:
       first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
       /^TIMED?_?OUT$/i.test(statusText),
     stdout: first(places, (place) => readOutput(place.stdout)),
     stderr: first(places, (place) => readOutput(place.stderr)),
-    image: asText(record.result_image_uuid) ?? asText(result.image) ?? idIn(asRecord(result.image)),
+    image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),
   };
 }
+
+const queued = new Set(["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"]);
 
 /** What a status says, in the protocol's own words and in those that others have for it. */
 const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
@@ -90,8 +95,11 @@ function readOutput(value: unknown): CapturedOutput | undefined {
   };
 }
 
+const maxErrorCharacters = 64 * 1024;
+
 function errorText(error: unknown): string | undefined {
-  return asText(error) ?? asText(asRecord(error)?.message) ?? asText(asRecord(error)?.error);
+  const text = asText(error) ?? asText(asRecord(error)?.message) ?? asText(asRecord(error)?.error);
+  return text?.slice(0, maxErrorCharacters);
 }
 
 function first<T>(places: readonly JsonRecord[], read: (place: JsonRecord) => T | undefined): T | undefined {

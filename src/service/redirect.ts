@@ -18,6 +18,7 @@ export async function followRedirect<R extends Response>(
     const response = await exchange(url);
     const location = response.headers.get("location");
     if (!redirectStatuses.has(response.status) || location === null) return response;
+    await response.body?.cancel();
     const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
     const shown = target === undefined ? "an address that is none" : `${target.origin}${target.pathname}`;
     if (target === undefined || target.origin !== new URL(url).origin) {
@@ -34,7 +35,6 @@ export async function followRedirect<R extends Response>(
     }
     if (count === mostRedirects)
       throw fail(`${nameOf(call)} redirects more than ${mostRedirects} times`, "Check the address.");
-    if (!response.bodyUsed) await response.body?.cancel();
     target.username = "";
     target.password = "";
     url = target.href;

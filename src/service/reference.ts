@@ -11,16 +11,30 @@ export type ImageReference =
   /** `tag:<name>`: an image of the service; there is nothing to import. */
   | { kind: "tag"; tag: string }
   /**
-   * Something to import from a registry, or with the engine from a local place. `tag` names it on the service afterwards; `undefined` for a digest, and for a name that
+   * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest, and for a name that
    * is no tag there (capital letters).
    */
-  | { kind: "registry"; url: string; tag: string | undefined };
+  | { kind: "registry"; url: string; tag: string | undefined }
+  | LocalReference;
+
+/** A directory or an archive on this machine, which the embedded engine imports. */
+export interface LocalReference {
+  kind: "local";
+  url: string;
+  tag: string | undefined;
+  /** `oci`, `oci-archive`, `docker-archive` or `dir`. */
+  transport: string;
+  path: string;
+  /** Which image of it, with a colon before it; else empty. */
+  suffix: string;
+}
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Local transports of skopeo; followed by a path, so that an image named `oci` or `dir` keeps its name. */
-const pathTransport = /^(oci|oci-archive|docker-archive|dir|sif|tarball):(?=[/.])(.*)$/s;
-const storeTransport = /^(docker-daemon|containers-storage|ostree):(.+)$/s;
+const pathTransport = /^(oci|oci-archive|docker-archive|dir):(?=[/.])(.*)$/s;
+/** Those that no image is taken from: other programs' stores, and files that another program would have to read. */
+const refusedTransport = /^((?:sif|tarball):(?=[/.])|(?:docker-daemon|containers-storage|ostree):(?=.))/;
 
 /** Rejects with a BoughError where `text` is no reference. */
 export function parseReference(text: string): ImageReference {
@@ -33,21 +47,33 @@ export function parseReference(text: string): ImageReference {
     const familiar = path.replace(/^docker\.io\/(library\/)?/, "");
     return { kind: "registry", url, tag: digest === undefined ? tagOrNone(`${familiar}:${tag}`) : undefined };
   }
-  const local = pathTransport.exec(text);
-  if (local !== null) return { kind: "registry", url: text, tag: tagOfPath(local[1] ?? "", local[2] ?? "") };
-  const store = storeTransport.exec(text);
-  if (store !== null)
-    return {
-      kind: "registry",
-      url: text,
-      tag: tagOrNone(withLatest((store[2] ?? "").replace(/^\[[^\]]*\]/, ""))),
-    };
+  const [, transport, rest] = pathTransport.exec(text) ?? [];
+  if (transport !== undefined && rest !== undefined) return parseLocalReference(text, transport, rest);
+  requireTransport(text);
   const { url, digest } = parseDockerReference(text, text);
   return { kind: "registry", url, tag: digest === undefined ? tagOrNone(withLatest(text)) : undefined };
 }
 
+/** Throws for a place that no image is taken from. */
+export function requireTransport(text: string): void {
+  const refused = refusedTransport.exec(text)?.[0];
+  if (refused === undefined) return;
+  throw new BoughError(`not an image reference: ${JSON.stringify(text)}: no image is taken from ${refused}`, {
+    kind: "usage",
+    hint: "Push it to a registry, or save it as docker-archive:/path, oci-archive:/path or oci:/path.",
+  });
+}
+
 export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
+}
+
+/** A directory in skopeo's own format (`dir`) has one image, so that a colon is part of its path. */
+function parseLocalReference(url: string, transport: string, rest: string): LocalReference {
+  const colon = transport === "dir" ? -1 : rest.indexOf(":");
+  const path = colon === -1 ? rest : rest.slice(0, colon);
+  const suffix = colon === -1 ? "" : rest.slice(colon);
+  return { kind: "local", url, tag: tagOfPath(transport, path, suffix.slice(1)), transport, path, suffix };
 }
 
 interface DockerReference {
@@ -87,10 +113,7 @@ function parseDockerReference(reference: string, whole: string): DockerReference
 }
 
 /** `oci:/path/to/base:1.0` is `base:1.0`; an archive's reference, where it is given, is a whole name. */
-function tagOfPath(transport: string, rest: string): string | undefined {
-  const colon = rest.indexOf(":");
-  const path = colon === -1 ? rest : rest.slice(0, colon);
-  const inside = colon === -1 ? "" : rest.slice(colon + 1);
+function tagOfPath(transport: string, path: string, inside: string): string | undefined {
   if (transport === "docker-archive" && inside !== "") return tagOrNone(withLatest(inside));
   const name = (path.split("/").findLast((segment) => segment !== "") ?? "")
     .replace(/\.(tar|tgz|tar\.\w+)$/i, "")

@@ -10,7 +10,9 @@ export type Failure =
   /** `received: false`: the request provably never reached the service (connection refused, unknown host). */
   | { kind: "connection"; received: boolean; permanent: boolean }
   /** The answer is not what its status promises: broken JSON, a proxy's page. */
-  | { kind: "malformed" };
+  | { kind: "malformed" }
+  /** The answer is larger than any that is worth reading. */
+  | { kind: "excessive" };
 
 export interface Attempt {
   /** 1 for the first. */
@@ -58,6 +60,8 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
     case "malformed":
       if (!attempt.repeatable || attempt.number >= malformedAttempts) return giveUp;
       return within(faultBudgetMilliseconds, attempt, backoff(attempt.number, random));
+    case "excessive":
+      return giveUp;
   }
 }
 
@@ -74,6 +78,7 @@ export function isOutcomeUnknown(failure: Failure): boolean {
     case "connection":
       return failure.received;
     case "malformed":
+    case "excessive":
       return true;
   }
 }

@@ -70,12 +70,14 @@ export interface ImageService {
 
   /**
    * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
-   * as they arrive, as far as the service delivers them early; the outcome has all of them in any case.
+   * as they arrive, as far as the service delivers them early; the outcome has all of them in any case. Rejects with an
+   * OverdueError where it goes on for long after the timeout of its request: that of `spawn`, or else `timeoutSeconds`.
    */
   follow(
     operation: string,
     onOutput?: (chunk: OutputChunk) => void,
     listener?: EventListener,
+    timeoutSeconds?: number,
   ): Promise<OperationOutcome>;
 
   /** Rejects with NotFoundError where the service knows no such operation. */

@@ -6,6 +6,7 @@ import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
 import { SpentBodyError, UnknownOutcomeError } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
+import { nameOf } from "./failure-text.ts";
 import { createOperationAddresses, type OperationAddresses } from "./operation-address.ts";
 import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
@@ -32,6 +33,8 @@ export interface Transport {
   call(call: Call): Promise<Answer>;
   /** One attempt; any status, the body still to be read, by somebody who watches over it. */
   open(parts: RequestParts, signal: AbortSignal): Promise<Response>;
+  /** The call as messages name it: method and address. */
+  nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
 }
 
@@ -81,7 +84,10 @@ export function createTransport(options: TransportOptions): Transport {
 
     async open(parts, signal) {
       try {
-        const response = await abandonable(signal, exchange.send(parts, undefined, signal, "stream"));
+        const response = await abandonable(
+          signal,
+          exchange.send(parts, undefined, signal, { isWatched: true }),
+        );
         answeredBefore ||= response.status < 500;
         return response;
       } catch (error) {
@@ -89,6 +95,8 @@ export function createTransport(options: TransportOptions): Transport {
         throw faultOf(exchange, parts, error).error;
       }
     },
+
+    nameOf: (parts) => exchange.redact(nameOf(exchange.nameOf(parts))),
   };
 }
 

@@ -93,7 +93,14 @@ test("in both forms, with an error where the exit code would say so", async () =
     fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, startsWell) => {
       const text = [...(startsWell ? ["FROM alpine AS base"] : []), ...lines].join("\n");
       const report = await checkDockerfile({
-        ...{ text, path: "Dockerfile", context, ignore, buildArgs: new Map([["A", "x"]]) },
+        ...{
+          text,
+          path: "Dockerfile",
+          context,
+          ignore,
+          buildArgs: new Map([["A", "x"]]),
+          allowsLocalFrom: false,
+        },
         signal: new AbortController().signal,
         assumePlatform: async () => platform,
       });

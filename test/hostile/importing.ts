@@ -18,10 +18,11 @@ export interface ImportingEngine {
   textIn(operation: OperationRecord, path: string): Promise<string>;
 }
 
-/** It takes no more than 32 MiB and 10,000 files. What is on this machine it has to read itself: its skopeo refuses to work. */
-export async function openImportingEngine(): Promise<ImportingEngine> {
+/** It takes no more than 32 MiB and 10,000 files. Without skopeo it has to read itself what is on this machine. */
+export async function openImportingEngine({ hasSkopeo = false } = {}): Promise<ImportingEngine> {
   const programs = temporaryDirectory();
-  writeFiles(programs, { skopeo: { text: "#!/bin/sh\necho 'handed to skopeo' >&2\nexit 1\n", mode: 0o755 } });
+  const skopeo = { text: "#!/bin/sh\necho 'handed to skopeo' >&2\nexit 1\n", mode: 0o755 };
+  if (!hasSkopeo) writeFiles(programs, { skopeo });
   const engine = await TestEngine.open({
     environment: { PATH: `${programs}:${process.env.PATH}` },
     importLimits: { bytes: 32 * 1024 ** 2, entries: 10_000 },

@@ -76,6 +76,38 @@ describe.each(["posix", "gnu"])("what GNU tar writes in its format %s", (format)
   });
 });
 
+/** An entry with a PAX record before it. */
+function withPax(records: string | string[], content: string): Uint8Array {
+  const lines = [records].flat().map((record) => {
+    const rest = ` ${record}\n`;
+    const digits = String(rest.length + 2).length;
+    return `${rest.length + digits}${rest}`;
+  });
+  return tarOf([
+    { name: "p", flag: "x", content: lines.join("") },
+    { name: "s", content },
+  ]);
+}
+
+/** A sparse file of so many bytes; none of its data is there. */
+function withMap(map: string, size: number): Uint8Array {
+  return withPax(
+    ["GNU.sparse.major=1", "GNU.sparse.minor=0", `GNU.sparse.realsize=${size}`],
+    map.padEnd(Math.ceil(map.length / 512) * 512, "\0"),
+  );
+}
+
+test("a map of 20 MB is read in time that grows with it, not with its square", async () => {
+  const count = 900_000;
+  const map = `${count}\n${Array.from({ length: count }, (_, index) => `${1_000_000_000 + index * 10}\n0\n`).join("")}`;
+  const started = performance.now();
+  for await (const entry of readTar(inChunks(withMap(map, 1e12), 65_536))) {
+    for await (const piece of entry.pieces()) expect(piece.bytes.byteLength).toBe(0);
+  }
+  // It took minutes.
+  expect(performance.now() - started).toBeLessThan(20_000);
+});
+
 describe("an archive that is damaged is an error:", () => {
   const whole = tarOf([{ name: "a", content: "x".repeat(2000) }]);
   test.each<[string, Uint8Array, string]>([
@@ -98,6 +130,20 @@ describe("an archive that is damaged is an error:", () => {
       ]),
       "map",
     ],
+    ["headers without an end", tarOf(Array(200).fill({ name: "p", flag: "x" })), "belong to no entry"],
+    ["a file of less than nothing", withPax("size=-1", ""), "a file's size is no size"],
+    ["a file of more than can be counted", withPax("size=1e300", ""), "a file's size is no size"],
+    ["a sparse file of less than nothing", withMap("0\n", -1), "a file's size is no size"],
+    ["a sparse file of PAX's first format", withPax("GNU.sparse.size=5", "12345"), "sparse in a format"],
+    ["a sparse file of a format to come", withPax("GNU.sparse.major=2", "12345"), "sparse in a format"],
+    ["a map that is cut off", withMap("2\n0\n1\n", 10), "no number"],
+    ["a map that is missing", withMap("", 10), "a sparse file's map is missing"],
+    ["a map with something else in it", withMap("1\n-5\n1\n", 10), "no number"],
+    ["a map with a number that has no end", withMap("9".repeat(600), 10), "no number"],
+    ["a map of more entries than any", withMap("1000001\n", 10), "more than 1000000 entries"],
+    ["a map that goes back", withMap("2\n5\n1\n4\n1\n", 10), "does not fit"],
+    ["a map that goes past the end", withMap("1\n8\n3\n", 10), "does not fit"],
+    ["a map of more bytes than there are", withMap("1\n0\n4096\n", 5000), "does not fit"],
   ])("%s", async (_, bytes, message) => {
     await expect(readAll(bytes)).rejects.toThrow(message);
   });

@@ -33,19 +33,42 @@ describe("what is imported for a reference, and under which tag", () => {
     ["docker://team/app", "docker://docker.io/team/app:latest", "team/app:latest"],
     ["docker://localhost:5000/app:1", "docker://localhost:5000/app:1", "localhost:5000/app:1"],
     [`docker://alpine@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
-    ["oci:/srv/images/base", "oci:/srv/images/base", "base:latest"],
-    ["oci:/srv/images/base:1.0", "oci:/srv/images/base:1.0", "base:1.0"],
-    ["oci:./Base Image".replace(" ", "_"), "oci:./Base_Image", "base_image:latest"],
-    ["oci-archive:/srv/base.tar", "oci-archive:/srv/base.tar", "base:latest"],
-    ["docker-archive:/srv/base.tar.gz", "docker-archive:/srv/base.tar.gz", "base:latest"],
-    ["docker-archive:/srv/base.tar:team/app:2", "docker-archive:/srv/base.tar:team/app:2", "team/app:2"],
-    ["dir:/srv/base/", "dir:/srv/base/", "base:latest"],
-    ["docker-daemon:app:1", "docker-daemon:app:1", "app:1"],
     // Images that are named as a transport is.
     ["oci", "docker://docker.io/library/oci:latest", "oci:latest"],
     ["dir:1.0", "docker://docker.io/library/dir:1.0", "dir:1.0"],
   ])("%s", (text, url, tag) => {
     expect(parseReference(text)).toEqual({ kind: "registry", url, tag });
+  });
+
+  test.each([
+    ["oci:/srv/images/base", "oci", "/srv/images/base", "", "base:latest"],
+    ["oci:/srv/images/base:1.0", "oci", "/srv/images/base", ":1.0", "base:1.0"],
+    ["oci:./Base_Image", "oci", "./Base_Image", "", "base_image:latest"],
+    ["oci-archive:/srv/base.tar", "oci-archive", "/srv/base.tar", "", "base:latest"],
+    ["docker-archive:/srv/base.tar.gz", "docker-archive", "/srv/base.tar.gz", "", "base:latest"],
+    [
+      "docker-archive:/srv/base.tar:team/app:2",
+      "docker-archive",
+      "/srv/base.tar",
+      ":team/app:2",
+      "team/app:2",
+    ],
+    ["dir:/srv/base/", "dir", "/srv/base/", "", "base:latest"],
+    ["dir:/srv/base:1", "dir", "/srv/base:1", "", "base-1:latest"],
+  ])("%s is on this machine", (text, transport, path, suffix, tag) => {
+    expect(parseReference(text)).toEqual({ kind: "local", url: text, tag, transport, path, suffix });
+  });
+
+  test.each([
+    "docker-daemon:app:1",
+    "containers-storage:app",
+    "ostree:app",
+    "sif:./app.sif",
+    "tarball:/app.tar",
+  ])("%s is no place that images are taken from", (text) => {
+    expect(() => parseReference(text)).toThrow(
+      `no image is taken from ${text.slice(0, text.indexOf(":") + 1)}`,
+    );
   });
 
   test("an id and a tag name an image of the service: there is nothing to import", () => {

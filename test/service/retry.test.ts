@@ -18,6 +18,7 @@ const refused: Failure = { kind: "connection", received: false, permanent: false
 const reset: Failure = { kind: "connection", received: true, permanent: false };
 const badCertificate: Failure = { kind: "connection", received: false, permanent: true };
 const malformed: Failure = { kind: "malformed" };
+const excessive: Failure = { kind: "excessive" };
 
 /** Without jitter (`random` 0) the waits are 200 ms, doubling. */
 const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expected: number | "give up"][] = [
@@ -75,6 +76,7 @@ const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expecte
   ["certificate", badCertificate, {}, "give up"],
 
   ["malformed answer", malformed, {}, 200],
+  ["an answer that is too large is not asked for again", excessive, {}, "give up"],
   ["malformed answer, third time", malformed, { number: 3 }, "give up"],
   ["malformed answer of a call that must not run twice", malformed, { repeatable: false }, "give up"],
 ];
@@ -118,6 +120,7 @@ test.each([
   [refused, false],
   [reset, true],
   [malformed, true],
+  [excessive, true],
 ] as const)("after %o, is it unknown what the service did? %p", (failure, expected) => {
   expect(isOutcomeUnknown(failure)).toBe(expected);
 });

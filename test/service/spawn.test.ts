@@ -163,7 +163,7 @@ test("the mark is in no field that the command could see, and adds to what is as
   await service.spawn(request);
   await service.spawn({ ...request, truncate_output_at: 1000 }, { mark: 7 });
   expect(fake.state.instances).toEqual([
-    { ...request, truncate_output_at: 65_536 + 2 ** 23 },
+    { ...request, truncate_output_at: 65_536 + 2 ** 19 },
     { ...request, truncate_output_at: 1007 },
   ]);
 });

@@ -1,12 +1,15 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { openDirectoryFiles } from "./directory-files.ts";
+import { downloadWithin } from "./download-limit.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { type ImageSource, isLoopback } from "./image-source.ts";
+import { createBudget } from "./limits.ts";
 import { readOciLayout } from "./read-oci.ts";
+import { findPolicy } from "./signature-policy.ts";
 import { runTool } from "./tool.ts";
 
 export interface RegistryCredentials {
@@ -33,7 +36,8 @@ export async function downloadImage(
   const args = [
     // Large layers may go through temporary files: on the engine's disk, and gone with the operation. TMPDIR is not asked.
     ...["--tmpdir", run.directory],
-    ...policyArguments(state),
+    // skopeo refuses to work without a signature policy; what the machine or the user has set stays in force.
+    ...(findPolicy(state.environment) === undefined ? ["--insecure-policy"] : []),
     "copy",
     // A policy has checked signatures by then, and a layout has no place for them.
     "--remove-signatures",
@@ -44,13 +48,14 @@ export async function downloadImage(
     source.name,
     `oci:${downloadDirectory}:import`,
   ];
-  await runTool(state, run, "skopeo", args, signal);
-  await rm(join(run.directory, authFileName), { force: true });
-  return readOciLayout(
-    openDirectoryFiles(join(run.directory, downloadDirectory), true),
-    "import",
-    source.name,
+  const layout = join(run.directory, downloadDirectory);
+  const budget = createBudget(source.name, state.layout.directory, state.importLimits);
+  const check = (bytes: number) => budget.check({ bytes });
+  await downloadWithin(layout, check, { clock: state.clock, signal }, (signal) =>
+    runTool(state, run, "skopeo", args, signal),
   );
+  await rm(join(run.directory, authFileName), { force: true });
+  return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
 }
 
 /** Credentials are for skopeo's eyes only: neither in its arguments nor in a file that others can read. */
@@ -63,13 +68,4 @@ function writeAuthFile(
   const auth = Buffer.from(`${username}:${password}`).toString("base64");
   writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
   return path;
-}
-
-/** skopeo refuses to work without a signature policy; what the machine or the user has set stays in force. */
-function policyArguments({ environment: { HOME } }: EngineState): string[] {
-  const candidates = [
-    "/etc/containers/policy.json",
-    ...(HOME ? [join(HOME, ".config/containers/policy.json")] : []),
-  ];
-  return candidates.some((path) => existsSync(path)) ? [] : ["--insecure-policy"];
 }

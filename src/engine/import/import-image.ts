@@ -19,6 +19,7 @@ import type { ImageSource } from "./image-source.ts";
 import { createBudget } from "./limits.ts";
 import { openLocalImage } from "./open-image.ts";
 import { layoutImage, makePlainLayout } from "./plain-layout.ts";
+import { requireAccepted } from "./signature-policy.ts";
 import { runTool } from "./tool.ts";
 
 export interface ImportSpec {
@@ -112,6 +113,7 @@ async function bringImage(
   signal: AbortSignal,
 ): Promise<ImageParts> {
   if (source.kind === "registry") return downloadImage(state, source, credentials, run, signal);
+  requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   return openLocalImage(source, run.directory, budget, signal);
 }

@@ -36,7 +36,7 @@ export function createBudget(image: string, directory: string, limits: ImportLim
   const freeEntries = files === 0 ? Number.POSITIVE_INFINITY : ffree;
   return {
     check({ bytes = 0, entries = 0, written = 0 }) {
-      if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)} of files`);
+      if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
       if (entries > limits.entries) throw tooLarge(image, `more than ${limits.entries} files`);
       if (bytes + written > freeBytes)
         throw noRoom(image, `the ${formatSize(freeBytes)} that are free`, directory);

@@ -1,0 +1,47 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { Environment } from "../system/programs.ts";
+import type { ImageSource } from "./image-source.ts";
+import { asObject, asObjects, type Json, parseJson } from "./json-file.ts";
+
+/** The policy that skopeo would go by: which images may be taken at all. `undefined`: nobody has set one. */
+export function findPolicy({ HOME }: Environment): string | undefined {
+  const own = HOME ? [join(HOME, ".config/containers/policy.json")] : [];
+  return [...own, "/etc/containers/policy.json"].find((path) => existsSync(path));
+}
+
+/**
+ * Throws where the policy lets an image of this machine in only with a signature, or not at all: none of these formats has a
+ * signature that bough could check. https://github.com/containers/image/blob/main/docs/containers-policy.json.5.md
+ */
+export function requireAccepted(
+  source: Exclude<ImageSource, { kind: "registry" }>,
+  environment: Environment,
+): void {
+  const path = findPolicy(environment);
+  if (path === undefined) return;
+  const policy = asObject(parseJson(readFileSync(path), path), path);
+  const requirements = asObjects(findRequirements(policy, source, path), path);
+  if (requirements.length > 0 && requirements.every(({ type }) => type === "insecureAcceptAnything")) return;
+  throw new BoughError(`the signature policy ${path} does not accept ${source.name}`, {
+    hint: `Import it from a registry, or have the policy accept ${source.kind}: images.`,
+  });
+}
+
+/** The most specific ones count: of the image, of the directories that it is in, of its kind, the default. */
+function findRequirements(
+  policy: Json,
+  { kind, path, reference }: Exclude<ImageSource, { kind: "registry" }>,
+  name: string,
+): unknown {
+  const scopes = asObject(asObject(policy.transports ?? {}, name)[kind] ?? {}, name);
+  const image = reference === undefined ? [] : [`${path}:${reference}`];
+  const scope = [...image, ...withParents(path), ""].find((candidate) => scopes[candidate] !== undefined);
+  return scope === undefined ? policy.default : scopes[scope];
+}
+
+function withParents(path: string): string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [path, ...withParents(parent)];
+}

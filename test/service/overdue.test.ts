@@ -1,0 +1,123 @@
+/** Operations that never end: how long they are waited for, and what is said and done then. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { OverdueError } from "../../src/service/errors.ts";
+import { withinItsTime } from "../../src/service/overdue.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { clientOf, rejection } from "./client.ts";
+
+const fakes: FakeService[] = [];
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
+});
+
+/** Waits for an operation that never ends. */
+function wait(timeoutSeconds: number, isQueued = async () => false) {
+  const clock = createManualClock();
+  const interrupt = new AbortController();
+  const warnings: string[] = [];
+  const onNotice = ({ text }: { text: string }) => void warnings.push(text);
+  const options = { clock, signal: interrupt.signal, onNotice, timeoutSeconds, isQueued };
+  const failed = rejection(
+    withinItsTime("op", options, (signal) => {
+      const { promise, reject } = Promise.withResolvers<never>();
+      signal.addEventListener("abort", () => reject(signal.reason));
+      return promise;
+    }),
+  );
+  return { clock, interrupt, warnings, failed };
+}
+
+test.each([
+  [600, 660, 1200],
+  [3600, 3660, 7200],
+  [5, 65, 125],
+])("given %d s: a warning after %d s, an end after %d s", async (timeout, warning, end) => {
+  const { clock, warnings, failed } = wait(timeout);
+  await clock.advance(warning * 1000 - 1);
+  expect(warnings).toEqual([]);
+  await clock.advance(1);
+  expect(warnings).toEqual([
+    `operation op ought to have ended: it was given ${timeout} s; waiting ${end - warning} s more`,
+  ]);
+  await clock.advance((end - warning) * 1000 - 1);
+  expect(await Promise.race([failed, "waits"])).toBe("waits");
+  await clock.advance(1);
+  const error = await failed;
+  expect(error).toBeInstanceOf(OverdueError);
+  expect(error).toMatchObject({
+    message: `operation op has not ended in ${end} s, though it was given ${timeout} s`,
+  });
+  expect(warnings).toHaveLength(1);
+});
+
+test("what waits for its turn uses none of its time", async () => {
+  let isQueued = true;
+  const { clock, warnings, failed } = wait(600, async () => isQueued);
+  await clock.advance(3 * 3_600_000);
+  expect(warnings).toEqual([]);
+  isQueued = false;
+  await clock.advance(660_000);
+  expect(warnings).toHaveLength(1);
+  await clock.advance(540_000);
+  expect(await failed).toBeInstanceOf(OverdueError);
+});
+
+test("nobody waits for a turn for more than a day", async () => {
+  const { clock, warnings, failed } = wait(600, async () => true);
+  await clock.advance(23 * 3_600_000);
+  expect(await Promise.race([failed, "waits"])).toBe("waits");
+  await clock.advance(2 * 3_600_000);
+  expect(await failed).toMatchObject({ message: "operation op has waited for its turn for a day" });
+  expect(warnings).toEqual([]);
+});
+
+test("an interruption is passed on at once", async () => {
+  const { interrupt, failed } = wait(600);
+  const reason = new Error("interrupted");
+  interrupt.abort(reason);
+  expect(await failed).toBe(reason);
+});
+
+describe.each<[what: string, server: FakeServiceOptions]>([
+  ["events", {}],
+  ["polling", { events: false }],
+])("a service with %s", (_, server) => {
+  async function start(timeout: number) {
+    const fake = await startFakeService({ run: () => ({ until: new Promise(() => {}) }), ...server });
+    fakes.push(fake);
+    const clock = createManualClock();
+    const client = clientOf(fake.url, { clock });
+    const image = fake.state.addImage("base:latest");
+    const request = { image, command: "make", shell: true, cwd: "/", disposable: false, timeout };
+    return { ...client, fake, clock, operation: await client.service.spawn(request) };
+  }
+
+  test("that never ends an operation: it is told, and told to stop", async () => {
+    const { fake, clock, service, operation, notices } = await start(60);
+    const failed = rejection(service.follow(operation));
+    // In steps that leave each request the time that it takes.
+    for (let seconds = 0; seconds < 200; seconds++) {
+      await clock.advance(1000);
+      await Bun.sleep(3);
+    }
+    expect(await failed).toBeInstanceOf(OverdueError);
+    const warnings = notices.filter(({ level }) => level === "warn").map(({ text }) => text);
+    expect(warnings.join("\n")).toContain(`operation ${operation} ought to have ended`);
+    expect(warnings.at(-1)).toBe(`operation ${operation} is cancelled`);
+    expect(fake.state.operations.get(operation)?.record.status).toBe("CANCELLED");
+  });
+
+  test("an operation that somebody else has started has no end to be waited for", async () => {
+    const { fake, operation } = await start(1000);
+    const clock = createManualClock();
+    const { service, interrupt } = clientOf(fake.url, { clock });
+    const failed = rejection(service.follow(operation));
+    while (fake.requestsTo(/^GET \/v1\/operations/).length === 0) await Bun.sleep(1);
+    expect(clock.sleeps.filter((milliseconds) => milliseconds > 60_000)).toEqual([]);
+    const reason = new Error("interrupted");
+    interrupt.abort(reason);
+    expect(await failed).toBe(reason);
+  });
+});
