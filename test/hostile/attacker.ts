@@ -16,6 +16,8 @@ export interface Ended {
 
 export interface WatchedCanary {
   readonly path: string;
+  /** One of its files. */
+  readonly file: string;
   /** Lines of its state that were not there at first; a directory's has its time, and so tells what is gone from it. */
   changes(): string[];
 }
@@ -62,12 +64,13 @@ export function makeAttacker(who: (typeof whoever)[number]): Attacker {
     bough: [...bough, `${home}/bough`, "--local"],
     layCanary() {
       const parent = join(home, crypto.randomUUID());
-      const { path, state } = makeCanary(parent, bait);
+      const { path, file, state } = makeCanary(parent, bait);
       const { uid, gid } = statSync(home);
       Bun.spawnSync(["chown", "--recursive", "--no-dereference", `${uid}:${gid}`, parent]);
       const before = state().split("\n");
       return {
         path,
+        file,
         changes: () =>
           state()
             .split("\n")

@@ -48,8 +48,15 @@ const maskedPaths = [
   "/sys/firmware",
 ];
 
-/** Docker's. */
-const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+/** Docker's, and what runc leaves writable where there are control groups of version 1: the directory that they are mounted in. */
+const readonlyPaths = [
+  "/proc/bus",
+  "/proc/fs",
+  "/proc/irq",
+  "/proc/sys",
+  "/proc/sysrq-trigger",
+  "/sys/fs/cgroup",
+];
 
 /** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's; runc has more of its own. */
 const openDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];

@@ -113,6 +113,11 @@ const always: Difference[] = [
       "runc before 1.2 does not know it, and what it keeps is no boundary: clocks cannot be set without CAP_SYS_TIME.",
   },
   {
+    bough: ["readonlyPath /sys/fs/cgroup"],
+    reason:
+      "runc mounts control groups of version 1 read-only, but leaves the directory around them writable.",
+  },
+  {
     docker: ["seccomp architecture SCMP_ARCH_X32"],
     reason:
       "Nearly no kernel has it, and compiling it makes each RUN 6 ms longer; without it such calls are refused.",

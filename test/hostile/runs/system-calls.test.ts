@@ -1,0 +1,97 @@
+/** System calls that a RUN has no business with: made by programs of a few bytes, each ends with the call's error number. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type SystemCall, tinyProgram } from "../../support/tiny-program.ts";
+import { type Attacker, makeAttacker, whoever } from "../attacker.ts";
+
+const [refused, missing] = [1, 38];
+const newUser = 0x10000000;
+const childSignal = 17;
+const currentDirectory = -100;
+const zeros = { zeros: 256 };
+
+/** Whatever the kernel itself would say to each. */
+const calls: [name: string, call: SystemCall, errorNumber: number][] = [
+  ["a key in the session's keyring", { x64: 248, arm64: 217, args: ["user", "k", "v", 1, -3] }, refused],
+  ["root's own keyring", { x64: 250, arm64: 219, args: [0, -4, 1] }, refused],
+  ["a key asked of the machine", { x64: 249, arm64: 218, args: ["user", "k", 0, 0] }, refused],
+  ["io_uring_setup", { x64: 425, arm64: 425, args: [1, zeros] }, refused],
+  ["io_uring_enter", { x64: 426, arm64: 426, args: [0, 0, 0, 0, 0, 0] }, refused],
+  ["io_uring_register", { x64: 427, arm64: 427, args: [0, 0, 0, 0] }, refused],
+  ["userfaultfd for user mode only", { x64: 323, arm64: 282, args: [1] }, refused],
+  ["a user namespace by unshare", { x64: 272, arm64: 97, args: [newUser] }, refused],
+  ["a user namespace by clone", { x64: 56, arm64: 220, args: [newUser + childSignal, 0, 0, 0, 0] }, refused],
+  ["clone3, whose flags no filter sees", { x64: 435, arm64: 435, args: [zeros, 88] }, missing],
+  ["a mount namespace by unshare", { x64: 272, arm64: 97, args: [0x20000] }, refused],
+  ["another one's namespace by setns", { x64: 308, arm64: 268, args: [0, 0] }, refused],
+  ["mount", { x64: 165, arm64: 40, args: ["none", "/tmp", "tmpfs", 0, 0] }, refused],
+  ["a change of /proc's mount options", { x64: 165, arm64: 40, args: ["", "/proc", "", 0x20, 0] }, refused],
+  ["umount of what masks /proc/kcore", { x64: 166, arm64: 39, args: ["/proc/kcore", 2] }, refused],
+  ["fsopen", { x64: 430, arm64: 430, args: ["tmpfs", 0] }, refused],
+  ["open_tree", { x64: 428, arm64: 428, args: [currentDirectory, "/", 1] }, refused],
+  ["mount_setattr", { x64: 442, arm64: 442, args: [currentDirectory, "/", 0, zeros, 32] }, refused],
+  ["pivot_root", { x64: 155, arm64: 41, args: ["/tmp", "/tmp"] }, refused],
+  ["bpf", { x64: 321, arm64: 280, args: [0, zeros, 120] }, refused],
+  ["perf_event_open", { x64: 298, arm64: 241, args: [zeros, 0, -1, -1, 0] }, refused],
+  ["fanotify_init", { x64: 300, arm64: 262, args: [0x200, 0] }, refused],
+  ["a file by its handle", { x64: 304, arm64: 265, args: [currentDirectory, zeros, 0] }, refused],
+  ["another one's descriptor", { x64: 438, arm64: 438, args: [0, 0, 0] }, refused],
+  ["kcmp, which tells kernel addresses apart", { x64: 312, arm64: 272, args: [1, 1, 0, 0, 0] }, refused],
+  ["the kernel's log", { x64: 103, arm64: 116, args: [10, 0, 0] }, refused],
+  ["a kernel module", { x64: 175, arm64: 105, args: [zeros, 256, ""] }, refused],
+  ["another kernel", { x64: 246, arm64: 104, args: [0, 0, 0, 0] }, refused],
+  ["the machine's name", { x64: 170, arm64: 161, args: ["owned", 5] }, refused],
+  ["the clock", { x64: 227, arm64: 112, args: [0, zeros] }, refused],
+  ["process accounting into a file", { x64: 163, arm64: 89, args: ["/tmp"] }, refused],
+  ["swap", { x64: 167, arm64: 224, args: ["/tmp", 0] }, refused],
+  ["memory without random addresses", { x64: 135, arm64: 92, args: [0x40000] }, refused],
+  ["the kernel's cryptography (AF_ALG)", { x64: 41, arm64: 198, args: [38, 5, 0] }, refused],
+  ["the machine's hypervisor (AF_VSOCK)", { x64: 41, arm64: 198, args: [40, 1, 0] }, refused],
+  ["NUMA placement", { x64: 238, arm64: 237, args: [0, 0, 0] }, refused],
+];
+
+/** The same by the door for 32-bit programs, which x86-64 has. */
+const by32Bit: typeof calls = [
+  ["a key in the session's keyring", { x64: 286, args: ["user", "k", "v", 1, 0xffff_fffd] }, refused],
+  ["io_uring_setup", { x64: 425, args: [1, zeros] }, refused],
+  ["userfaultfd", { x64: 374, args: [1] }, refused],
+  ["a user namespace by unshare", { x64: 310, args: [newUser] }, refused],
+  ["a user namespace by clone", { x64: 120, args: [newUser + childSignal, 0, 0, 0, 0] }, refused],
+  ["clone3", { x64: 435, args: [zeros, 88] }, missing],
+  ["the kernel's log", { x64: 103, args: [10, 0, 0] }, refused],
+];
+
+const rows = [
+  ...calls.map(([name, call, errorNumber]) => ({ name, call, errorNumber })),
+  ...(process.arch === "x64" ? by32Bit : []).map(([name, call, errorNumber]) => ({
+    name: `${name}, as a 32-bit program`,
+    call: { ...call, is32Bit: true },
+    errorNumber,
+  })),
+];
+
+describe.each(whoever)("as %s", (who) => {
+  let attacker: Attacker;
+  let statuses: string[];
+  beforeAll(async () => {
+    attacker = makeAttacker(who);
+    await attacker.importImage("calls:1", {
+      prepare(root) {
+        mkdirSync(join(root, "calls"));
+        for (const [index, { call }] of rows.entries()) {
+          const path = join(root, "calls", String(index));
+          writeFileSync(path, tinyProgram([call]));
+          chmodSync(path, 0o755);
+        }
+      },
+    });
+    const each = `for number in $(seq 0 ${rows.length - 1}); do /calls/$number; echo $?; done`;
+    statuses = (await attacker.attack("calls:1", each)).stdout.split("\n");
+  });
+  afterAll(() => attacker.close());
+
+  test.each(rows.map((row, index) => ({ ...row, index })))("$name", ({ index, errorNumber }) => {
+    expect(statuses[index]).toBe(String(errorNumber));
+  });
+});
