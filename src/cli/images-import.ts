@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
 import { BoughError, messageOf } from "../errors.ts";
 import { isCi } from "../output/color.ts";
@@ -75,7 +77,10 @@ interface Reference {
 
 async function importImages(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const references = readReferences(values.positionals, values.text("tag"));
+  const references = readReferences(
+    values.positionals.map((text) => nameRelativePath(text, runtime.workingDirectory)),
+    values.text("tag"),
+  );
   checkCredentials(invocation);
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   const { service, close } = await connect(runtime, globals, log);
@@ -152,6 +157,13 @@ async function importOne(
     progress.end("failed");
     throw error;
   }
+}
+
+/** `oci:layout` means the directory of that name, as for skopeo, where there is one; else the image `oci` with that tag. */
+function nameRelativePath(text: string, workingDirectory: string): string {
+  const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
+  if (transport === undefined || !existsSync(join(workingDirectory, path))) return text;
+  return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
 }
 
 function readReferences(given: readonly string[], tagOption: string | undefined): Reference[] {

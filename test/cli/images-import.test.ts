@@ -1,5 +1,7 @@
 /** `bough images import`: credentials that are seen by nobody, an interruption that reaches the service, progress. */
 import { expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { startImportProgress } from "../../src/output/import-progress.ts";
 import type { Log } from "../../src/output/log.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
@@ -25,6 +27,25 @@ test("a password goes from standard input into the request, and is seen nowhere 
   expect(ended.exitCode).toBe(1);
   expect(ended.stderr).toContain("unauthorized");
   expect(ended.stdout + ended.stderr).not.toContain("pass word");
+});
+
+test.each([
+  ["oci:layout:1", "oci:HERE/layout:1"],
+  ["oci:layout", "oci:HERE/layout"],
+  ["oci:./layout:1", "oci:./layout:1"],
+  // No such directory: the image of that name, with the tag.
+  ["oci:1.0", "docker://docker.io/library/oci:1.0"],
+])("%s is %s, relative to where one is", async (given, url) => {
+  const service = await startFakeService();
+  const workingDirectory = temporaryDirectory();
+  mkdirSync(join(workingDirectory, "layout"));
+  const environment = environmentOf(service.url);
+  const { exitCode } = await runBough(["images", "import", given], { workingDirectory, environment });
+  await service.close();
+  expect(exitCode).toBe(0);
+  expect(service.requestsTo("POST /v1/images/import")[0]?.json).toMatchObject({
+    registry: { url: url.replace("HERE", workingDirectory) },
+  });
 });
 
 test("an interruption cancels the import on the service", async () => {
