@@ -3,7 +3,7 @@ import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { decompress, detectCompression } from "./compression.ts";
-import { type ImageFile, type ImageFiles, openRegular, readPart } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, openRegular, readPart, showName } from "./image-files.ts";
 import { type Budget, maxArchiveEntries } from "./limits.ts";
 
 /** In the operation's directory: a compressed archive without its compression. */
@@ -53,17 +53,16 @@ function findMember(
   name: string,
   { archive, plain }: { archive: string; plain: string },
 ): ImageFile | undefined {
+  const shown = `${showName(name)} in ${archive}`;
   let member = members.get(memberName(name));
   for (let links = 0; member !== undefined && "target" in member; links++) {
     // What leads out of the archive has no member's name.
     member = links < maxLinks ? members.get(member.target) : undefined;
-    if (member === undefined)
-      throw new BoughError(`${name} in ${archive} is a link that leads to no file of it`);
+    if (member === undefined) throw new BoughError(`${shown} is a link that leads to no file of it`);
   }
   if (member === undefined) return undefined;
-  if ("unreadable" in member) throw new BoughError(`${name} in ${archive} ${member.unreadable}`);
+  if ("unreadable" in member) throw new BoughError(`${shown} ${member.unreadable}`);
   const { offset, size } = member;
-  const shown = `${name} in ${archive}`;
   return { name: shown, size, read: () => readPart(plain, { offset, length: size, name: shown }) };
 }
 

@@ -18,6 +18,17 @@ export interface ImageFile {
   ownPath?: string;
 }
 
+/** A name of the image's own choosing, for messages: with quotes where it could be taken for something else. */
+export function showName(name: string): string {
+  return /^[\w./:@+-]{1,200}$/.test(name) ? name : JSON.stringify(name.slice(0, 200));
+}
+
+/** For hints: which of an image's names could be meant. */
+export function showNames(names: readonly string[]): { hint?: string } {
+  const shown = names.slice(0, 10).map(showName).join(", ");
+  return shown === "" ? {} : { hint: `It has ${shown}: name one after a colon.` };
+}
+
 const chunkBytes = 1024 * 1024;
 
 /** Opens a regular file, and nothing else: no device and no pipe, which could keep its reader waiting for ever. */

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import type { ImageFile, ImageFiles } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, showNames } from "./image-files.ts";
 import { digestOf, type ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
@@ -51,8 +51,7 @@ function choose(images: readonly Json[], reference: string | undefined, name: st
   );
   if (first !== undefined && others.length === 0) return first;
   const names = images.flatMap(namesOf);
-  const hint =
-    names.length === 0 ? {} : { hint: `It has ${names.slice(0, 10).join(", ")}: name one after a colon.` };
+  const hint = showNames(names);
   if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
   throw new BoughError(
     reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import type { ImageFile, ImageFiles } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, showNames } from "./image-files.ts";
 import {
   type Descriptor,
   type ImageParts,
@@ -58,8 +58,7 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
   const [first, ...others] = found;
   if (first !== undefined && others.length === 0) return first;
   const names = manifests.map(nameOf).filter((known) => known !== undefined);
-  const hint =
-    names.length === 0 ? {} : { hint: `It has ${names.slice(0, 10).join(", ")}: name one after a colon.` };
+  const hint = showNames(names);
   if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
   throw new BoughError(
     reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,

@@ -129,6 +129,20 @@ describe("a part of the image that is no file of the archive:", () => {
   });
 });
 
+test.each<[string, (directory: string) => string]>([
+  ["a device", () => "/dev/zero"],
+  ["a directory", (directory) => directory],
+  [
+    "a pipe that nobody writes to",
+    (directory) => {
+      expect(Bun.spawnSync(["mkfifo", join(directory, "pipe")]).success).toBe(true);
+      return join(directory, "pipe");
+    },
+  ],
+])("%s is no archive", async (_, makePath) => {
+  await room.expectRefused(`oci-archive:${makePath(temporaryDirectory())}`, "is no regular file");
+});
+
 describe("an archive that costs:", () => {
   const zeros = new Uint8Array(64 * 1024 ** 2);
 
@@ -236,6 +250,18 @@ describe("what docker save writes, changed:", () => {
   ])("%s", async (_, bytes, message) => {
     await room.expectRefused(write("docker-archive", bytes()), message);
   });
+});
+
+test("no name in it can be taken for a line of bough's own", async () => {
+  const name = "layer\n[INFO] tagged as alpine:latest\u001b[2J";
+  const files = dockerFiles(image(), (same) => ({ ...same, Layers: [name], RepoTags: [name] }));
+  const link = { name, flag: "2", target: "/etc/passwd" };
+  for (const reference of ["", ":other"]) {
+    const operation = await room.importFrom(
+      `${write("docker-archive", archiveOf(files, [link]))}${reference}`,
+    );
+    expect(operation.error).toContain("layer\\n[INFO] tagged as alpine:latest\\u001b[2J");
+  }
 });
 
 describe("what is well meant comes in:", () => {
