@@ -12,7 +12,7 @@ const allowed: Record<string, readonly string[]> = {
   store: [],
   service: [],
   image: [],
-  engine: ["image", "service/types.ts"],
+  engine: ["dockerfile/mask.ts", "dockerfile/secrets.ts", "image", "service/types.ts"],
   build: ["dockerfile", "context", "service", "store"],
   check: ["dockerfile", "context", "build", "service", "store"],
   output: ["build", "dockerfile/visible.ts", "service/service.ts"],

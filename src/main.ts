@@ -74,13 +74,16 @@ function ignoresHangup(): boolean {
 }
 
 /** A compiled program is its own executable; otherwise Bun runs this file. */
-function ownCommandLine(): string[] {
+function ownCommandLine(words: readonly string[] = process.argv.slice(2)): string[] {
   const self = Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
-  return [...self, ...process.argv.slice(2)];
+  return [...self, ...words];
 }
 
-function runInBackground(environment: Readonly<Record<string, string>>): BackgroundProcess {
-  return Bun.spawn(ownCommandLine(), {
+function runInBackground(
+  environment: Readonly<Record<string, string>>,
+  rewrite: (words: readonly string[]) => readonly string[],
+): BackgroundProcess {
+  return Bun.spawn(ownCommandLine(rewrite(process.argv.slice(2))), {
     env: { ...process.env, ...environment },
     stdin: runtime.stdin.isPiped ? "inherit" : "ignore",
     stdout: "pipe",

@@ -68,7 +68,7 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
       build.early.hold();
       build.ahead.begin(index + 1);
     }
-    const next = await locate(dockerfile, instruction, () =>
+    const next = await locate(build, instruction, () =>
       noticeLoss(state.stage, build, () => perform(instruction, state, build)),
     );
     const record = recordStep(placeOf(instruction, since, build), state.stage, next.stage);
@@ -100,7 +100,7 @@ async function commitLast(
     throw new Error("a Dockerfile without a FROM does not parse");
   const since = build.clock.now();
   build.early.hold();
-  const committed = await locate(build.dockerfile, last, () => commitPending(stage, runs, build));
+  const committed = await locate(build, last, () => commitPending(stage, runs, build));
   if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
   return committed;
 }

@@ -10,19 +10,30 @@ export type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" |
 /** What a RUN comes to, once its variables are replaced. */
 export type ExpandedCommand = { form: "shell"; line: string } | { form: "exec"; words: readonly string[] };
 
+/**
+ * `isSecret`: references to such variables stay where a shell resolves them, with the value from its environment. In the exec
+ * form there is none: then the value is in the command line, where the program wants it.
+ */
 export function expandCommand(
   instruction: RunInstruction,
   lookup: Lookup,
   escape: "\\" | "`",
+  isSecret?: (name: string) => boolean,
 ): ExpandedCommand {
   const { command, expand } = instruction;
   switch (command.form) {
     case "shell":
-      return { form: "shell", line: expand ? expandRunLine(command.line, lookup, escape) : command.line };
+      return {
+        form: "shell",
+        line: expand ? expandRunLine(command.line, lookup, escape, isSecret) : command.line,
+      };
     case "script":
       return { form: "shell", line: runScript(command.content) };
     case "exec":
-      return { form: "exec", words: requireProgram(expandExecWords(command.words, lookup, escape)) };
+      return {
+        form: "exec",
+        words: requireProgram(expandExecWords(command.words, lookup, escape, isSecret)),
+      };
   }
 }
 

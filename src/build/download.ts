@@ -21,7 +21,7 @@ export async function addFromUrl(
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<UrlContent> {
-  const shown = shownUrl(url);
+  const shown = shownUrl(url, build.buildArgs);
   const known = build.store.urls.get(shown);
   if (
     known !== undefined &&
@@ -40,7 +40,7 @@ export async function download(
   expected: string | undefined,
   build: BuildJob,
 ): Promise<UploadedFile> {
-  const shown = shownUrl(url);
+  const shown = shownUrl(url, build.buildArgs);
   build.emit({ type: "downloading", url: shown });
   const isKnown = build.store.urls.get(shown) !== undefined;
   const { file, headers } = await withRetries(build, isKnown, () => passOn(url, expected, build));
@@ -57,7 +57,7 @@ async function passOn(
   expected: string | undefined,
   build: BuildJob,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
-  const shown = shownUrl(url);
+  const shown = shownUrl(url, build.buildArgs);
   const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, build);
   if (!ok || body === null) {
     await body?.cancel();
@@ -86,7 +86,7 @@ async function passOn(
     return { file, headers };
   } catch (error) {
     build.signal.throwIfAborted();
-    throw error instanceof BoughError ? error : sourceFault(url, error);
+    throw error instanceof BoughError ? error : sourceFault(url, error, build);
   }
 }
 

@@ -90,10 +90,10 @@ function tired({ message, hint }: BoughError, attempts: number): BoughError {
 }
 
 /** What went wrong on the way from a server, for people; an interruption as it is. */
-export function sourceFault(url: string, error: unknown): SourceError {
+export function sourceFault(url: string, error: unknown, { buildArgs }: BuildJob): SourceError {
   const { reason, received, permanent } = explainFault(error);
   return new SourceError(
-    `ADD ${shownUrl(url)}: ${reason}`,
+    `ADD ${shownUrl(url, buildArgs)}: ${reason}`,
     { kind: "connection", received, permanent },
     received ? "Run the build again." : "Is the address right, and can this machine reach it?",
   );
@@ -112,7 +112,7 @@ async function reach(address: URL, build: BuildJob, init: BunFetchRequestInit): 
     );
   } catch (error) {
     signal.throwIfAborted();
-    throw sourceFault(address.href, error);
+    throw sourceFault(address.href, error, build);
   }
 }
 

@@ -1,13 +1,15 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { maskSecrets } from "../dockerfile/mask.ts";
 import { renderProblem } from "../dockerfile/problem-text.ts";
+import { secretsAmong } from "../dockerfile/secrets.ts";
 import { visible } from "../dockerfile/visible.ts";
 import { BoughError } from "../errors.ts";
+import type { BuildJob } from "./job.ts";
 import { PlacementError } from "./placement-error.ts";
 
 /** Performs `action` for an instruction; what it rejects with gets the instruction's place and its source lines. */
 export async function locate<Result>(
-  dockerfile: Dockerfile,
+  { dockerfile, buildArgs }: Pick<BuildJob, "dockerfile" | "buildArgs">,
   instruction: Instruction,
   action: () => Promise<Result>,
 ): Promise<Result> {
@@ -16,7 +18,8 @@ export async function locate<Result>(
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { range } = instructionToBlame(error, dockerfile) ?? instruction;
-    throw new BoughError(renderProblem(dockerfile, { message: error.message, range }), {
+    const message = secretsAmong(buildArgs).mask(error.message);
+    throw new BoughError(renderProblem(dockerfile, { message, range }), {
       kind: error.kind,
       cause: error,
       ...(error.hint === undefined ? {} : { hint: error.hint }),

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../dockerfile/instruction.ts";
+import { secretsAmong } from "../dockerfile/secrets.ts";
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
@@ -30,9 +31,13 @@ export async function performRun(
   build: BuildJob,
 ): Promise<StageState> {
   warnOfMounts(instruction, build);
-  const command = expandCommand(instruction, lookUp(stage.env, stage.args), build.dockerfile.escape);
-  const directive =
-    command.form === "shell" ? ["RUN", "shell", command.line] : ["RUN", "exec", ...command.words];
+  const lookup = lookUp(stage.env, stage.args);
+  const { escape } = build.dockerfile;
+  // What enters the hash has the values of secrets in it: one that has changed is another step.
+  const whole = expandCommand(instruction, lookup, escape);
+  const directive = whole.form === "shell" ? ["RUN", "shell", whole.line] : ["RUN", "exec", ...whole.words];
+  const secrets = secretsAmong(Object.entries(environmentOf(stage, predefinedArguments(build.buildArgs))));
+  const command = expandCommand(instruction, lookup, escape, secrets.has);
   return makeLayer(
     {
       directive,

@@ -1,15 +1,20 @@
 import { isSecretParameter, maskSecrets } from "../dockerfile/mask.ts";
+import { secretsAmong } from "../dockerfile/secrets.ts";
 
-/** A URL as it may be shown and stored: without a user, a password, and the values of parameters that are secrets. */
-export function shownUrl(url: string): string {
-  if (!URL.canParse(url)) return maskSecrets(url);
+/**
+ * A URL as it may be shown and stored: without a user, a password, the values of parameters that are secrets, and those of
+ * build arguments that are.
+ */
+export function shownUrl(url: string, buildArgs: ReadonlyMap<string, string> = new Map()): string {
+  const { mask } = secretsAmong(buildArgs);
+  if (!URL.canParse(url)) return mask(maskSecrets(url));
   const parsed = new URL(url);
   parsed.username = "";
   parsed.password = "";
   for (const name of new Set(parsed.searchParams.keys())) {
     if (isSecretParameter(name)) parsed.searchParams.set(name, "***");
   }
-  return parsed.href;
+  return mask(parsed.href);
 }
 
 /** What to ask for, and the header that says who asks. */

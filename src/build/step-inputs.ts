@@ -1,5 +1,5 @@
-import { maskSecrets } from "../dockerfile/mask.ts";
 import { isSecretName } from "../dockerfile/secret-name.ts";
+import { type Secrets, secretsAmong } from "../dockerfile/secrets.ts";
 import { baseHash } from "./layer.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import { effectiveEnv, type StageState } from "./state.ts";
@@ -34,17 +34,12 @@ export function inputsOf(
 ): StepInputs {
   const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
   const env = effectiveEnv(stage);
-  const secrets = [...args, ...env].flatMap(([name, value]) =>
-    value !== null && value.length >= shortestSecret && isSecretName(name) ? [value] : [],
-  );
+  const secrets = secretsAmong([...args, ...env]);
   const variables = (values: Iterable<readonly [string, string | null]>): Variables =>
     Object.fromEntries(
       [...values].map(([name, value]) => {
         if (value === null) return [name, null];
-        const isSecret =
-          isSecretName(name) ||
-          maskSecrets(value) !== value ||
-          secrets.some((secret) => value.includes(secret));
+        const isSecret = isSecretName(name) || secrets.mask(value) !== value;
         return [name, isSecret ? { withheld: shortHash(salt + value) } : { text: value }];
       }),
     );
@@ -54,9 +49,9 @@ export function inputsOf(
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),
     env: variables(env),
-    user: stage.user ?? null,
-    workdir: stage.workdir,
-    files: describeFiles(stage.staged),
+    user: stage.user === undefined ? null : secrets.mask(stage.user),
+    workdir: secrets.mask(stage.workdir),
+    files: describeFiles(stage.staged, secrets),
   };
 }
 
@@ -64,11 +59,10 @@ function isBase({ hash, image }: StageState["layer"]): boolean {
   return hash === baseHash(image);
 }
 
-/** A value that is in another by chance is no secret's. */
-const shortestSecret = 4;
-
-function describeFiles(staged: Staged): Record<string, string> {
-  return Object.fromEntries([...staged].map(([path, entry]) => [path, describeFile(entry)]));
+function describeFiles(staged: Staged, secrets: Secrets): Record<string, string> {
+  return Object.fromEntries(
+    [...staged].map(([path, entry]) => [secrets.mask(path), secrets.mask(describeFile(entry))]),
+  );
 }
 
 /** `file 0644 0:0 3f2a9c0d1e4b` */

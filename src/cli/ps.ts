@@ -9,6 +9,7 @@ import { type ArgumentDefinitions, oneOf, positiveInteger } from "./arguments.ts
 import type { Command, Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { readMoment } from "./moment.ts";
+import { withoutSecrets } from "./operation-secrets.ts";
 import { printResult } from "./result.ts";
 
 const kinds = { run: "instance", import: "image_import" } as const;
@@ -65,7 +66,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
   const statuses = readStatuses(values.text("status"), values.flag("all"));
   const { service, close } = await connect(runtime, globals, log);
   try {
-    const operations = await find(service, filter, statuses);
+    const operations = (await find(service, filter, statuses)).map(withoutSecrets);
     printResult(invocation, {
       id: operations.map(({ uuid }) => uuid).join("\n"),
       json: operations,

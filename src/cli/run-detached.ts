@@ -2,6 +2,7 @@ import type { Invocation } from "./command.ts";
 import { commandLine } from "./command-line.ts";
 import { type Connection, connect, isEmbedded } from "./connection.ts";
 import { printResult } from "./result.ts";
+import { secretsByEnvironment } from "./run-environment.ts";
 import { type RunRequest, startImage, withInstance } from "./run-request.ts";
 
 /** Set for the process in the background that has the engine in it. */
@@ -61,8 +62,9 @@ async function runBehind(request: RunRequest, invocation: Invocation): Promise<n
 
 /** Answers the exit code of the process in the background where that ends without an operation. */
 async function startBehind(request: RunRequest, invocation: Invocation): Promise<number> {
-  const { runtime } = invocation;
-  const child = runtime.runInBackground({ [marker]: "1" });
+  const { runtime, values } = invocation;
+  const { environment, rewrite } = secretsByEnvironment(values.list("env"), request.env);
+  const child = runtime.runInBackground({ ...environment, [marker]: "1" }, rewrite);
   const warnings = passOn(child.stderr, runtime.stderr.write);
   const operation = await readLine(child.stdout);
   if (operation === undefined) {

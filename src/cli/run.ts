@@ -1,5 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { quote } from "../build/command.ts";
+import { secretsAmong } from "../dockerfile/secrets.ts";
 import { BoughError } from "../errors.ts";
 import { type ArgumentDefinitions, positiveInteger } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
@@ -120,14 +121,16 @@ function readRequest(invocation: Invocation): RunRequest {
     });
   }
   const isShell = values.flag("shell");
+  const env = readEnvironment(values.list("env"), runtime.environment);
+  const title = isShell ? [program, ...args].join(" ") : [program, ...args].map(quote).join(" ");
   return {
     key: sessionKey(invocation),
     use: values.text("use"),
-    title: isShell ? [program, ...args].join(" ") : [program, ...args].map(quote).join(" "),
+    title: secretsAmong(Object.entries(env)).mask(title),
     process: isShell
       ? { command: [program, ...args].join(" "), shell: true }
       : { command: program, args, shell: false },
-    env: readEnvironment(values.list("env"), runtime.environment),
+    env,
     cwd,
     timeoutSeconds: positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.") ?? 600,
     files: values.list("file").map(parseFileArgument),

@@ -22,9 +22,12 @@ export interface Runtime {
   fetch: Fetch;
   /**
    * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither
-   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on where something is piped in.
+   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on where something is piped in. `rewrite` makes its words of this one's.
    */
-  runInBackground(environment: Readonly<Record<string, string>>): BackgroundProcess;
+  runInBackground(
+    environment: Readonly<Record<string, string>>,
+    rewrite: (words: readonly string[]) => readonly string[],
+  ): BackgroundProcess;
   /** Runs this command line again as the last words of `command`, in this process: it does not return. */
   replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
 }

@@ -6,6 +6,7 @@ import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { requireOperation } from "./operation-argument.ts";
+import { withoutSecrets } from "./operation-secrets.ts";
 import { printResult } from "./result.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -35,7 +36,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const { service, close } = await connect(runtime, globals, { ...log, info: log.debug });
   try {
-    const operation = await requireOperation(service, values.positionals[0] ?? "");
+    const operation = withoutSecrets(await requireOperation(service, values.positionals[0] ?? ""));
     printResult(invocation, {
       id: operation.uuid,
       json: operation,

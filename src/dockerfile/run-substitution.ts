@@ -23,9 +23,16 @@ const maximumGrowth = 1024 * 1024;
  * - a value that the shell would read as more than text where it stands: quotes, `$`, `;`, a redirection, and blanks
  *   where they would split a word that the shell doesn't;
  * - all references outside of quotes where IFS is set: it splits what a variable holds, and never plain text;
- * - `${#NAME}`, `${NAME:0:3}` and other operators or operands that only the shell understands.
+ * - `${#NAME}`, `${NAME:0:3}` and other operators or operands that only the shell understands;
+ * - names that `isSecret` knows: every user of the machine may read a command line, and nobody else's environment. But for
+ *   `${NAME/a/b}`, which not every shell understands.
  */
-export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: string): string {
+export function expandRunLine(
+  line: string,
+  lookup: Lookup,
+  escapeCharacter: string,
+  isSecret: (name: string) => boolean = () => false,
+): string {
   if (!line.includes("$")) return line;
   const { pieces, set } = scanShell(line);
   if (set.mayBeAny) return line;
@@ -42,7 +49,11 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
     const before = line.charAt(piece.start - 1);
     const isEscaped = before === "\\" || before === escapeCharacter;
     const isSplit = splitsByItself && piece.quoting === "none";
-    const isReplaceable = !isEscaped && !isSplit && !set.names.has(piece.name);
+    const isReplaceable =
+      !isEscaped &&
+      !isSplit &&
+      !set.names.has(piece.name) &&
+      !(isSecret(piece.name) && isKnownToShell(piece));
     const value = isReplaceable ? valueOf(piece, lookup) : undefined;
     const after = pieces[index + 1];
     const following = typeof after === "string" ? after : "";
@@ -61,15 +72,24 @@ export function expandRunLine(line: string, lookup: Lookup, escapeCharacter: str
  * The words of an exec-form RUN. There is no shell that knows the variables, so unknown names are empty (spec 1); all
  * else in a word stays as it is, `$1` and `$?` too. The script of a shell's `-c` is treated as a shell-form RUN.
  */
-export function expandExecWords(words: readonly string[], lookup: Lookup, escapeCharacter: string): string[] {
+export function expandExecWords(
+  words: readonly string[],
+  lookup: Lookup,
+  escapeCharacter: string,
+  isSecret?: (name: string) => boolean,
+): string[] {
   const [program = ""] = words;
   const isShell = /(^|\/)(sh|ash|bash|dash|ksh|mksh|zsh)$/.test(program);
   const option = words.findIndex((word, index) => index > 0 && /^-[a-zA-Z]*c[a-zA-Z]*$/.test(word));
   const script = isShell && option > 0 ? option + 1 : 0;
   return words.map((word, index) => {
-    if (script > 0 && index === script) return expandRunLine(word, lookup, escapeCharacter);
+    if (script > 0 && index === script) return expandRunLine(word, lookup, escapeCharacter, isSecret);
     return expandExecWord(word, lookup);
   });
+}
+
+function isKnownToShell({ operator }: Reference): boolean {
+  return !operator.startsWith("/");
 }
 
 function expandExecWord(word: string, lookup: Lookup): string {

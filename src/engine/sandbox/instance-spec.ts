@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { createPace } from "../../pace.ts";
 import { RequestError } from "../http/answers.ts";
 import {
@@ -63,6 +64,8 @@ export async function readInstanceSpec(
   const disposable = optionalBoolean(body, "disposable") ?? false;
   const env = readEnvironment(optionalFields(body, "env") ?? {});
   const stdin = optionalFields(body, "stdin");
+  // It is kept for as long as the operation is, and listed.
+  const { mask } = secretsAmong(Object.entries(env));
   refuseNul("command", [command, ...args]);
   refuseNul("cwd", [cwd ?? ""]);
   return {
@@ -80,8 +83,8 @@ export async function readInstanceSpec(
     uid: readId(body, "uid") ?? 0,
     gid: readId(body, "gid"),
     metadata: {
-      command,
-      args,
+      command: mask(command),
+      args: args.map(mask),
       image,
       shell,
       cwd: cwd ?? null,

@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { InstanceResult } from "../../service/types.ts";
 import { mainProcess, sandbox } from "../records/event-log.ts";
 import { dropDamagedFiles } from "../records/files.ts";
@@ -100,8 +101,27 @@ async function keepChanges(
 
 function spawnData(pid: number, process: SandboxProcess): Record<string, unknown> {
   const [command, ...args] = process.args;
-  const { cwd, uid, gid, env } = process;
-  return { pid, command, args, cwd, uid, gid, env };
+  const { cwd, uid, gid, env: given } = process;
+  const variables = Object.entries(given);
+  const { has, mask } = secretsAmong(variables);
+  const env = Object.fromEntries(
+    variables.map(([name, value]) => [name, has(name) ? masked(value, mask) : value]),
+  );
+  return {
+    pid,
+    command: command === undefined ? command : mask(command),
+    args: args.map(mask),
+    cwd,
+    uid,
+    gid,
+    env,
+  };
+}
+
+/** Of a secret nothing; of an address with a password in it all the rest. */
+function masked(value: string, mask: (text: string) => string): string {
+  const shown = mask(value);
+  return shown === value ? "***" : shown;
 }
 
 function resultOf(

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { layerDirectory } from "../records/layers.ts";
 import { noteHelper } from "../system/helper-process.ts";
@@ -46,7 +46,12 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const process = request.process(namespace.root);
     const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
     writeBundle(host, request, { ...process, cwd }, points);
-    const outcome = await supervise(host, request, namespace, process, kill);
+    const onStart: SandboxRequest["onStart"] = (pid, started) => {
+      // runc has read it: should this process be killed, it is not left behind.
+      rmSync(join(request.directory, bundleConfig), { force: true });
+      request.onStart(pid, started);
+    };
+    const outcome = await supervise(host, { ...request, onStart }, namespace, process, kill);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
@@ -54,6 +59,9 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     await removeContainer(host, request.id);
   }
 }
+
+/** By the OCI runtime specification. */
+const bundleConfig = "config.json";
 
 function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
   const { directory, id } = request;
@@ -68,26 +76,29 @@ function writeBundle(
   process: SandboxProcess,
   points: MountPoints,
 ): void {
-  const file = (name: string, content: string) => {
+  const file = (name: string, content: string, mode: number) => {
     const path = join(request.directory, name);
-    writeFileSync(path, content);
-    // Whatever this process's umask is: other users of the sandbox read it too.
-    chmodSync(path, 0o644);
+    writeFileSync(path, content, { mode });
+    // Whatever this process's umask is.
+    chmodSync(path, mode);
     return path;
   };
+  // Other users of the sandbox read it too.
+  const shared = (name: string, content: string) => file(name, content, 0o644);
   const config = sandboxConfig({
     root: host.layout.root,
     process,
     hostname: request.hostname,
     files: [
-      { source: file("resolv.conf", readOptional("/etc/resolv.conf")), destination: points.resolvConf },
-      { source: file("hosts", hostsOf(request.hostname)), destination: points.hosts },
+      { source: shared("resolv.conf", readOptional("/etc/resolv.conf")), destination: points.resolvConf },
+      { source: shared("hosts", hostsOf(request.hostname)), destination: points.hosts },
     ],
     inUserNamespace: host.inUserNamespace,
     hasOwnNetwork: false,
     architecture: machineArchitecture(),
   });
-  file("config.json", JSON.stringify(config));
+  // The command's environment is in it, and so its secrets.
+  file(bundleConfig, JSON.stringify(config), 0o600);
 }
 
 /** As in docker build's: the names that this machine gives to others are no part of what an image is built from. */

@@ -1,6 +1,7 @@
 /** Somebody who builds on the embedded engine, with a state directory that tests damage between two builds. */
 import { lstatSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Subprocess } from "bun";
 import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { type FileSpec, writeFiles } from "../../support/files.ts";
@@ -17,6 +18,11 @@ export interface Builder {
   /** Its build context, a new one after `reset`. */
   readonly context: string;
   bough(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
+  /** The same in a process of its own, which can be killed. */
+  start(
+    words: readonly string[],
+    environment?: Readonly<Record<string, string>>,
+  ): Subprocess<"ignore", "pipe", "pipe">;
   writeContext(files: Readonly<Record<string, FileSpec>>): void;
   /** Back to the beginning. */
   reset(): void;
@@ -39,6 +45,14 @@ async function makeRoot(): Promise<Builder> {
       home,
       run: (words, directory, environment) =>
         runBough(words, { workingDirectory: directory, environment: { ...environment } }),
+      start: (words, directory, environment) =>
+        Bun.spawn([process.execPath, join(checkout, "src/main.ts"), ...words], {
+          cwd: directory,
+          env: { PATH: process.env.PATH, HOME: home, ...environment },
+          stdin: "ignore",
+          stdout: "pipe",
+          stderr: "pipe",
+        }),
       own() {},
       remove: () => rmSync(home, { recursive: true, force: true }),
     },
@@ -57,18 +71,19 @@ async function makeOrdinary(): Promise<Builder> {
   await makeBusyboxLayout(made);
   const layout = `oci:${user.give(made, "layout")}:latest`;
   const { uid, gid } = lstatSync(user.home);
+  const start: Person["start"] = (words, directory, environment) =>
+    Bun.spawn([...user.prefix, "sh", "-c", 'cd "$0" && exec "$@"', directory, program, ...words], {
+      env: { PATH: process.env.PATH, HOME: user.home, ...environment },
+      stdout: "pipe",
+      stderr: "pipe",
+      stdin: "ignore",
+    });
   return prepare(
     {
       home: user.home,
+      start,
       async run(words, directory, environment) {
-        const variables = { PATH: process.env.PATH ?? "", HOME: user.home, ...environment };
-        const assignments = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-        const enter = ["env", "-i", ...assignments, "sh", "-c", 'cd "$0" && exec "$@"', directory];
-        const child = Bun.spawn([...user.prefix, ...enter, program, ...words], {
-          stdout: "pipe",
-          stderr: "pipe",
-          stdin: "ignore",
-        });
+        const child = start(words, directory, environment);
         const [stdout, stderr] = await Promise.all([
           new Response(child.stdout).text(),
           new Response(child.stderr).text(),
@@ -89,6 +104,11 @@ interface Person {
     directory: string,
     environment: Readonly<Record<string, string>>,
   ): Promise<Ended>;
+  start(
+    words: readonly string[],
+    directory: string,
+    environment: Readonly<Record<string, string>>,
+  ): Subprocess<"ignore", "pipe", "pipe">;
   own(path: string): void;
   remove(): void;
 }
@@ -114,6 +134,8 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
       return context;
     },
     bough,
+    start: (words, environment = {}) =>
+      person.start(["--local", ...words], context, { BOUGH_HOME: state, ...environment }),
     own,
     remove: person.remove,
     writeContext(files) {

@@ -1,0 +1,214 @@
+/** Values of variables with names of secrets, on the engine: in the command's environment, and nowhere else. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { commandLines } from "../../support/processes.ts";
+import { type Builder, builders } from "./builder.ts";
+
+const secret = "hunter2'5ecret-0123456789";
+const digest = new Bun.CryptoHasher("sha256").update(secret).digest("hex");
+
+/** Each has the value, in one way or another: its output is the proof. */
+const proofs: readonly (readonly [name: string, lines: string])[] = [
+  ["in quotes", 'RUN printf %s "$API_TOKEN" | sha256sum'],
+  ["with braces and an operator", 'RUN printf %s "${API_TOKEN:-none}" | sha256sum'],
+  ["with a pattern", 'RUN printf %s "${API_TOKEN#none}${API_TOKEN%%*}" | sha256sum'],
+  ["in a here-document", 'RUN <<END\nprintf %s "$API_TOKEN" | sha256sum\nEND'],
+  ["in a shell's script in exec form", 'RUN ["sh", "-c", "printf %s \\"$API_TOKEN\\" | sha256sum"]'],
+  ["as another user", 'USER nobody\nRUN printf %s "$API_TOKEN" | sha256sum'],
+  ["through ENV", 'ENV DB_PASSWORD=$API_TOKEN\nRUN printf %s "$DB_PASSWORD" | sha256sum'],
+  ["through a name that is none of a secret's", 'ENV PLAIN=$API_TOKEN\nRUN printf %s "$PLAIN" | sha256sum'],
+  [
+    "in an address",
+    'ENV URL=https://u:$API_TOKEN@host/\nRUN printf %s "$URL" | sed "s,^https://u:,,; s,@host/$,," | tr -d "\\n" | sha256sum',
+  ],
+];
+
+describe.each(builders)("as %s", (_, make) => {
+  let builder: Builder;
+  beforeAll(async () => {
+    builder = await make();
+  });
+  beforeEach(() => builder.reset());
+  afterAll(() => builder.remove());
+
+  const given = { API_TOKEN: secret };
+  const build = (...options: string[]) =>
+    builder.bough(["build", "--build-arg", "API_TOKEN", "-L", "debug", "--explain", ...options, "."], given);
+
+  /** Every file in $BOUGH_HOME that has it, as it is or compressed. */
+  function finds(): string[] {
+    const paths = readdirSync(builder.state, { recursive: true }).map((name) =>
+      join(builder.state, String(name)),
+    );
+    const found = paths.filter((path) => {
+      const stats = lstatSync(path, { throwIfNoEntry: false });
+      return stats?.isFile() && holds(readFileSync(path, "latin1"));
+    });
+    const path = join(builder.state, "sessions/embedded.db");
+    if (!existsSync(path)) return found;
+    const database = new Database(path);
+    const steps = database.query<{ inputs: Uint8Array }, []>("SELECT inputs FROM step").all();
+    database.close();
+    builder.own(join(builder.state, "sessions"));
+    const isInStep = steps.some(({ inputs }) =>
+      holds(Buffer.from(Bun.zstdDecompressSync(inputs)).toString()),
+    );
+    return isInStep ? [...found, "a step's inputs"] : found;
+  }
+
+  test.each(proofs)("RUN %s has it; nothing kept or shown has", async (_name, lines) => {
+    builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
+    const built = await build("--progress", "plain", "--metadata-file", "metadata.json");
+    expect(built.exitCode).toBe(0);
+    expect(built.stderr).toContain(digest);
+    const shown = await Promise.all(
+      [["ps", "--all"], ["ps", "--all", "-f", "json"], ["images"], ["session", "list"]].map((words) =>
+        builder.bough(words),
+      ),
+    );
+    const operations: { uuid: string }[] = JSON.parse(shown[1]?.stdout ?? "");
+    for (const { uuid } of operations) {
+      shown.push(await builder.bough(["show", uuid]), await builder.bough(["show", uuid, "-f", "json"]));
+      shown.push(await builder.bough(["logs", uuid]));
+    }
+    const texts = [built, ...shown].map(({ stdout, stderr }) => stdout + stderr);
+    expect(texts.filter(holds)).toEqual([]);
+    expect(holds(readFileSync(join(builder.context, "metadata.json"), "utf8"))).toBe(false);
+    expect(finds()).toEqual([]);
+  });
+
+  test("a changed one runs the step again, and says no more than that", async () => {
+    builder.writeContext({ Dockerfile: "FROM busybox:1\nARG API_TOKEN\nRUN : $API_TOKEN\n" });
+    const first = await build();
+    const same = await build();
+    const changed = await builder.bough(
+      ["build", "--build-arg", "API_TOKEN", "--explain", "--progress", "json", "."],
+      { API_TOKEN: `${secret}2` },
+    );
+    expect([first, same, changed].map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
+    expect(same.stderr).not.toContain("spawned");
+    expect(changed.stderr).toContain('"spawned"');
+    expect([first, same, changed].map(({ stdout, stderr }) => holds(stdout + stderr))).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect(finds()).toEqual([]);
+  });
+
+  test.each([
+    ["a command that fails", "RUN false $API_TOKEN", /exit code 1/],
+    ["a program that is not there", 'RUN ["no-such-program", "$API_TOKEN"]', /exit code 127/],
+    ["a file that is not there", "COPY no/$API_TOKEN /", /not found|no such/i],
+    ["a source that cannot be reached", "ADD http://127.0.0.1:1/$API_TOKEN/f /", /127\.0\.0\.1:1/],
+  ])("a build that fails: %s", async (_name, lines, expected) => {
+    builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
+    for (const progress of ["plain", "json"]) {
+      const ended = await build("--progress", progress);
+      expect(ended.exitCode).toBe(1);
+      expect(ended.stderr).toMatch(expected);
+      expect((ended.stdout + ended.stderr).split("\n").filter(holds)).toEqual([]);
+    }
+    expect(finds()).toEqual([]);
+  });
+
+  test("the exec form has no shell: the value is in the command line, and in nothing that is kept or shown", async () => {
+    builder.writeContext({
+      Dockerfile: 'FROM busybox:1\nARG API_TOKEN\nRUN ["test", "$API_TOKEN", "=", "none"]\n',
+    });
+    const ended = await build();
+    expect(ended.exitCode).toBe(1);
+    expect(holds(ended.stderr)).toBe(false);
+    expect((await builder.bough(["ps", "--all"])).stdout).toContain("test *** = none");
+    expect(finds()).toEqual([]);
+  });
+
+  test("no process has it in its command line, and after a kill no file has it", async () => {
+    builder.writeContext({
+      Dockerfile: 'FROM busybox:1\nARG API_TOKEN\nUSER nobody\nRUN sleep 6127; : "$API_TOKEN"\n',
+    });
+    const child = builder.start(["build", "--build-arg", "API_TOKEN", "."], given);
+    while (!commandLines().includes("sleep 6127")) await Bun.sleep(5);
+    expect(commandLines().filter(holds)).toEqual([]);
+    expect(finds()).toEqual([]);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(finds()).toEqual([]);
+  });
+
+  test("bough run: the command has it, nothing kept or shown has", async () => {
+    const script = 'printf %s "$API_TOKEN" | sha256sum; : hunter2';
+    const words = [
+      "run",
+      "--use",
+      "busybox:1",
+      "-e",
+      "API_TOKEN",
+      "-s",
+      "--",
+      `: '${secret.replace("'", "'\\''")}'; touch /made; ${script}`,
+    ];
+    const ended = await builder.bough(words, given);
+    expect(ended).toMatchObject({ exitCode: 0 });
+    expect(ended.stdout).toContain(digest);
+    const shown = await Promise.all(
+      [
+        ["ps", "--all"],
+        ["session", "show"],
+        ["session", "show", "-f", "json"],
+      ].map((line) => builder.bough(line)),
+    );
+    expect(shown.map(({ stdout }) => stdout).filter(holds)).toEqual([]);
+    expect(finds()).toEqual([]);
+  });
+
+  test("bough run -d: the process in the background has it in its environment alone", async () => {
+    for (const option of [
+      ["-e", `API_TOKEN=${secret}`],
+      [`--env=API_TOKEN=${secret}`],
+      [`-De`, `API_TOKEN=${secret}`],
+    ]) {
+      const words = [
+        "run",
+        "--use",
+        "busybox:1",
+        "-d",
+        ...option,
+        "-s",
+        "--",
+        'printf %s "$API_TOKEN" | sha256sum; sleep 60',
+      ];
+      const child = builder.start(words);
+      const operation = (await new Response(child.stdout).text()).trim();
+      expect(await child.exited).toBe(0);
+      expect(commandLines().filter(holds)).toEqual([]);
+      expect(commandLines().some((line) => /API_TOKEN /.test(line))).toBe(true);
+      const logs = builder.start(["logs", "--follow", operation]);
+      await readUntil(logs.stdout, digest);
+      expect(await builder.bough(["kill", operation])).toMatchObject({ exitCode: 0 });
+      await logs.exited;
+      expect(finds()).toEqual([]);
+    }
+  });
+});
+
+/** The value itself, or as a shell's word or an address has it. */
+function holds(text: string): boolean {
+  return [secret, secret.replace("'", "'\\''"), encodeURIComponent(secret), "5ecret-0123456789"].some(
+    (form) => text.includes(form),
+  );
+}
+
+/** Of what comes after it nothing is lost: the stream stays open. */
+async function readUntil(stream: ReadableStream<Uint8Array>, text: string): Promise<void> {
+  const reader = stream.getReader();
+  let seen = "";
+  while (!seen.includes(text)) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`${JSON.stringify(text)} never came: ${seen}`);
+    seen += Buffer.from(value).toString();
+  }
+  reader.releaseLock();
+}
