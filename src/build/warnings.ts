@@ -1,5 +1,5 @@
 import { displayPath } from "../context/display-path.ts";
-import type { Mount, SkippedName } from "../dockerfile/instruction.ts";
+import type { ConfigurationInstruction, Mount } from "../dockerfile/instruction.ts";
 
 /** What a build has to say of a Dockerfile; a check says the same in the same words. */
 export interface BuildWarning {
@@ -29,12 +29,12 @@ export function createReasons(): (warning: ReasonedWarning) => BuildWarning {
   };
 }
 
-export function skippedInstruction(name: SkippedName): ReasonedWarning {
+export function skippedInstruction(name: ConfigurationInstruction["name"]): ReasonedWarning {
   const reason = skipReasons[name] ?? "an image of this service carries no such setting";
   return { rule: "InstructionSkipped", message: `${name} is skipped`, reason };
 }
 
-const skipReasons: Partial<Record<SkippedName, string>> = {
+const skipReasons: Partial<Record<ConfigurationInstruction["name"], string>> = {
   SHELL: "every shell-form RUN goes through /bin/sh",
   ONBUILD: "no image inherits its triggers here",
 };

@@ -1,4 +1,4 @@
-import type { Dockerfile } from "../dockerfile/instruction.ts";
+import type { Dockerfile, Stage } from "../dockerfile/instruction.ts";
 import type { Finding } from "./finding.ts";
 import { lintBaseImages } from "./lints/base-images.ts";
 import { lintCasing } from "./lints/casing.ts";
@@ -7,7 +7,6 @@ import { lintDescriptions } from "./lints/descriptions.ts";
 import { lintExpose } from "./lints/expose.ts";
 import { lintSecrets } from "./lints/secrets.ts";
 import { lintStageNames } from "./lints/stage-names.ts";
-import { type Stage, stagesOf } from "./stages.ts";
 
 /** A family of lints that need nothing but the Dockerfile. */
 type Lint = (dockerfile: Dockerfile, stages: readonly Stage[]) => Finding[];
@@ -24,6 +23,5 @@ const lints: readonly Lint[] = [
 
 /** All that is to be said of a Dockerfile as it is written; what its words come to is for the plan. */
 export function lintDockerfile(dockerfile: Dockerfile): Finding[] {
-  const stages = stagesOf(dockerfile);
-  return [...dockerfile.warnings, ...lints.flatMap((lint) => lint(dockerfile, stages))];
+  return [...dockerfile.warnings, ...lints.flatMap((lint) => lint(dockerfile, dockerfile.stages))];
 }

@@ -52,10 +52,22 @@ export interface Script {
   content: string;
 }
 
-/** `--mount`, as far as it matters where there are no mounts. Words are as written, as everywhere. */
+/** One `--mount`, all of its fields as written; `undefined` for what is not given. A switch without a value is `true`. */
 export interface Mount {
+  /** `bind`, `cache`, `tmpfs`, `secret`, `ssh`, or a word with a variable in it. */
   type: string;
+  id: string | undefined;
+  from: string | undefined;
+  source: string | undefined;
   target: string | undefined;
+  readonly: string | true | undefined;
+  required: string | true | undefined;
+  sharing: string | undefined;
+  mode: string | undefined;
+  uid: string | undefined;
+  gid: string | undefined;
+  size: string | undefined;
+  env: string | undefined;
 }
 
 export interface RunInstruction extends InstructionBase<"RUN"> {
@@ -67,6 +79,10 @@ export interface RunInstruction extends InstructionBase<"RUN"> {
   /** False where the command is the body of a here-document with a quoted delimiter: variables are the shell's alone. */
   expand: boolean;
   mounts: readonly Mount[];
+  /** `default`, `none` or `host`. */
+  network: string | undefined;
+  /** `sandbox` or `insecure`. */
+  security: string | undefined;
 }
 
 /** A source of COPY or ADD: a path, glob or URL as written, or a here-document that becomes a file. */
@@ -108,26 +124,63 @@ export interface UserInstruction extends InstructionBase<"USER"> {
   user: string;
 }
 
-/** Parsed and checked, then skipped with a warning: an image of the service carries no such configuration. */
-export const skippedNames = [
-  "CMD",
-  "ENTRYPOINT",
-  "LABEL",
-  "EXPOSE",
-  "VOLUME",
-  "STOPSIGNAL",
-  "MAINTAINER",
-  "HEALTHCHECK",
-  "ONBUILD",
-  "SHELL",
-] as const;
-
-export type SkippedName = (typeof skippedNames)[number];
-
-export interface SkippedInstruction extends InstructionBase<SkippedName> {
-  /** For CMD, ENTRYPOINT, SHELL and HEALTHCHECK CMD. */
-  command: Command | undefined;
+export interface StartCommandInstruction extends InstructionBase<"CMD" | "ENTRYPOINT"> {
+  /** An empty one takes back what the base image says. */
+  command: Command;
 }
+
+export interface LabelInstruction extends InstructionBase<"LABEL"> {
+  pairs: readonly { key: string; value: string }[];
+}
+
+export interface ExposeInstruction extends InstructionBase<"EXPOSE"> {
+  /** `80`, `53/udp`, `8000-8010`. */
+  ports: readonly string[];
+}
+
+export interface VolumeInstruction extends InstructionBase<"VOLUME"> {
+  paths: readonly string[];
+}
+
+export interface StopsignalInstruction extends InstructionBase<"STOPSIGNAL"> {
+  signal: string;
+}
+
+export interface MaintainerInstruction extends InstructionBase<"MAINTAINER"> {
+  maintainer: string;
+}
+
+/** Durations as Go writes them, such as `1m30s`; `undefined` for what is not given. */
+export interface HealthcheckInstruction extends InstructionBase<"HEALTHCHECK"> {
+  /** `undefined`: `HEALTHCHECK NONE`. */
+  command: Command | undefined;
+  interval: string | undefined;
+  timeout: string | undefined;
+  startPeriod: string | undefined;
+  startInterval: string | undefined;
+  retries: string | undefined;
+}
+
+export interface OnbuildInstruction extends InstructionBase<"ONBUILD"> {
+  /** `undefined` where it does not parse, which is reported. */
+  trigger: Instruction | undefined;
+}
+
+export interface ShellInstruction extends InstructionBase<"SHELL"> {
+  shell: readonly string[];
+}
+
+/** Those that say how an image is started, not what is in it. */
+export type ConfigurationInstruction =
+  | StartCommandInstruction
+  | LabelInstruction
+  | ExposeInstruction
+  | VolumeInstruction
+  | StopsignalInstruction
+  | MaintainerInstruction
+  | HealthcheckInstruction
+  | OnbuildInstruction
+  | ShellInstruction;
 
 export type Instruction =
   | FromInstruction
@@ -138,13 +191,23 @@ export type Instruction =
   | EnvInstruction
   | ArgInstruction
   | UserInstruction
-  | SkippedInstruction;
+  | ConfigurationInstruction;
 
 /** Something that Docker takes but a person should know about. `rule` is Docker's name of the build check, if any. */
 export interface DockerfileWarning {
   rule: string;
   message: string;
   range: LineRange;
+}
+
+/** A FROM with the instructions up to the next one. */
+export interface Stage {
+  /** 0 for the first; `COPY --from=0` means it. */
+  index: number;
+  /** Of `AS`, in lower case. */
+  name: string | undefined;
+  from: FromInstruction;
+  instructions: readonly Instruction[];
 }
 
 export interface Dockerfile {
@@ -156,6 +219,11 @@ export interface Dockerfile {
   escape: "\\" | "`";
   /** Parser directives by lower-case name (`syntax`, `escape`, `check`). */
   directives: ReadonlyMap<string, string>;
+  /** Before the first FROM. */
+  globals: readonly ArgInstruction[];
+  /** In the order of their FROMs. */
+  stages: readonly Stage[];
+  /** All of them, in their order. */
   instructions: readonly Instruction[];
   warnings: readonly DockerfileWarning[];
 }

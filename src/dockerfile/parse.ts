@@ -2,14 +2,14 @@ import { nearest } from "../suggest.ts";
 import { DockerfileError } from "./dockerfile-error.ts";
 import { Findings } from "./findings.ts";
 import { readFlags } from "./flags.ts";
-import type { Dockerfile, Instruction } from "./instruction.ts";
+import type { ArgInstruction, Dockerfile, Instruction, Stage } from "./instruction.ts";
+import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/configuration.ts";
 import { parseAdd, parseCopy } from "./instructions/copy.ts";
 import { parseFrom } from "./instructions/from.ts";
 import { parseHealthcheck } from "./instructions/healthcheck.ts";
 import { parseArg, parseEnv, parseLabel } from "./instructions/pairs.ts";
 import { parseRun } from "./instructions/run.ts";
 import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./instructions/single.ts";
-import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/skipped.ts";
 import type { Problem } from "./problem.ts";
 import { SourceReader } from "./source.ts";
 import { baseOf, placeOf, Statement } from "./statement.ts";
@@ -64,7 +64,22 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
     problems.sort((one, other) => lineOf(one) - lineOf(other));
     throw new DockerfileError({ path, lines }, problems, { isCutShort: findings.isFull });
   }
-  return { path, lines, escape: escapeCharacter, directives, instructions, warnings };
+  const { globals, stages } = splitStages(instructions);
+  return { path, lines, escape: escapeCharacter, directives, globals, stages, instructions, warnings };
+}
+
+function splitStages(instructions: readonly Instruction[]): Pick<Dockerfile, "globals" | "stages"> {
+  const globals: ArgInstruction[] = [];
+  const stages: (Stage & { instructions: Instruction[] })[] = [];
+  for (const instruction of instructions) {
+    const stage = stages.at(-1);
+    if (instruction.name === "FROM") {
+      const { stageName: name } = instruction;
+      stages.push({ index: stages.length, name, from: instruction, instructions: [] });
+    } else if (stage !== undefined) stage.instructions.push(instruction);
+    else if (instruction.name === "ARG") globals.push(instruction);
+  }
+  return { globals, stages };
 }
 
 /** Nothing but ARG stands before the first FROM; said once. */
@@ -102,13 +117,14 @@ function parseStatement(statement: Statement): Instruction | undefined {
   return undefined;
 }
 
-/** `ONBUILD INSTRUCTION`: checked as that instruction, kept as text. */
+/** `ONBUILD INSTRUCTION`: parsed as that instruction. */
 function parseOnbuild(statement: Statement): Instruction {
   const flags = readFlags(statement);
   const inner = statement.inner();
   const { name } = inner;
   const expected = "an instruction other than FROM, MAINTAINER and ONBUILD";
   let words: readonly string[] = [];
+  let trigger: Instruction | undefined;
   if (name === "") {
     const at = placeOf(statement.writtenName);
     statement.report({ message: "ONBUILD requires at least one argument", expected, at });
@@ -119,9 +135,10 @@ function parseOnbuild(statement: Statement): Instruction {
     const message = `${name} isn't allowed as an ONBUILD trigger`;
     statement.report({ message, expected, at: placeOf(inner.writtenName) });
   } else {
-    words = [inner.writtenName.text, ...(parseStatement(inner)?.words ?? [])];
+    trigger = parseStatement(inner);
+    words = [inner.writtenName.text, ...(trigger?.words ?? [])];
   }
-  return { ...baseOf(statement, "ONBUILD", words, flags.list), command: undefined };
+  return { ...baseOf(statement, "ONBUILD", words, flags.list), trigger };
 }
 
 function nearestName(statement: Statement): string | undefined {

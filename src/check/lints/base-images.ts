@@ -1,14 +1,13 @@
 import { parsePlatform, usualPlatform } from "../../build/platform.ts";
 import { declareArguments } from "../../build/settings.ts";
 import { type Arguments, lookUp, startBuild } from "../../build/state.ts";
-import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/references.ts";
 import { expandWord } from "../../dockerfile/words.ts";
 import { BoughError } from "../../errors.ts";
 import { parseReference } from "../../service/reference.ts";
 import { nearest } from "../../suggest.ts";
 import { type Finding, warn } from "../finding.ts";
-import type { Stage } from "../stages.ts";
 
 /** FromPlatformFlagConstDisallowed, InvalidDefaultArgInFrom, RedundantTargetPlatform, UndefinedArgInFrom. */
 export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[]): Finding[] {

@@ -1,6 +1,5 @@
-import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
-import type { Stage } from "../stages.ts";
 
 /** ConsistentInstructionCasing, FromAsCasing, StageNameCasing. */
 export function lintCasing(_: Dockerfile, stages: readonly Stage[]): Finding[] {

@@ -1,6 +1,5 @@
-import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
-import type { Stage } from "../stages.ts";
 
 /** JSONArgsRecommended, MaintainerDeprecated, MultipleInstructionsDisallowed. */
 export function lintCommands(_: Dockerfile, stages: readonly Stage[]): Finding[] {

@@ -1,6 +1,5 @@
-import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Stage } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
-import type { Stage } from "../stages.ts";
 
 /** What a FROM or a COPY --from takes for something else than a stage. */
 const reservedNames = ["scratch", "context"];

@@ -1,6 +1,6 @@
 import { nearest } from "../../suggest.ts";
 import { readFlags } from "../flags.ts";
-import type { SkippedInstruction } from "../instruction.ts";
+import type { Command, HealthcheckInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../statement.ts";
 import type { Word } from "../word-list.ts";
 import { parseCommand } from "./command.ts";
@@ -8,7 +8,7 @@ import { parseCommand } from "./command.ts";
 const durations = ["interval", "timeout", "start-period", "start-interval"];
 
 /** `HEALTHCHECK [flags] CMD command` or `HEALTHCHECK NONE` */
-export function parseHealthcheck(statement: Statement): SkippedInstruction {
+export function parseHealthcheck(statement: Statement): HealthcheckInstruction {
   const declared = Object.fromEntries([...durations, "retries"].map((name) => [name, "text"] as const));
   const flags = readFlags(statement, declared);
   for (const name of durations) checkFlag(statement, name, flags.text(name), checkDuration);
@@ -21,14 +21,22 @@ export function parseHealthcheck(statement: Statement): SkippedInstruction {
   const offset = args.offset + type.length + rest.length - text.length;
   const kind = { text: type, offset: args.offset };
   const { words, command } = checkForm(statement, kind, { text, offset });
-  return { ...baseOf(statement, "HEALTHCHECK", words, flags.list), command };
+  return {
+    ...baseOf(statement, "HEALTHCHECK", words, flags.list),
+    command,
+    interval: flags.text("interval"),
+    timeout: flags.text("timeout"),
+    startPeriod: flags.text("start-period"),
+    startInterval: flags.text("start-interval"),
+    retries: flags.text("retries"),
+  };
 }
 
 function checkForm(
   statement: Statement,
   kind: Word,
   rest: Word,
-): { words: string[]; command: SkippedInstruction["command"] } {
+): { words: string[]; command: Command | undefined } {
   const type = kind.text.toUpperCase();
   const expected = "HEALTHCHECK CMD command or HEALTHCHECK NONE";
   switch (type) {

@@ -41,13 +41,40 @@ export function parseMounts(statement: Statement, values: readonly string[]): Mo
       const complaint = checkField(key, field, value);
       if (complaint !== undefined) statement.report({ ...complaint, ...at });
     }
-    const last = (...names: string[]) => fields.findLast(({ key }) => names.includes(key))?.value;
-    const type = last("type") ?? "bind";
+    const last = (...names: string[]) => fields.findLast(({ key }) => names.includes(key));
+    const text = (...names: string[]) => last(...names)?.value;
+    const isGiven = (...names: string[]) => {
+      const field = last(...names);
+      return field && (field.value ?? true);
+    };
+    const type = text("type") ?? "bind";
     return {
       type: type.includes("$") ? type : type.toLowerCase(),
-      target: last("target", "dst", "destination"),
+      id: text("id"),
+      from: text("from"),
+      source: text("source", "src"),
+      target: text("target", "dst", "destination"),
+      readonly: readonlyOf(last("readonly", "ro", "readwrite", "rw")),
+      required: isGiven("required"),
+      sharing: text("sharing"),
+      mode: text("mode"),
+      uid: text("uid"),
+      gid: text("gid"),
+      size: text("size"),
+      env: text("env"),
     };
   });
+}
+
+/** `rw` is the opposite of `ro`, and so is its value. */
+function readonlyOf(
+  field: { key: string; value: string | undefined } | undefined,
+): string | true | undefined {
+  if (field === undefined) return undefined;
+  const isOpposite = field.key === "readwrite" || field.key === "rw";
+  if (!isOpposite) return field.value ?? true;
+  if (field.value === undefined || /^(1|t|true)$/i.test(field.value)) return "false";
+  return /^(0|f|false)$/i.test(field.value) ? "true" : field.value;
 }
 
 function checkField(key: string, field: string, value: string | undefined): Complaint | undefined {

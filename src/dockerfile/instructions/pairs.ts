@@ -1,5 +1,5 @@
 import { readFlags } from "../flags.ts";
-import type { ArgInstruction, EnvInstruction, SkippedInstruction } from "../instruction.ts";
+import type { ArgInstruction, EnvInstruction, LabelInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../statement.ts";
 import { splitWords, type Word } from "../word-list.ts";
 
@@ -11,10 +11,10 @@ export function parseEnv(statement: Statement): EnvInstruction {
 }
 
 /** `LABEL KEY=VALUE ...`: the same forms as ENV. */
-export function parseLabel(statement: Statement): SkippedInstruction {
+export function parseLabel(statement: Statement): LabelInstruction {
   const flags = readFlags(statement);
-  const { words } = parsePairs(statement);
-  return { ...baseOf(statement, "LABEL", words, flags.list), command: undefined };
+  const { pairs, words } = parsePairs(statement);
+  return { ...baseOf(statement, "LABEL", words, flags.list), pairs };
 }
 
 /** `ARG NAME[=DEFAULT] ...` */

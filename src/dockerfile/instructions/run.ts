@@ -19,7 +19,13 @@ export function parseRun(statement: Statement): RunInstruction {
     const at = placeOf(statement.args.text === "" ? statement.writtenName : statement.args);
     statement.report({ message: "RUN requires at least one argument", expected: "a command", at });
   }
-  return { ...baseOf(statement, "RUN", words, flags.list), ...withHeredocs(statement, command), mounts };
+  return {
+    ...baseOf(statement, "RUN", words, flags.list),
+    ...withHeredocs(statement, command),
+    mounts,
+    network: flags.text("network"),
+    security: flags.text("security"),
+  };
 }
 
 /** What BuildKit makes of here-documents in a RUN. */

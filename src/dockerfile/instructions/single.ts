@@ -1,5 +1,10 @@
 import { readFlags } from "../flags.ts";
-import type { SkippedInstruction, UserInstruction, WorkdirInstruction } from "../instruction.ts";
+import type {
+  MaintainerInstruction,
+  StopsignalInstruction,
+  UserInstruction,
+  WorkdirInstruction,
+} from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../statement.ts";
 
 /** `WORKDIR PATH`: the whole rest of the line is the path, blanks included. */
@@ -13,13 +18,14 @@ export function parseUser(statement: Statement): UserInstruction {
 }
 
 /** `STOPSIGNAL SIGNAL` */
-export function parseStopsignal(statement: Statement): SkippedInstruction {
-  return { ...parseSingle(statement, "STOPSIGNAL", "a signal, as SIGTERM or 15"), command: undefined };
+export function parseStopsignal(statement: Statement): StopsignalInstruction {
+  const base = parseSingle(statement, "STOPSIGNAL", "a signal, as SIGTERM or 15");
+  return { ...base, signal: statement.args.text };
 }
 
 /** `MAINTAINER NAME` */
-export function parseMaintainer(statement: Statement): SkippedInstruction {
-  return { ...parseSingle(statement, "MAINTAINER", "a name"), command: undefined };
+export function parseMaintainer(statement: Statement): MaintainerInstruction {
+  return { ...parseSingle(statement, "MAINTAINER", "a name"), maintainer: statement.args.text };
 }
 
 function parseSingle<Name extends string>(statement: Statement, name: Name, expected: string) {

@@ -1,19 +1,24 @@
 import { readFlags } from "../flags.ts";
-import type { SkippedInstruction } from "../instruction.ts";
+import type {
+  ExposeInstruction,
+  ShellInstruction,
+  StartCommandInstruction,
+  VolumeInstruction,
+} from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../statement.ts";
 import { splitAtBlanks } from "../word-list.ts";
 import { parseCommand } from "./command.ts";
 import { parseList } from "./list.ts";
 
 /** `CMD ...` and `ENTRYPOINT ...`; with nothing behind it either one takes back what the base image says. */
-export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): SkippedInstruction {
+export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): StartCommandInstruction {
   const flags = readFlags(statement);
   const { command, words } = parseCommand(statement, statement.args);
   return { ...baseOf(statement, name, words, flags.list), command };
 }
 
 /** `SHELL ["program", "argument", ...]`: JSON form only. */
-export function parseShell(statement: Statement): SkippedInstruction {
+export function parseShell(statement: Statement): ShellInstruction {
   const flags = readFlags(statement);
   const { command, words } = parseCommand(statement, statement.args);
   const expected = 'a JSON array, as in SHELL ["/bin/bash", "-c"]';
@@ -24,19 +29,19 @@ export function parseShell(statement: Statement): SkippedInstruction {
     const message = "SHELL requires the arguments to be in JSON form";
     statement.report({ message, expected, at: placeOf(statement.args) });
   }
-  return { ...baseOf(statement, "SHELL", words, flags.list), command };
+  return { ...baseOf(statement, "SHELL", words, flags.list), shell: words };
 }
 
 /** `EXPOSE PORT[/PROTOCOL] ...` */
-export function parseExpose(statement: Statement): SkippedInstruction {
+export function parseExpose(statement: Statement): ExposeInstruction {
   const flags = readFlags(statement);
   const words = splitAtBlanks(statement.args.text, statement.args.offset).map((word) => word.text);
   if (words.length === 0) reportNoArguments(statement, "a port, as 8080 or 53/udp");
-  return { ...baseOf(statement, "EXPOSE", words, flags.list), command: undefined };
+  return { ...baseOf(statement, "EXPOSE", words, flags.list), ports: words };
 }
 
 /** `VOLUME PATH ...`, or the same as a JSON array */
-export function parseVolume(statement: Statement): SkippedInstruction {
+export function parseVolume(statement: Statement): VolumeInstruction {
   const flags = readFlags(statement);
   const list = parseList(statement);
   const words = list?.words ?? [];
@@ -46,15 +51,8 @@ export function parseVolume(statement: Statement): SkippedInstruction {
     const at = placeOf(statement.args);
     statement.report({ message: "VOLUME specified can not be an empty string", expected: "a path", at });
   }
-  return {
-    ...baseOf(
-      statement,
-      "VOLUME",
-      words.map((word) => word.text),
-      flags.list,
-    ),
-    command: undefined,
-  };
+  const paths = words.map((word) => word.text);
+  return { ...baseOf(statement, "VOLUME", paths, flags.list), paths };
 }
 
 function reportNoArguments(statement: Statement, expected: string): void {
