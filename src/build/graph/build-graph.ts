@@ -1,0 +1,131 @@
+import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
+
+/** What a Dockerfile's stages need of each other and of images. */
+export interface BuildGraph {
+  /** In the Dockerfile's order; the place of each is its stage's index. */
+  nodes: readonly StageNode[];
+}
+
+export interface StageNode {
+  stage: Stage;
+  edges: readonly Edge[];
+}
+
+/** One need of a stage, in the order of its instructions. */
+export interface Edge {
+  kind: "from" | "copy" | "mount";
+  instruction: Instruction;
+  /** As the instruction names it, variables replaced. */
+  reference: string;
+  target: EdgeTarget;
+}
+
+export type EdgeTarget =
+  | { kind: "stage"; index: number }
+  | { kind: "image" }
+  /** A number that no stage before this one has. */
+  | { kind: "missing" }
+  /** It depends on a variable that only an image could tell. */
+  | { kind: "unknown" };
+
+/** Replaces the variables of a reference; `undefined` where that takes more than the Dockerfile. */
+export type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => string | undefined;
+
+/**
+ * Reads the needs of every stage. A name means the last stage before this one that has it, without regard to case, and
+ * that goes before an image of the same name; `COPY --from` and `RUN --mount` also take a stage's number
+ * (https://docs.docker.com/build/building/multi-stage/).
+ */
+export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Resolve): BuildGraph {
+  const names = new Map<string, number>();
+  const nodes = stages.map((stage): StageNode => {
+    const edges = referencesOf(stage).map(({ word, ...edge }): Edge => {
+      const reference = resolve(word, edge);
+      if (reference === undefined) return { ...edge, reference: word, target: { kind: "unknown" } };
+      return { ...edge, reference, target: findTarget(reference, edge.kind, stage, names) };
+    });
+    if (stage.name !== undefined) names.set(stage.name, stage.index);
+    return { stage, edges };
+  });
+  return { nodes };
+}
+
+/** The stage that a build ends with: the named or numbered one, else the last. */
+export function findStage({ nodes }: BuildGraph, target: string | undefined): Stage | undefined {
+  if (target === undefined) return nodes.at(-1)?.stage;
+  const name = target.toLowerCase();
+  const named = nodes.findLast(({ stage }) => stage.name === name);
+  return (named ?? (/^\d+$/.test(target) ? nodes[Number(target)] : undefined))?.stage;
+}
+
+/** Indexes of the stages that a stage needs, itself included, in their order. */
+export function reachableFrom({ nodes }: BuildGraph, target: number): number[] {
+  const reached = new Set<number>();
+  const waiting = [target];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (reached.has(next)) continue;
+    reached.add(next);
+    waiting.push(...stagesOf(nodes[next]));
+  }
+  return [...reached].sort((one, other) => one - other);
+}
+
+/**
+ * The stages that a build of `target` goes through, those that can run at once together, each row after the rows that it
+ * needs.
+ */
+export function rowsOf(graph: BuildGraph, target: number): number[][] {
+  const depths = new Map<number, number>();
+  // Edges lead backwards only, so what a stage needs has its depth already.
+  for (const index of reachableFrom(graph, target)) {
+    const needed = stagesOf(graph.nodes[index]).map((other) => depths.get(other) ?? 0);
+    depths.set(index, Math.max(-1, ...needed) + 1);
+  }
+  const rows: number[][] = [];
+  for (const [index, depth] of depths) {
+    rows[depth] ??= [];
+    rows[depth].push(index);
+  }
+  return rows;
+}
+
+/** Edges that lead nowhere: to the stage itself, a later one, or none. */
+export function missingStages({ nodes }: BuildGraph): Edge[] {
+  return nodes.flatMap(({ edges }) => edges.filter(({ target }) => target.kind === "missing"));
+}
+
+function stagesOf(node: StageNode | undefined): number[] {
+  return (node?.edges ?? []).flatMap(({ target }) => (target.kind === "stage" ? [target.index] : []));
+}
+
+type Reference = Pick<Edge, "kind" | "instruction"> & { word: string };
+
+function referencesOf({ from, instructions }: Stage): Reference[] {
+  return [
+    { kind: "from", instruction: from, word: from.image },
+    ...instructions.flatMap((instruction): Reference[] => {
+      if (instruction.name === "COPY" && instruction.from !== undefined)
+        return [{ kind: "copy", instruction, word: instruction.from }];
+      if (instruction.name !== "RUN") return [];
+      return instruction.mounts.flatMap(({ from }): Reference[] =>
+        from === undefined ? [] : [{ kind: "mount", instruction, word: from }],
+      );
+    }),
+  ];
+}
+
+function findTarget(
+  reference: string,
+  kind: Edge["kind"],
+  { index, name }: Stage,
+  names: ReadonlyMap<string, number>,
+): EdgeTarget {
+  const lower = reference.toLowerCase();
+  const named = names.get(lower);
+  if (named !== undefined) return { kind: "stage", index: named };
+  // A FROM takes no number: `FROM 0` is an image of that name.
+  if (kind === "from") return { kind: "image" };
+  if (/^\d+$/.test(reference))
+    return Number(reference) < index ? { kind: "stage", index: Number(reference) } : { kind: "missing" };
+  return lower === name ? { kind: "missing" } : { kind: "image" };
+}
