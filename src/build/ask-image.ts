@@ -1,6 +1,7 @@
 import type { OperationOutcome } from "../service/service.ts";
 import { withReminders } from "./forgotten.ts";
 import type { BuildJob } from "./job.ts";
+import { ownOperationNetwork } from "./network.ts";
 import { finishOperations } from "./operation.ts";
 import { runOperation } from "./run-operation.ts";
 import type { StageState } from "./state.ts";
@@ -37,6 +38,7 @@ export async function askImage(
         files: {},
         timeout: build.timeoutSeconds,
         disposable: true,
+        ...ownOperationNetwork(build.network),
       },
       step,
       build,

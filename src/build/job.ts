@@ -3,6 +3,7 @@ import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import type { Fetch, ImageService } from "../service/service.ts";
+import type { NetworkMode } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { EarlyUploads } from "./early-uploads.ts";
@@ -32,6 +33,8 @@ export interface BuildJob {
   useCache: boolean;
   /** For each RUN. */
   timeoutSeconds: number;
+  /** Of each RUN that names none itself. */
+  network: NetworkMode;
   /** Of one `ADD <url>`. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */

@@ -3,6 +3,7 @@ import type { OperationOutcome } from "../service/service.ts";
 import type { InstanceFile } from "../service/types.ts";
 import { quote } from "./command.ts";
 import type { BuildJob } from "./job.ts";
+import { ownOperationNetwork } from "./network.ts";
 import { isSuccess, requireSuccess } from "./operation.ts";
 import { isRoot } from "./ownership.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
@@ -38,6 +39,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       files: {},
       timeout: build.timeoutSeconds,
       disposable: false,
+      ...ownOperationNetwork(build.network),
     },
     {
       key: placementKey(hash),

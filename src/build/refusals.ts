@@ -1,24 +1,29 @@
 import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
 import type { Dockerfile, Instruction, Mount, RunInstruction } from "../dockerfile/instruction.ts";
 import type { Problem } from "../dockerfile/problem.ts";
+import { asksForHostNetwork, type NetworkPolicy } from "./network.ts";
 
 /**
  * Refuses what would silently give another image than Docker's, before anything is run. What makes no difference to
  * the result, such as a cache mount, is warned about where it is performed.
  */
-export function refuseUnsupported(dockerfile: Dockerfile): void {
-  const problems = findUnsupported(dockerfile);
+export function refuseUnsupported(dockerfile: Dockerfile, network: NetworkPolicy): void {
+  const problems = findUnsupported(dockerfile, network);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }
 
-export function findUnsupported({ instructions }: Dockerfile): Problem[] {
-  return instructions.flatMap((instruction) =>
-    refusals(instruction).map((reason) => ({
-      message: `not supported: ${reason}`,
-      range: instruction.range,
-    })),
-  );
+export function findUnsupported({ instructions }: Dockerfile, network: NetworkPolicy): Problem[] {
+  return instructions.flatMap((instruction) => {
+    const { range } = instruction;
+    const problems = refusals(instruction).map((reason) => ({ message: `not supported: ${reason}`, range }));
+    const isDenied = instruction.name === "RUN" && asksForHostNetwork(instruction) && !network.allowsHost;
+    return isDenied ? [...problems, { message: hostNetworkDenied, range }] : problems;
+  });
 }
+
+/** BuildKit's rule: the host's loopback is not for a Dockerfile to open. */
+const hostNetworkDenied =
+  "--network=host is not allowed: the command line has to grant it, with --allow network.host (or --network host for every RUN)";
 
 function refusals(instruction: Instruction): string[] {
   switch (instruction.name) {
@@ -53,7 +58,5 @@ function runRefusals({ mounts, flags }: RunInstruction): string[] {
     );
   if (flagValue("security") === "insecure")
     found.push("--security=insecure: the service runs everything in its sandbox");
-  if (flagValue("network") === "none")
-    found.push("--network=none: the service can't cut a command off from the network");
   return found;
 }

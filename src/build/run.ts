@@ -3,6 +3,7 @@ import type { RunInstruction } from "../dockerfile/instruction.ts";
 import { secretsAmong } from "../dockerfile/secrets.ts";
 import { BoughError } from "../errors.ts";
 import type { OperationOutcome } from "../service/service.ts";
+import type { InstanceRequest } from "../service/types.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
 import { explainStep } from "./explain-step.ts";
 import { FailedStepError } from "./failed-step.ts";
@@ -11,6 +12,7 @@ import type { BuildJob } from "./job.ts";
 import { chainHash, commitLayer, findLayer } from "./layer.ts";
 import { collectLeftovers } from "./leftovers.ts";
 import { titleOf } from "./location.ts";
+import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
 import { finishOperations, requireSuccess } from "./operation.ts";
 import { resolveUser } from "./ownership.ts";
 import { placementKey, placeStaged } from "./placement.ts";
@@ -35,7 +37,9 @@ export async function performRun(
   const { escape } = build.dockerfile;
   // What enters the hash has the values of secrets in it: one that has changed is another step.
   const whole = expandCommand(instruction, lookup, escape);
-  const directive = whole.form === "shell" ? ["RUN", "shell", whole.line] : ["RUN", "exec", ...whole.words];
+  const network = networkOf(instruction, build.network);
+  const name = network === "default" ? "RUN" : `RUN --network=${network}`;
+  const directive = whole.form === "shell" ? [name, "shell", whole.line] : [name, "exec", ...whole.words];
   const secrets = secretsAmong(Object.entries(environmentOf(stage, predefinedArguments(build.buildArgs))));
   const command = expandCommand(instruction, lookup, escape, secrets.has);
   return makeLayer(
@@ -44,6 +48,7 @@ export async function performRun(
       title: titleOf(instruction),
       ordinal,
       line: instruction.range.start,
+      network: networkFields(network),
       process: async () => processFields(command, await resolveUser(stage, build)),
     },
     stage,
@@ -65,6 +70,7 @@ export async function commitPending(
       title: `RUN ${line}`,
       ordinal,
       line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,
+      network: ownOperationNetwork(build.network),
       process: async () => ({ command: line, shell: true }),
       cwd: "/",
       isTrivial: true,
@@ -82,6 +88,7 @@ interface Step {
   ordinal: number;
   /** Of the Dockerfile. */
   line: number;
+  network: Pick<InstanceRequest, "networking">;
   /** Asked only where the step has to run. */
   process: () => Promise<ProcessFields>;
   cwd?: string;
@@ -113,6 +120,7 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
       files,
       timeout: build.timeoutSeconds,
       disposable: false,
+      ...step.network,
     };
     return runOperation(request, { key, title: step.title, makesLayer: true }, build);
   });

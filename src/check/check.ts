@@ -1,3 +1,4 @@
+import type { NetworkPolicy } from "../build/network.ts";
 import { dependsOnPlatform } from "../build/platform.ts";
 import { findUnsupported } from "../build/refusals.ts";
 import { unusedBuildArgs } from "../build/unused-arguments.ts";
@@ -29,6 +30,7 @@ export interface CheckOptions extends Omit<PlanOptions, "platform"> {
   text: string;
   /** Of the Dockerfile, for messages. */
   path: string;
+  network: NetworkPolicy;
   /** Asked only where an instruction depends on it. */
   assumePlatform: () => Promise<AssumedPlatform>;
 }
@@ -72,7 +74,7 @@ async function checkParsed(
     ...plan.warnings,
   ].filter(({ rule }) => isReported(rule));
   const errors = [
-    ...findUnsupported(dockerfile).map((problem) => errorOf("Unsupported", problem)),
+    ...findUnsupported(dockerfile, options.network).map((problem) => errorOf("Unsupported", problem)),
     ...plan.errors,
     ...(turnsIntoErrors ? violations(warnings) : []),
   ];

@@ -1,10 +1,12 @@
 import { join, resolve } from "node:path";
+import type { NetworkPolicy } from "../build/network.ts";
 import { type BuildContext, openBuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import { readIgnoreRules } from "../context/ignore-file.ts";
 import { BoughError } from "../errors.ts";
 import type { Invocation } from "./command.ts";
 import { type DockerfilePlace, readDockerfile } from "./dockerfile-file.ts";
+import { readNetworkPolicy } from "./network-option.ts";
 
 /** What a command line says is to be built. */
 export interface BuildInputs {
@@ -19,6 +21,7 @@ export interface BuildInputs {
   buildArgs: ReadonlyMap<string, string>;
   /** Whether FROM may name an image on this machine. */
   allowsLocalFrom: boolean;
+  network: NetworkPolicy;
 }
 
 export type GivenInputs = Pick<Invocation, "values" | "runtime">;
@@ -34,6 +37,7 @@ export interface InputPlaces {
 export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> {
   const { values, runtime } = given;
   const { workingDirectory, signal } = runtime;
+  const network = readNetworkPolicy(values);
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
   const places = locateInputs(given);
   const context = await openBuildContext(places.context, workingDirectory);
@@ -43,7 +47,8 @@ export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> 
     ...places.ignore,
     defaultExcludes: !values.flag("no-default-excludes"),
   });
-  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom: values.flag("allow-local-from") };
+  const allowsLocalFrom = values.flag("allow-local-from");
+  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom, network };
 }
 
 /** Where everything is to be looked for, whether or not it is there. */

@@ -1,6 +1,7 @@
 import { buildSession, runBuild } from "../build/build.ts";
 import { createImageFacts } from "../build/image-facts.ts";
 import type { BuildRequest } from "../build/job.ts";
+import { requireNetworks } from "../build/network.ts";
 import { refuseUnsupported } from "../build/refusals.ts";
 import type { BuildResult } from "../build/result.ts";
 import { createStepMemory } from "../build/step-memory.ts";
@@ -75,13 +76,14 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const inputs = await readBuildInputs(invocation);
   const { context, ignore, buildArgs, allowsLocalFrom } = inputs;
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
-  refuseUnsupported(dockerfile);
+  refuseUnsupported(dockerfile, inputs.network);
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
 
   const { service, store, close } = await connect(runtime, globals, progress.log);
   const session = buildSession(context.absolutePath);
   try {
+    await requireNetworks(dockerfile, inputs.network, service);
     const job: BuildRequest = {
       dockerfile,
       context,
@@ -91,6 +93,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       allowsLocalFrom,
       useCache: !values.flag("no-cache"),
       timeoutSeconds,
+      network: inputs.network.mode,
       tags,
       service,
       facts: createImageFacts(service, store.facts),

@@ -1,5 +1,6 @@
 import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
+import { entitlements, networkDefinition } from "./network-option.ts";
 
 const definitions: ArgumentDefinitions = {
   context: {
@@ -58,6 +59,14 @@ const definitions: ArgumentDefinitions = {
     valueHint: "SEC",
     description: "Seconds that each RUN may take (default: 600)",
   },
+  network: networkDefinition("each RUN that names none itself"),
+  allow: {
+    type: "string",
+    valueHint: "ENTITLEMENT",
+    completes: entitlements,
+    multiple: true,
+    description: "What the Dockerfile may ask for: network.host is RUN --network=host",
+  },
   progress: {
     type: "string",
     valueHint: "auto|tty|plain|json",
@@ -111,7 +120,6 @@ export const build: Command = {
     "--build-context": "FROM takes images of the service and the stages above.",
     "--cache-from": "The cache is the service's images; `bough session list` shows what there is.",
     "--cache-to": "The cache is the service's images; `bough session list` shows what there is.",
-    "--network": "The service decides what network a RUN has.",
   },
 };
 

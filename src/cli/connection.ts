@@ -46,7 +46,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
     return { service, store, close: async () => store.close() };
   }
   const { startEngine } = await import("./engine-host.ts");
-  const engine = await startEngine(runtime, "all");
+  const engine = await startEngine(runtime, { importTransports: "all", warn: log.warn });
   const service = createService({
     ...shared,
     fetch: (input, init) => engine.fetch(input instanceof Request ? input : new Request(input, init)),

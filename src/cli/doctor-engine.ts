@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { runHelper } from "../engine/system/helper.ts";
 import { helperEnvironment, locate, missingPrograms } from "../engine/system/programs.ts";
 import { BoughError, messageOf } from "../errors.ts";
+import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./doctor-network.ts";
 import { type Finding, failureOf } from "./finding.ts";
 import type { Runtime } from "./runtime.ts";
 import { stateDirectory } from "./state-directory.ts";
@@ -18,11 +19,12 @@ export interface EngineFacts {
   versions: readonly string[] | BoughError;
   /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
   overlay: "mounted" | "untried" | { problem: string };
+  network: NetworkFacts;
 }
 
 /** `isNeeded`: nothing else is configured, so what is missing for the engine is missing for all. */
 export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[] {
-  const { isRoot, namespaceProblem, missing, versions, overlay } = facts;
+  const { isRoot, namespaceProblem, missing, versions, overlay, network } = facts;
   const unmet = isNeeded ? "failed" : "warning";
   return [
     namespaceProblem === undefined
@@ -30,6 +32,7 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[]
       : failureOf("engine's user", namespaceProblem, unmet),
     diagnosePrograms(missing, versions, unmet),
     ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
+    ...diagnoseNetwork(network),
   ];
 }
 
@@ -65,12 +68,15 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
   const cannotTry =
     namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
+  const overlay = cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace);
   return {
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,
     versions: missing.length > 0 ? [] : await programVersions(runtime),
-    overlay: cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace),
+    overlay,
+    // Where no layer can be mounted, nothing runs that would need a network.
+    network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
   };
 }
 

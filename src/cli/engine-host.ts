@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine, EngineOptions } from "../engine/engine.ts";
 import { BoughError } from "../errors.ts";
 import type { Runtime } from "./runtime.ts";
 import { stateDirectory } from "./state-directory.ts";
@@ -23,13 +23,16 @@ export async function enterEngine(runtime: Runtime): Promise<string> {
  * Opens the embedded engine in this process. Its code is loaded only here: a build on a remote service starts
  * without it.
  */
-export async function startEngine(runtime: Runtime, importTransports: "all" | "registry"): Promise<Engine> {
+export async function startEngine(
+  runtime: Runtime,
+  options: Pick<EngineOptions, "importTransports" | "allowsHostNetwork" | "warn">,
+): Promise<Engine> {
   const directory = await enterEngine(runtime);
   const { openEngine } = await import("../engine/engine.ts");
   return openEngine({
     directory,
     clock: runtime.clock,
     environment: runtime.environment,
-    importTransports,
+    ...options,
   });
 }

@@ -1,3 +1,4 @@
+import { networkFields, ownOperationNetwork, requireHostNetwork } from "../build/network.ts";
 import { refuseMissing } from "../build/operation.ts";
 import { placementScript } from "../build/placement.ts";
 import type { Staged } from "../build/staged.ts";
@@ -5,7 +6,7 @@ import { BoughError } from "../errors.ts";
 import { formatCount } from "../output/quantity.ts";
 import { NotFoundError } from "../service/errors.ts";
 import type { LocalFile } from "../service/service.ts";
-import type { InstanceFile, InstanceRequest } from "../service/types.ts";
+import type { InstanceFile, InstanceRequest, NetworkMode } from "../service/types.ts";
 import type { Invocation } from "./command.ts";
 import type { Connection } from "./connection.ts";
 import type { FileArgument } from "./file-argument.ts";
@@ -27,6 +28,7 @@ export interface RunRequest {
   timeoutSeconds: number;
   files: readonly FileArgument[];
   excludes: readonly string[];
+  network: NetworkMode;
   isDisposable: boolean;
 }
 
@@ -52,6 +54,7 @@ export async function withInstance<Result>(
   action: (instance: InstanceRequest) => Promise<Result>,
 ): Promise<Result> {
   const { runtime, log } = invocation;
+  if (request.network === "host") await requireHostNetwork(connection.service);
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
     cwd: request.cwd,
@@ -90,6 +93,7 @@ async function makeInstance(
     timeout: request.timeoutSeconds,
     disposable: request.isDisposable,
     truncate_output_at: outputLimit,
+    ...networkFields(request.network),
     ...(stdin === undefined || stdin.byteLength === 0
       ? {}
       : { stdin: { value: Buffer.from(stdin).toString("base64"), encoding: "base64" } }),
@@ -108,6 +112,7 @@ async function makeInstance(
       files,
       timeout: request.timeoutSeconds,
       disposable: false,
+      ...ownOperationNetwork(request.network),
     },
     { service, signal: runtime.signal, log },
   );

@@ -7,6 +7,7 @@ import type { Command, Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { parseFileArgument } from "./file-argument.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
+import { networkDefinition, readNetworkMode } from "./network-option.ts";
 import { runDetached } from "./run-detached.ts";
 import { readEnvironment } from "./run-environment.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -59,6 +60,7 @@ const definitions: ArgumentDefinitions = {
     valueHint: "IMAGE",
     description: "Run in this image, as after `bough use IMAGE`",
   },
+  network: networkDefinition("the command"),
   detach: {
     type: "boolean",
     alias: "d",
@@ -135,6 +137,7 @@ function readRequest(invocation: Invocation): RunRequest {
     timeoutSeconds: positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.") ?? 600,
     files: values.list("file").map(parseFileArgument),
     excludes: values.list("file-excludes"),
+    network: readNetworkMode(values.text("network")),
     isDisposable: values.flag("disposable"),
   };
 }

@@ -44,8 +44,12 @@ async function serveEngine(invocation: Invocation): Promise<void> {
       kind: "usage",
     });
 
-  // Whoever comes over a socket must not have this machine's own files imported for them.
-  const engine = await startEngine(runtime, "registry");
+  // Whoever comes over a socket must not have this machine's own files imported for them, nor reach its loopback.
+  const engine = await startEngine(runtime, {
+    importTransports: "registry",
+    allowsHostNetwork: false,
+    warn: log.warn,
+  });
   let server: ReturnType<typeof listen> | undefined;
   try {
     server = listen(address, guard(token, engine.fetch), (error) => log.error(messageOf(error)));

@@ -8,6 +8,7 @@ import { describeFault, isDamaged } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
 import { type Layout, makeLayout } from "./layout.ts";
+import { Networks } from "./network/networks.ts";
 import { openDatabase } from "./records/database.ts";
 import { EventLogs } from "./records/event-log.ts";
 import { recover } from "./recovery.ts";
@@ -32,6 +33,10 @@ export interface EngineOptions {
   importTransports?: "all" | "registry";
   /** What an image may hold at most. */
   importLimits?: ImportLimits;
+  /** Whether a request may ask for this machine's own network (by default): for a client in the same process. */
+  allowsHostNetwork?: boolean;
+  /** Told, for people, what is not as it should be and yet keeps nothing from working. */
+  warn?: (message: string) => void;
 }
 
 export interface Engine {
@@ -58,6 +63,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     environment,
     importTransports,
     importLimits,
+    allowsHostNetwork: options.allowsHostNetwork ?? true,
+    networks: new Networks({ environment, clock, warn: options.warn ?? (() => undefined) }),
     inUserNamespace: isInUserNamespace(),
     events: new EventLogs(layout, clock),
     running: new Map(),
@@ -75,6 +82,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       const running = [...state.running.values()];
       for (const operation of running) operation.cancel();
       await Promise.all(running.map(({ ended }) => ended));
+      await state.networks.close();
       closing.abort();
       database.close();
       // Contents whose sender was interrupted are large. What can't be removed now, the next engine removes.

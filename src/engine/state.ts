@@ -10,6 +10,7 @@ export interface EngineState extends SandboxHost {
   events: EventLogs;
   importTransports: "all" | "registry";
   importLimits: ImportLimits;
+  allowsHostNetwork: boolean;
   /** The operations that this process runs. */
   running: Map<string, RunningOperation>;
   /** How operations ended whose end could not be written down, such as on a full disk. */

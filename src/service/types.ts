@@ -33,6 +33,10 @@ export interface InstanceFile {
   mode: string;
 }
 
+/** What a command can reach, as in `docker run --network`: the outside (the service's choice how), nothing, or all that the machine can. */
+export const networkModes = ["default", "none", "host"] as const;
+export type NetworkMode = (typeof networkModes)[number];
+
 /** The body of `POST /v1/instances`. */
 export interface InstanceRequest {
   /** An image's UUID or `tag:<name>`. */
@@ -49,6 +53,8 @@ export interface InstanceRequest {
   /** `false` keeps the result as a new image. */
   disposable: boolean;
   hostname?: string;
+  /** `mode` only where the service announces the extension `host-network`. */
+  networking?: { enabled: boolean } | { mode: NetworkMode };
   stdin?: { value: string; encoding: string };
   /** Bytes of each output stream that are kept. */
   truncate_output_at?: number;

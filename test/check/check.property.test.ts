@@ -100,6 +100,7 @@ test("in both forms, with an error where the exit code would say so", async () =
           ignore,
           buildArgs: new Map([["A", "x"]]),
           allowsLocalFrom: false,
+          network: { mode: "default", allowsHost: false },
         },
         signal: new AbortController().signal,
         assumePlatform: async () => platform,

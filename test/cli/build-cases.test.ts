@@ -19,7 +19,10 @@ interface Case {
   builds?: string[][];
   /** What the RUNs do, in order; after the last one, all is well. */
   runs?: RunOutcome[];
-  service?: Pick<FakeServiceOptions, "events" | "sixCallsOnly" | "gzip" | "importAnswers" | "reportsHashes">;
+  service?: Pick<
+    FakeServiceOptions,
+    "events" | "sixCallsOnly" | "gzip" | "importAnswers" | "reportsHashes" | "extensions"
+  >;
   /** Tags that the service has; `base:1` if not said. */
   images?: string[];
   /** What is in every image, for the inspect routes. */

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor-engine.ts";
+import { diagnoseNetwork } from "../../src/cli/doctor-network.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
@@ -90,7 +91,7 @@ function normalize(text: string, home: string): string {
     .replace(/0\.\d+\.\d+, (commit \w+ of \S+, )?Bun [\d.]+, (\w+) \w+/, "VERSION, $2")
     .replace(/"(version|commit|commitDate)": .*,/g, '"$1": ...,')
     .replace(/\d+(\.\d)? [GT]B free/, "ROOM free")
-    .replace(/(runc|skopeo|umoci) \d[\w.+~-]*/g, "$1 VERSION");
+    .replace(/(runc|skopeo|umoci|slirp4netns) \d[\w.+~-]*/g, "$1 VERSION");
 }
 
 describe("what the engine lacks is a failure where it is needed, else a warning", () => {
@@ -100,6 +101,7 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
     missing: [],
     versions: ["runc 1"],
     overlay: "mounted",
+    network: "slirp4netns 1",
   };
   test.each<[string, Partial<EngineFacts>, string, string | undefined]>([
     [
@@ -136,6 +138,27 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
   });
 });
 
+test.each([
+  ["no slirp4netns", new BoughError("why", { hint: "how" }), "why", "how"],
+  [
+    "/dev/net/tun is for root",
+    new BoughError('open("/dev/net/tun"): Permission denied'),
+    "denied",
+    "chmod 0666",
+  ],
+  [
+    "no /dev/net/tun",
+    new BoughError('open("/dev/net/tun"): No such file or directory'),
+    "No such",
+    "modprobe",
+  ],
+])("a private network that can't be had is a warning: %s", (_, problem, detail, fix) => {
+  const [finding] = diagnoseNetwork(problem);
+  expect(finding).toMatchObject({ check: "engine's network", status: "warning" });
+  expect(finding?.detail).toContain(detail);
+  expect(finding?.fix).toContain(fix);
+});
+
 describe("for an ordinary user, who stays himself", () => {
   beforeAll(() => {
     const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
@@ -155,6 +178,7 @@ describe("for an ordinary user, who stays himself", () => {
     user.remove();
     expect(stdout).toContain(line);
     if (subordinateIds) expect(stdout).toContain("ok       engine's layers    overlayfs can be mounted\n");
+    if (subordinateIds) expect(stdout).toContain("ok       engine's network   slirp4netns");
     else expect(stdout).toContain("fix: As root: usermod --add-subuids");
     expect(ended.exitCode).toBe(exitCode);
     expect(left.stdout.toString()).toBe("");

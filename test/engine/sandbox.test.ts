@@ -24,12 +24,11 @@ describe("what a command sees", () => {
     expect(other.stdout).toBe("CapEff:\t0000000000000000\n");
   });
 
-  test("its own processes, mounts, host name and System V objects, but the machine's network", async () => {
+  test("its own processes, mounts, host name, System V objects and network", async () => {
     const inside = await run("for n in pid mnt uts ipc net; do readlink /proc/self/ns/$n; done; echo $$");
     const [pid, mnt, uts, ipc, net, self] = inside.split("\n");
-    const outside = ["pid", "mnt", "uts", "ipc"].map((name) => readlink(`/proc/self/ns/${name}`));
-    for (const namespace of [pid, mnt, uts, ipc]) expect(outside).not.toContain(namespace ?? "");
-    expect(net).toBe(readlink("/proc/self/ns/net"));
+    const outside = ["pid", "mnt", "uts", "ipc", "net"].map((name) => readlink(`/proc/self/ns/${name}`));
+    for (const namespace of [pid, mnt, uts, ipc, net]) expect(outside).not.toContain(namespace ?? "");
     expect(self).toBe("1");
   });
 
@@ -63,9 +62,9 @@ describe("what a command sees", () => {
     expect(stdout).toBe("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\town\n");
   });
 
-  test("the machine's name servers, which it can change for itself only", async () => {
+  test("name servers that it can change for itself only", async () => {
     const resolvConf = readFileSync("/etc/resolv.conf", "utf8");
-    expect(await run("cat /etc/resolv.conf")).toBe(resolvConf);
+    expect(await run("cat /etc/resolv.conf")).toStartWith("nameserver ");
     expect(await run("hostname -i")).toBe("127.0.1.1\n");
     expect(await run("echo nameserver 192.0.2.1 > /etc/resolv.conf && cat /etc/resolv.conf")).toBe(
       "nameserver 192.0.2.1\n",
@@ -111,7 +110,7 @@ describe("nothing of the sandbox's own set-up ends up in a layer", () => {
         symlinkSync("../run/systemd/resolve/stub-resolv.conf", join(root, "etc/resolv.conf")),
     });
     const { stdout, image } = await engine.run(linked, "cat /etc/resolv.conf; touch /made");
-    expect(stdout).toBe(readFileSync("/etc/resolv.conf", "utf8"));
+    expect(stdout).toStartWith("nameserver ");
     expect(await tree(image)).toEqual([...(await tree(linked)), "/made"].sort());
     expect((await engine.run(linked, "true")).image).toBe(linked);
   });

@@ -110,7 +110,7 @@ interface Route {
 }
 
 const routes: readonly Route[] = [
-  { pattern: /^GET \/v1\/whoami$/, handler: () => Response.json(whoami) },
+  { pattern: /^GET \/v1\/whoami$/, handler: tellAccount },
   { pattern: /^GET \/v1\/images$/, handler: listImages },
   { pattern: /^POST \/v1\/images\/import$/, handler: importImage, six: true },
   { pattern: /^PATCH \/v1\/images\/([^/]+)\/tag$/, handler: tagImage, six: true },
@@ -126,9 +126,12 @@ const routes: readonly Route[] = [
   { pattern: /^(?:GET|HEAD) \/v1\/inspect\/([^/]+)\/(?:list|download|archive)$/, handler: inspect },
 ];
 
-const whoami = {
-  token_uuid: "00000000-0000-4000-8000-000000000000",
-  token_expiration: null,
-  permissions: {},
-  limits: { instance_max_timeout: 86_400 },
-};
+function tellAccount({ options }: RouteCall): Response {
+  return Response.json({
+    token_uuid: "00000000-0000-4000-8000-000000000000",
+    token_expiration: null,
+    permissions: {},
+    limits: { instance_max_timeout: 86_400 },
+    ...(options.extensions === undefined ? {} : { extensions: options.extensions }),
+  });
+}

@@ -24,6 +24,8 @@ export interface FakeServiceOptions {
   importAnswers?: "operation" | "image" | "image id";
   /** Why an import of this address fails. */
   importError?: (url: string) => string | undefined;
+  /** What `GET /v1/whoami` says that it can do beyond the API. Default: nothing is said. */
+  extensions?: string[];
   /** Looked at first: what it answers is the response. */
   intercept?: Intercept;
 }

@@ -57,6 +57,10 @@ export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUse
     writeFileSync(replacement, content);
     return `mount --bind '${replacement}' ${path}`;
   });
+  // Debian's udev makes it so; in containers and bare virtual machines it may be root's alone.
+  mounts.push(
+    "if [ -e /dev/net/tun ]; then mount -t tmpfs -o mode=755 tmpfs /dev/net; mknod -m 666 /dev/net/tun c 10 200; fi",
+  );
   const become = `setpriv --reuid ${id} --regid ${id} --clear-groups --inh-caps=-all -- "$@"`;
   const confine = {
     none: `cd '${home}'; exec ${become}`,

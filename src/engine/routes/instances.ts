@@ -1,3 +1,4 @@
+import { RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import type { Route } from "../http/router.ts";
 import { requireImage } from "../records/images.ts";
@@ -13,6 +14,11 @@ export const instanceRoutes: readonly Route[] = [
     path: "/v1/instances",
     async answer({ state, request }) {
       const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
+      if (spec.network === "host" && !state.allowsHostNetwork)
+        throw new RequestError(
+          403,
+          "networking.mode host: the network of a server's machine is not for its clients",
+        );
       const image = requireImage(state, spec.image);
       locate("runc", state.environment);
       const uuid = startOperation(state, {

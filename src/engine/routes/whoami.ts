@@ -11,6 +11,9 @@ const extensions: readonly string[] = [
   "image-list",
 ];
 
+/** What is for a client in the same process alone. */
+const hostNetwork = "host-network";
+
 /** The engine has no tokens of its own: a server in front of it asks for one. */
 const token = "00000000-0000-4000-8000-000000000000";
 
@@ -40,7 +43,7 @@ export const whoamiRoutes: readonly Route[] = [
         // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
         platform: `linux/${machineArchitecture()}`,
         // Not in the API either: what a request may ask for here beyond it.
-        extensions,
+        extensions: state.allowsHostNetwork ? [...extensions, hostNetwork] : extensions,
       });
     },
   },

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { createPace } from "../../pace.ts";
+import type { NetworkMode } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   asFields,
@@ -32,6 +33,7 @@ export interface InstanceSpec {
   timeoutSeconds: number;
   disposable: boolean;
   hostname: string;
+  network: NetworkMode;
   stdin: Uint8Array | undefined;
   truncateOutputAt: number;
   preserveEnv: boolean;
@@ -77,6 +79,7 @@ export async function readInstanceSpec(
     timeoutSeconds,
     disposable,
     hostname,
+    network: readNetwork(optionalFields(body, "networking") ?? {}),
     stdin: stdin === undefined ? undefined : readStdin(stdin),
     truncateOutputAt: optionalNumber(body, "truncate_output_at", 0) ?? 65_536,
     preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
@@ -143,6 +146,14 @@ function readFile(destination: string, value: unknown, database: Database, layou
 function readMode(text: string, name: string): number {
   if (!/^[0-7]{1,5}$/.test(text)) refuse(name, `has the mode ${JSON.stringify(text)}, which is not octal`);
   return Number.parseInt(text, 8) & 0o7777;
+}
+
+/** `{"enabled": false}` is the API's; `mode`, as in `docker run --network`, an extension: see `GET /v1/whoami`. */
+function readNetwork(fields: Fields): NetworkMode {
+  const mode = optionalString(fields, "mode") ?? "default";
+  if (mode !== "default" && mode !== "none" && mode !== "host")
+    refuse("networking.mode", "must be default, none or host");
+  return optionalBoolean(fields, "enabled") === false ? "none" : mode;
 }
 
 function readStdin(fields: Fields): Uint8Array {

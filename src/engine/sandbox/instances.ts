@@ -49,6 +49,7 @@ export async function performInstance(
       ...resolveAccount(root, spec.uid, spec.gid),
     }),
     hostname: spec.hostname,
+    network: spec.network,
     stdin: spec.stdin,
     timeoutSeconds: spec.timeoutSeconds,
     onStart: (pid, process) => append(sandbox, "spawn", spawnData(pid, process)),

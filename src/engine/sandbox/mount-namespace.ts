@@ -46,6 +46,8 @@ export async function enterMountNamespace(
     inUserNamespace: boolean;
     clock: Clock;
     command?: readonly string[];
+    /** An open file that the command gets as its descriptor 3. */
+    descriptor?: number | undefined;
     started?: (process: Subprocess) => void;
   },
 ): Promise<MountNamespace> {
@@ -64,6 +66,7 @@ export async function enterMountNamespace(
   const helper = startHelper(endingWithBough([...enter, overlay, ...(command ?? [])], environment), {
     workingDirectory: layout.layers,
     environment: helperEnvironment(environment),
+    descriptor: options.descriptor,
   });
   options.started?.(helper);
   const stdout = helper.stdout[Symbol.asyncIterator]();

@@ -1,3 +1,4 @@
+import type { SandboxNetwork } from "../network/networks.ts";
 import { cpuHeatCounters } from "../system/machine.ts";
 import { seccompFilter } from "./seccomp.ts";
 
@@ -12,9 +13,9 @@ export interface SandboxProcess {
 }
 
 /**
- * Docker's default set but for `CAP_NET_RAW`, which comes with a network of the sandbox's own only: on the machine's it reads what
- * others send. `CAP_MKNOD` is harmless: the control group of devices keeps whatever root makes from being opened, and a user
- * namespace can't make any.
+ * Docker's default set but for `CAP_NET_RAW`, which comes only with a network that nobody else is in: it reads what others send.
+ * `CAP_MKNOD` is harmless: the control group of devices keeps whatever root makes from being opened, and a user namespace can't make
+ * any.
  */
 const capabilities = [
   "CAP_CHOWN",
@@ -75,8 +76,7 @@ export interface SandboxConfigOptions {
   /** Mounted over whatever the image has there. */
   files: readonly FileMount[];
   inUserNamespace: boolean;
-  /** Whether the network is none or one that only bough's sandboxes are in, instead of the machine's. */
-  hasOwnNetwork: boolean;
+  network: SandboxNetwork;
   /** As the OCI image specification spells it. */
   architecture: string;
 }
@@ -86,8 +86,8 @@ export interface SandboxConfigOptions {
  * test/hostile/runs/docker-defaults.test.ts has each difference and its reason.
  */
 export function sandboxConfig(options: SandboxConfigOptions): object {
-  const { process: command } = options;
-  const granted = options.hasOwnNetwork ? [...capabilities, "CAP_NET_RAW"] : capabilities;
+  const { process: command, network } = options;
+  const granted = network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
   const effective = command.uid === 0 ? granted : [];
   return {
     ociVersion: "1.0.2",
@@ -115,33 +115,66 @@ export function sandboxConfig(options: SandboxConfigOptions): object {
       ]),
       mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
       mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
-      ...sysfs(options.inUserNamespace),
+      ...sysfs(options.inUserNamespace, network),
       ...options.files.map(({ source, destination }) => mount(destination, "bind", source, ["bind", "rw"])),
     ],
     linux: {
-      namespaces: [{ type: "pid" }, { type: "ipc" }, { type: "uts" }, { type: "mount" }, { type: "cgroup" }],
+      namespaces: [
+        { type: "pid" },
+        { type: "ipc" },
+        { type: "uts" },
+        { type: "mount" },
+        { type: "cgroup" },
+        ...networkNamespace(network),
+      ],
       // mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach.
       resources: { devices: [{ allow: false, access: "rwm" }, ...openDevices.map(allowDevice)] },
       maskedPaths: [...maskedPaths, ...cpuHeatCounters()],
       readonlyPaths,
+      ...networkSettings(options.inUserNamespace, network),
       seccomp: seccompFilter(options.architecture, granted),
     },
   };
 }
 
-/** A user namespace can't mount the sysfs of a network that it doesn't own, and gets the machine's without its control groups. */
-function sysfs(inUserNamespace: boolean): object[] {
-  const options = ["nosuid", "noexec", "nodev"];
-  if (!inUserNamespace) {
-    return [
-      mount("/sys", "sysfs", "sysfs", [...options, "ro"]),
-      mount("/sys/fs/cgroup", "cgroup", "cgroup", [...options, "ro"]),
-    ];
+/**
+ * runc is the first process that its `/proc` shows, and was handed the namespace as descriptor 3. The machine's own `/proc` is out of
+ * sight there, and `self` would be the process that runc has join the namespace, which has other descriptors.
+ */
+const runcsDescriptor = "/proc/1/fd/3";
+
+/** Without a path runc makes one, with its loopback up. */
+function networkNamespace(network: SandboxNetwork): object[] {
+  switch (network.kind) {
+    case "private":
+      return [{ type: "network", path: runcsDescriptor }];
+    case "none":
+      return [{ type: "network" }];
+    case "machine":
+      return [];
   }
+}
+
+/** Docker's: any user may take any port, and ping without raw packets, for which a user namespace lacks the group ids. */
+function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): object {
+  if (network.kind === "machine") return {};
+  const ping = inUserNamespace ? {} : { "net.ipv4.ping_group_range": "0 2147483647" };
+  return { sysctl: { "net.ipv4.ip_unprivileged_port_start": "0", ...ping } };
+}
+
+/**
+ * A user namespace can't mount the sysfs of a network that it doesn't own, and gets the machine's without its control groups.
+ */
+function sysfs(inUserNamespace: boolean, network: SandboxNetwork): object[] {
+  const options = ["nosuid", "noexec", "nodev", "ro"];
   return [
-    // rro: what is mounted below it, too.
-    mount("/sys", "none", "/sys", ["rbind", ...options, "ro", "rro"]),
-    mount("/sys/fs/cgroup", "tmpfs", "tmpfs", [...options, "ro"]),
+    inUserNamespace && network.kind === "machine"
+      ? // rro: what is mounted below it, too.
+        mount("/sys", "none", "/sys", ["rbind", ...options, "rro"])
+      : mount("/sys", "sysfs", "sysfs", options),
+    inUserNamespace
+      ? mount("/sys/fs/cgroup", "tmpfs", "tmpfs", options)
+      : mount("/sys/fs/cgroup", "cgroup", "cgroup", options),
   ];
 }
 

@@ -1,5 +1,7 @@
 import type { Clock } from "../../clock.ts";
+import type { NetworkMode } from "../../service/types.ts";
 import type { Layout } from "../layout.ts";
+import type { Networks } from "../network/networks.ts";
 import type { Environment } from "../system/programs.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
 import type { StagedFile } from "./staging.ts";
@@ -9,6 +11,7 @@ export interface SandboxHost {
   environment: Environment;
   clock: Clock;
   inUserNamespace: boolean;
+  networks: Networks;
 }
 
 export interface SandboxRequest {
@@ -22,6 +25,7 @@ export interface SandboxRequest {
   /** Told of the mounted root, since who runs the command may depend on the image's files. */
   process: (root: string) => SandboxProcess;
   hostname: string;
+  network: NetworkMode;
   stdin: Uint8Array | undefined;
   timeoutSeconds: number;
   onStart: (pid: number, process: SandboxProcess) => void;

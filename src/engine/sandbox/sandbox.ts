@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { noteHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
@@ -29,6 +30,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
   copyRootAttributes(layerDirectory(layout, request.chain[0]), upper);
   const kill = new KillSwitch(request.signal);
+  const network = await host.networks.provide(request.network);
   try {
     const namespace = await enterMountNamespace(layout, environment, {
       chain: request.chain,
@@ -36,6 +38,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       inUserNamespace: host.inUserNamespace,
       clock: host.clock,
       command: runcCommand(host, request),
+      descriptor: network.kind === "private" ? network.namespace : undefined,
       started(process) {
         noteHelper(request.directory, process.pid);
         kill.arm(process);
@@ -45,7 +48,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const points = provideMountPoints(namespace.root, upper);
     const process = request.process(namespace.root);
     const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
-    writeBundle(host, request, { ...process, cwd }, points);
+    writeBundle(host, request, { ...process, cwd }, points, network);
     const onStart: SandboxRequest["onStart"] = (pid, started) => {
       // runc has read it: should this process be killed, it is not left behind.
       rmSync(join(request.directory, bundleConfig), { force: true });
@@ -75,6 +78,7 @@ function writeBundle(
   request: SandboxRequest,
   process: SandboxProcess,
   points: MountPoints,
+  network: SandboxNetwork,
 ): void {
   const file = (name: string, content: string, mode: number) => {
     const path = join(request.directory, name);
@@ -90,11 +94,11 @@ function writeBundle(
     process,
     hostname: request.hostname,
     files: [
-      { source: shared("resolv.conf", readOptional("/etc/resolv.conf")), destination: points.resolvConf },
+      { source: shared("resolv.conf", network.resolvConf), destination: points.resolvConf },
       { source: shared("hosts", hostsOf(request.hostname)), destination: points.hosts },
     ],
     inUserNamespace: host.inUserNamespace,
-    hasOwnNetwork: false,
+    network,
     architecture: machineArchitecture(),
   });
   // The command's environment is in it, and so its secrets.
@@ -109,12 +113,4 @@ function hostsOf(hostname: string): string {
     `127.0.1.1\t${hostname}`,
     "",
   ].join("\n");
-}
-
-function readOptional(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

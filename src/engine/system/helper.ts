@@ -10,6 +10,8 @@ export interface HelperPlace {
   /** All that the program gets to see of it; see `helperEnvironment`. */
   environment: Readonly<Record<string, string>>;
   workingDirectory?: string;
+  /** An open file that it gets as its descriptor 3. */
+  descriptor?: number | undefined;
 }
 
 export interface Deadline {
@@ -39,9 +41,7 @@ export function startHelper(command: readonly string[], place: HelperPlace): Hel
   return Bun.spawn([...command], {
     ...(place.workingDirectory === undefined ? {} : { cwd: place.workingDirectory }),
     env: { ...place.environment },
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "pipe",
+    stdio: ["pipe", "pipe", "pipe", ...(place.descriptor === undefined ? [] : [place.descriptor])],
     detached: true,
   });
 }

@@ -15,8 +15,8 @@ const packages = {
   sh: "dash",
 } as const;
 
-/** Those that single calls of the API need, and no build. */
-const furtherPackages = { rg: "ripgrep" } as const;
+/** Of these, one is for single calls of the API, and without the other a RUN has the machine's network. */
+const furtherPackages = { rg: "ripgrep", slirp4netns: "slirp4netns" } as const;
 
 const allPackages = { ...packages, ...furtherPackages };
 

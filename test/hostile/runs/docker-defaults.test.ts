@@ -139,22 +139,61 @@ const machinesNetwork: Difference[] = [
   },
 ];
 
+const sharedNetwork: Difference[] = [
+  {
+    docker: ["capability CAP_NET_RAW bounding effective permitted"],
+    reason: "RUNs of one process share their network: it reads what another one sends.",
+  },
+];
+
 const userNamespace: Difference[] = [
+  {
+    docker: ["mount /sys/fs/cgroup cgroup cgroup nodev,noexec,nosuid,ro"],
+    bough: ["mount /sys/fs/cgroup tmpfs tmpfs nodev,noexec,nosuid,ro"],
+    reason:
+      "The machine's would be seen through a /sys that is the machine's; it has control groups of its own at best.",
+  },
+];
+
+const settingsOfUserNamespace: Difference[] = [
+  {
+    docker: ["sysctl net.ipv4.ping_group_range=0 2147483647"],
+    reason: "A user namespace has no such group ids; Docker leaves it out there, too.",
+  },
+];
+
+const sysOfUserNamespace: Difference[] = [
   {
     docker: ["mount /sys sysfs sysfs nodev,noexec,nosuid,ro"],
     bough: ["mount /sys none /sys nodev,noexec,nosuid,rbind,ro,rro"],
     reason: "A user namespace cannot mount the sysfs of a network that it does not own.",
   },
-  {
-    docker: ["mount /sys/fs/cgroup cgroup cgroup nodev,noexec,nosuid,ro"],
-    bough: ["mount /sys/fs/cgroup tmpfs tmpfs nodev,noexec,nosuid,ro"],
-    reason: "The machine's would be seen through the /sys above; it has control groups of its own at best.",
-  },
 ];
 
+const own = { network: { kind: "private", namespace: 3, resolvConf: "" } } as const;
+const none = { network: { kind: "none", resolvConf: "" } } as const;
+const machine = { network: { kind: "machine", resolvConf: "" } } as const;
+const ordinary = { inUserNamespace: true };
+
 describe.each([
-  ["root", { inUserNamespace: false }, [...always, ...machinesNetwork]],
-  ["an ordinary user", { inUserNamespace: true }, [...always, ...machinesNetwork, ...userNamespace]],
+  ["root", own, [...always, ...sharedNetwork]],
+  ["root with --network=none", none, always],
+  ["root with the machine's network", machine, [...always, ...machinesNetwork]],
+  [
+    "an ordinary user",
+    { ...ordinary, ...own },
+    [...always, ...sharedNetwork, ...userNamespace, ...settingsOfUserNamespace],
+  ],
+  [
+    "an ordinary user with --network=none",
+    { ...ordinary, ...none },
+    [...always, ...userNamespace, ...settingsOfUserNamespace],
+  ],
+  [
+    "an ordinary user with the machine's network",
+    { ...ordinary, ...machine },
+    [...always, ...machinesNetwork, ...userNamespace, ...sysOfUserNamespace],
+  ],
 ] as const)("a RUN of %s differs from Docker's in what has a reason", (_, options, differences) => {
   const lines = describeConfig(options);
 
@@ -172,12 +211,6 @@ describe.each([
     const expected = [...docker.filter((line) => !theirs.includes(line)), ...ours];
     expect(lines).toEqual(expected.sort());
   });
-});
-
-test("with a network of its own there is CAP_NET_RAW, as in Docker", () => {
-  expect(describeConfig({ hasOwnNetwork: true })).toContain(
-    "capability CAP_NET_RAW bounding effective permitted",
-  );
 });
 
 test("another user than root has no capability, but those of programs that set one", () => {
@@ -207,13 +240,21 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
       { source: "HOSTS", destination: "/etc/hosts" },
     ],
     inUserNamespace: false,
-    hasOwnNetwork: false,
+    network: machine.network,
     architecture: "amd64",
     ...options,
   }) as RuncConfig;
   const { process, root, hostname, mounts, linux, ociVersion, ...unknown } = config;
   const { capabilities, terminal, noNewPrivileges, user, args, env, cwd, ...unknownOfProcess } = process;
-  const { namespaces, resources, maskedPaths, readonlyPaths, seccomp, ...unknownOfLinux } = linux;
+  const {
+    namespaces,
+    resources,
+    maskedPaths,
+    readonlyPaths,
+    seccomp,
+    sysctl = {},
+    ...unknownOfLinux
+  } = linux;
   // A line for whatever this table does not know yet.
   const others = Object.entries({ ...unknown, ...unknownOfProcess, ...unknownOfLinux }).map(
     ([name, value]) => `${name} ${JSON.stringify(value)}`,
@@ -246,6 +287,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     ...maskedPaths.filter((path) => !ofThisMachine.includes(path)).map((path) => `maskedPath ${path}`),
     ...readonlyPaths.map((path) => `readonlyPath ${path}`),
     ...seccomp.architectures.map((name) => `seccomp architecture ${name}`),
+    ...Object.entries(sysctl).map(([name, value]) => `sysctl ${name}=${value}`),
     `seccomp default ${seccomp.defaultAction} ${seccomp.defaultErrnoRet}`,
   ].sort();
 }
@@ -271,6 +313,7 @@ interface RuncConfig {
     };
     maskedPaths: string[];
     readonlyPaths: string[];
+    sysctl?: Record<string, string>;
     seccomp: { architectures: string[]; defaultAction: string; defaultErrnoRet: number };
   };
 }

@@ -1,0 +1,97 @@
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import { beforeDeadline, endHelper, type Helper, startHelper } from "../system/helper.ts";
+import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+
+/** A network is there in some 10 milliseconds. */
+const maxSeconds = 10;
+
+/** A process of a network: it ends with this one, however that ends, since then its standard input does. */
+export interface NetworkHelper {
+  pid: number;
+  /** Resolves when it says that its next part is done. Rejects with its own words where it ends instead, and after a deadline. */
+  next(): Promise<void>;
+  /** Lets it go on to its command. */
+  proceed(): void;
+}
+
+/** The processes that make up one network: all of them are there, or none. */
+export class NetworkHelpers {
+  readonly #environment: Environment;
+  readonly #clock: Clock;
+  readonly #helpers: Helper[] = [];
+
+  constructor(environment: Environment, clock: Clock) {
+    this.#environment = environment;
+    this.#clock = clock;
+  }
+
+  spawn(command: readonly string[]): NetworkHelper {
+    // The process outlives the operation that it was made for, and must not keep a directory in use.
+    const place = { workingDirectory: "/", environment: helperEnvironment(this.#environment) };
+    const helper = startHelper(command, place);
+    this.#helpers.push(helper);
+    const deadline = { clock: this.#clock, seconds: maxSeconds, failure: "was not ready" };
+    const said = helper.stdout[Symbol.asyncIterator]();
+    const complaint = new Response(helper.stderr).text();
+    return {
+      pid: helper.pid,
+      async next() {
+        const { done } = await beforeDeadline(helper, ["slirp4netns"], said.next(), deadline);
+        if (done === true) throw new BoughError(explain(await complaint));
+      },
+      proceed() {
+        helper.stdin.write("\n");
+        helper.stdin.flush();
+      },
+    };
+  }
+
+  /** Resolves when one of them has ended. */
+  async firstEnd(): Promise<void> {
+    await Promise.race(this.#helpers.map(({ exited }) => exited));
+  }
+
+  async close(): Promise<void> {
+    for (const helper of this.#helpers) endHelper(helper);
+    await Promise.all(this.#helpers.map(({ exited }) => exited));
+  }
+}
+
+/** Command line of a process in a network namespace of its own: says so, waits to be told, and becomes `command`. */
+export function namespaceHolder(
+  environment: Environment,
+  command: readonly string[] = [],
+  otherNamespaces: readonly string[] = [],
+): string[] {
+  const shell = [locate("sh", environment), "-c", `echo && read -r go && exec "$@"`, "sh"];
+  return [locate("unshare", environment), ...otherNamespaces, "--net", ...shell, ...command];
+}
+
+/** Command line that carries the traffic of the network namespace of process `pid`, and says so once it does. */
+export function slirp(
+  environment: Environment,
+  options: { network: string; pid: number; hasNameServer: boolean },
+): string[] {
+  const { network, pid, hasNameServer } = options;
+  return [
+    // It has more to say on its standard output.
+    ...[
+      locate("sh", environment),
+      "-c",
+      `exec "$@" 3>&1 >/dev/null`,
+      "sh",
+      locate("slirp4netns", environment),
+    ],
+    ...["--configure", "--mtu=65520", `--cidr=${network}.0/24`, "--disable-host-loopback"],
+    ...(hasNameServer ? [] : ["--disable-dns"]),
+    ...["--enable-sandbox", "--enable-seccomp", "--ready-fd=3", "--exit-fd=0"],
+    ...[String(pid), "tap0"],
+  ];
+}
+
+/** Of what slirp4netns says, its warnings of what is experimental in it explain nothing. */
+function explain(said: string): string {
+  const lines = said.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("WARNING"));
+  return lines[0] ?? "slirp4netns ended without a word";
+}

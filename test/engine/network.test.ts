@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { findAddresses } from "../../src/engine/network/machine-network.ts";
+import { privateResolvConf } from "../../src/engine/network/resolv-conf.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { TestEngine } from "../support/engine.ts";
+
+const machine = readlinkSync("/proc/self/ns/net");
+const network = "readlink /proc/self/ns/net";
+const rawPackets = "grep -E 'Cap(Bnd|Eff)' /proc/self/status";
+const withRaw = "CapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n";
+const withoutRaw = "CapEff:\t00000000a80405fb\nCapBnd:\t00000000a80405fb\n";
+
+let scratch: string;
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), "bough-network-"));
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+describe("the networks of an engine", () => {
+  let engine: TestEngine;
+  let base: string;
+  beforeAll(async () => {
+    engine = await TestEngine.open();
+    base = await engine.importBase();
+  });
+  afterAll(() => engine.close());
+
+  test("nothing is started before a command needs it", () => {
+    expect(carriersOf(process.pid)).toEqual([]);
+  });
+
+  test("by default one for all of them, without raw packets", async () => {
+    const runs = await Promise.all([engine.run(base, network), engine.run(base, network)]);
+    const [one = "", other] = runs.map(({ stdout }) => stdout.trim());
+    expect(one).toStartWith("net:");
+    expect(one).not.toBe(machine);
+    expect(other).toBe(one);
+    expect((await engine.run(base, network)).stdout.trim()).toBe(one);
+    expect((await engine.run(base, rawPackets)).stdout).toBe(withoutRaw);
+    expect(carriersOf(process.pid)).toHaveLength(2);
+  });
+
+  test("one that has broken down is replaced for the next command", async () => {
+    const before = (await engine.run(base, network)).stdout;
+    const [carrier = 0] = carriersOf(process.pid);
+    process.kill(carrier, "SIGKILL");
+    while (carriersOf(process.pid).length > 0) await Bun.sleep(5);
+    const after = (await engine.run(base, network)).stdout;
+    expect(after).not.toBe(before);
+    expect(after.trim()).not.toBe(machine);
+  });
+
+  test.each([
+    ["enabled: false", { enabled: false }],
+    ["mode: none", { mode: "none" }],
+  ] as const)("%s: one of its own with a loopback alone, and raw packets", async (_, networking) => {
+    const looks = `${network}; ls /sys/class/net; ip -o addr | grep -c 'inet 127.0.0.1/8'; cat /etc/resolv.conf`;
+    const [first, second] = await Promise.all(
+      [1, 2].map(async () => (await engine.run(base, looks, { networking })).stdout.split("\n")),
+    );
+    expect(first?.slice(1)).toEqual(["lo", "1", ""]);
+    expect(new Set([first?.[0], second?.[0], machine]).size).toBe(3);
+    expect((await engine.run(base, rawPackets, { networking })).stdout).toBe(withRaw);
+  });
+
+  test("mode: host: the machine's, without raw packets", async () => {
+    const networking = { mode: "host" } as const;
+    expect((await engine.run(base, `${network}; cat /etc/resolv.conf`, { networking })).stdout).toBe(
+      `${machine}\n${readFileSync("/etc/resolv.conf", "utf8")}`,
+    );
+    expect((await engine.run(base, rawPackets, { networking })).stdout).toBe(withoutRaw);
+    expect(await engine.json("GET", "/v1/whoami")).toMatchObject({
+      extensions: expect.arrayContaining(["host-network"]),
+    });
+  });
+
+  test.each([
+    ["a mode that there is not", { mode: "bridge" }, "networking.mode must be default, none or host"],
+    ["a mode that is no string", { mode: 1 }, "mode must be a string"],
+    ["a switch that is none", { enabled: "no" }, "enabled must be true or false"],
+    ["a string", "none", "networking must be an object"],
+  ])("%s is refused", async (_, networking, message) => {
+    const body = { image: base, command: "true", networking };
+    const response = await engine.fetch("POST", "/v1/instances", body);
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(message)]);
+  });
+
+  test("the host's is not for a client who comes over a socket", async () => {
+    const served = await TestEngine.open({ directory: engine.directory, allowsHostNetwork: false });
+    try {
+      const body = { image: base, command: "true", networking: { mode: "host" } };
+      const response = await served.fetch("POST", "/v1/instances", body);
+      expect([response.status, await response.text()]).toEqual([
+        403,
+        expect.stringContaining("networking.mode host"),
+      ]);
+      const { extensions } = await served.json<{ extensions: string[] }>("GET", "/v1/whoami");
+      expect(extensions).not.toContain("host-network");
+    } finally {
+      await served.engine.close();
+    }
+  });
+});
+
+test("a closed engine leaves nothing of its network behind", async () => {
+  const engine = await TestEngine.open();
+  await engine.run(await engine.importBase(), "true");
+  expect(carriersOf(process.pid)).toHaveLength(2);
+  await engine.close();
+  expect(carriersOf(process.pid)).toEqual([]);
+});
+
+test("nor does a process that is killed", async () => {
+  const layout = await makeBusyboxLayout(join(scratch, "layout"));
+  const script = join(import.meta.dir, "../support/engine-child.ts");
+  const child = Bun.spawn([process.execPath, script, join(scratch, "engine"), layout], {
+    env: { PATH: process.env.PATH },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  let text = "";
+  for await (const chunk of child.stdout) {
+    text += Buffer.from(chunk).toString();
+    if (text.includes("step-")) break;
+  }
+  let carriers: number[] = [];
+  while (carriers.length < 2) {
+    await Bun.sleep(5);
+    carriers = carriersOf(child.pid);
+  }
+  child.kill("SIGKILL");
+  await child.exited;
+  while (carriers.some(isRunning)) await Bun.sleep(5);
+});
+
+describe("where slirp4netns does not work, commands have the machine's network without raw packets, and one warning says so", () => {
+  test.each([
+    ["it fails", "echo 'WARNING: experimental' >&2; echo 'no such device' >&2; exit 1", "no such device"],
+    ["it says nothing", "exit 1", "slirp4netns ended without a word"],
+    ["it never gets ready", "sleep 1000", "slirp4netns was not ready within 10 seconds"],
+  ])("%s", async (name, script, reason) => {
+    const programs = join(scratch, name);
+    writeFileSync(join(makeDirectory(programs), "slirp4netns"), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(programs, "slirp4netns"), 0o755);
+    const warnings: string[] = [];
+    const engine = await TestEngine.open({
+      environment: { PATH: `${programs}:${process.env.PATH}` },
+      clock: impatient,
+      warn: (message) => warnings.push(message),
+    });
+    try {
+      const base = await engine.importBase();
+      const { stdout } = await engine.run(base, `${network}; ${rawPackets}; cat /etc/resolv.conf`);
+      expect(stdout).toBe(`${machine}\n${withoutRaw}${readFileSync("/etc/resolv.conf", "utf8")}`);
+      await engine.run(base, "true");
+      expect(warnings).toEqual([expect.stringContaining(reason)]);
+      expect(carriersOf(process.pid)).toEqual([]);
+    } finally {
+      await engine.close();
+    }
+  });
+});
+
+/** The patience that slirp4netns meets with is over at once. */
+const impatient: Clock = {
+  now: systemClock.now,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 10_000 ? 100 : milliseconds, signal),
+};
+
+const routeHeader = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
+const route = (destination: string, mask: string) =>
+  `eth0\t${destination}\t00000000\t0003\t0\t0\t0\t${mask}\t0\t0\t0\n`;
+const defaultRoute = route("00000000", "00000000");
+const ipv6Default = `${"0".repeat(32)} 00 ${"0".repeat(32)} 00 ${"0".repeat(31)}1 00000400 00000001 00000000 00000003     eth0\n`;
+const ipv6Unreachable = `${"0".repeat(32)} 00 ${"0".repeat(32)} 00 ${"0".repeat(32)} ffffffff 00000001 00000000 00200200       lo\n`;
+
+test.each([
+  ["no route at all", "", "10.0.2", "10.0.3"],
+  ["other networks", defaultRoute + route("0001A8C0", "00FFFFFF"), "10.0.2", "10.0.3"],
+  ["a virtual machine in 10.0.2.0/24", defaultRoute + route("0002000A", "00FFFFFF"), "10.0.3", "172.29.251"],
+  ["a single machine of 10.0.3.0/24", route("0703000A", "FFFFFFFF"), "10.0.2", "172.29.251"],
+  ["all of 10.0.0.0/8", route("0000000A", "000000FF"), "172.29.251", "172.29.252"],
+  [
+    "a VPN that halves the default route",
+    route("00000000", "00000080") + route("00000080", "00000080"),
+    "10.0.2",
+    "10.0.3",
+  ],
+  [
+    "all that is private",
+    route("0000000A", "000000FF") + route("000010AC", "0000F0FF") + route("0000A8C0", "0000FFFF"),
+    "10.0.2",
+    "10.0.3",
+  ],
+])("addresses that hide nothing beside %s", (_, routes, outer, inner) => {
+  const found = findAddresses({ resolvConf: "", routes: routeHeader + routes, ipv6Routes: ipv6Unreachable });
+  expect(found).toEqual({ outer, inner });
+});
+
+test.each([
+  [
+    "IPv6 name servers only",
+    "nameserver 2001:db8::1\n",
+    defaultRoute,
+    "",
+    "a name server with an IPv4 address",
+  ],
+  ["an IPv6 default route only", "", "", ipv6Default, "a default route for IPv6 only"],
+  [
+    "name servers of both kinds",
+    "nameserver 2001:db8::1\nnameserver 192.0.2.1\n",
+    defaultRoute,
+    ipv6Default,
+    undefined,
+  ],
+  ["no network", "nameserver 127.0.0.53\n", "", ipv6Unreachable, undefined],
+])("a machine with %s", (_, resolvConf, routes, ipv6Routes, problem) => {
+  const find = () => findAddresses({ resolvConf, routes: routeHeader + routes, ipv6Routes });
+  if (problem === undefined) expect(find()).toBeDefined();
+  else expect(find).toThrow(problem);
+});
+
+test.each([
+  ["", "nameserver 10.0.2.3\n"],
+  [
+    "nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch a.example b.example\n",
+    "nameserver 10.0.2.3\noptions edns0 trust-ad\nsearch a.example b.example\n",
+  ],
+  [
+    "# domain x\ndomain a.example\nsearching y\nsortlist 192.0.2.0",
+    "nameserver 10.0.2.3\ndomain a.example\n",
+  ],
+])("of the machine's name servers %j the sandbox sees", (own, seen) => {
+  expect(privateResolvConf(own, "10.0.2.3")).toBe(seen);
+});
+
+/** The slirp4netns processes that process `parent` has started. */
+function carriersOf(parent: number): number[] {
+  return readdirSync("/proc").flatMap((name) => {
+    const pid = Number(name);
+    return pid > 0 && isRunning(pid, parent) ? [pid] : [];
+  });
+}
+
+function isRunning(pid: number, parent?: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [state, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const isChild = parent === undefined || Number(ppid) === parent;
+    return state !== "Z" && isChild && stat.includes("(slirp4netns)");
+  } catch {
+    return false;
+  }
+}
+
+function makeDirectory(path: string): string {
+  Bun.spawnSync(["mkdir", "-p", path]);
+  return path;
+}

@@ -1,0 +1,87 @@
+/**
+ * A machine for attacks: run in a network namespace of its own, it has services on its loopback that nobody may reach (each
+ * contact is a line on standard output, those that lines on standard input ask for included), a name server on its loopback, and one service for everybody on an address of its own.
+ */
+import { spawnSync } from "node:child_process";
+
+export const outsideAddress = "198.51.100.7";
+export const canaryPort = 7001;
+
+if (import.meta.main) await serve();
+
+async function serve(): Promise<void> {
+  for (const words of [
+    ["link", "set", "lo", "up"],
+    ["addr", "add", `${outsideAddress}/32`, "dev", "lo"],
+  ]) {
+    const { status, stderr } = spawnSync("/bin/busybox", ["ip", ...words], { encoding: "utf8" });
+    if (status !== 0) throw new Error(stderr);
+  }
+  const tell = (contact: string): void => {
+    process.stdout.write(`${contact}\n`);
+  };
+  const canary = (name: string) => ({
+    socket: {
+      open: () => tell(`TCP ${name}`),
+      data() {},
+    },
+  });
+  Bun.listen({ ...canary("127.0.0.1"), hostname: "127.0.0.1", port: canaryPort });
+  Bun.listen({ ...canary("::1"), hostname: "::1", port: canaryPort });
+  Bun.listen({ ...canary("abstract socket"), unix: "\0canary" });
+  await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    port: canaryPort,
+    socket: { data: (_, bytes) => tell(`UDP ${bytes.toString()}`) },
+  });
+  await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    port: 53,
+    socket: {
+      data(socket, query, port, address) {
+        socket.send(addressRecord(query), port, address);
+      },
+    },
+  });
+  Bun.serve({ hostname: outsideAddress, port: 80, fetch: () => new Response("from outside") });
+  tell("ready");
+  const own = await Bun.udpSocket({});
+  for await (const line of console) own.send(line, canaryPort, "127.0.0.1");
+}
+
+/** One A record for whatever name is asked for (RFC 1035, 4.1); none for other types. */
+function addressRecord(query: Buffer): Buffer {
+  const nameEnd = query.indexOf(0, 12);
+  const question = query.subarray(12, nameEnd + 5);
+  const isAddress = query.readUInt16BE(nameEnd + 1) === 1;
+  const header = Buffer.from([
+    query[0] ?? 0,
+    query[1] ?? 0,
+    0x81,
+    0x80,
+    0,
+    1,
+    0,
+    isAddress ? 1 : 0,
+    0,
+    0,
+    0,
+    0,
+  ]);
+  const record = Buffer.from([
+    0xc0,
+    12,
+    0,
+    1,
+    0,
+    1,
+    0,
+    0,
+    0,
+    0,
+    0,
+    4,
+    ...outsideAddress.split(".").map(Number),
+  ]);
+  return Buffer.concat([header, question, ...(isAddress ? [record] : [])]);
+}

@@ -1,0 +1,263 @@
+/**
+ * What a RUN reaches of the machine's network: the outside, and nothing of its loopback. Everything happens in a network
+ * namespace of the test's own, see network-world.ts.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
+import { addPerl } from "../../support/perl-files.ts";
+import { canaryPort, outsideAddress } from "./network-world.ts";
+
+const root = join(import.meta.dir, "../../..");
+
+let world: World;
+let layout: string;
+beforeAll(async () => {
+  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  layout = temporaryDirectory();
+  await makeBusyboxLayout(layout, { prepare: addPerl });
+  world = await World.start();
+});
+afterAll(() => world.stop());
+
+/** Perl: attempts that are refused at once, time out or get through all end here. */
+const prelude = `use Socket qw(:all); $SIG{ALRM} = sub { exit }; alarm 1;
+sub try { my ($family, $type, $address, $device) = @_;
+  socket(my $s, $family, $type, 0) or die "no socket: $!\\n";
+  if ($device) { setsockopt($s, SOL_SOCKET, 25, $device) or die "no device: $!\\n" }
+  connect($s, $address) and syswrite($s, "contact") }
+sub ipv4 { pack_sockaddr_in(${canaryPort}, inet_aton($_[0])) }
+`;
+
+/** Each with what a RUN with the machine's own network, as every RUN had once, gets through with it; "" for slirp4netns' own ways. */
+const attacks: readonly (readonly [name: string, perl: string, contact: string])[] = [
+  ["TCP to 127.0.0.1", "try(AF_INET, SOCK_STREAM, ipv4('127.0.0.1'))", "TCP 127.0.0.1"],
+  ["TCP to another address of the loopback", "try(AF_INET, SOCK_STREAM, ipv4('0.0.0.0'))", "TCP 127.0.0.1"],
+  [
+    "TCP to ::1",
+    `try(AF_INET6, SOCK_STREAM, pack_sockaddr_in6(${canaryPort}, inet_pton(AF_INET6, '::1')))`,
+    "TCP ::1",
+  ],
+  ["UDP to 127.0.0.1", "try(AF_INET, SOCK_DGRAM, ipv4('127.0.0.1'))", "UDP contact"],
+  [
+    "an abstract socket",
+    "try(AF_UNIX, SOCK_STREAM, pack('S', AF_UNIX) . qq(\\0canary))",
+    "TCP abstract socket",
+  ],
+  ["the machine's own address", `try(AF_INET, SOCK_STREAM, ipv4('${outsideAddress}'))`, ""],
+  ...["10.0.2.2", "10.0.3.2", "255.255.255.255"].map(
+    (address) =>
+      [`slirp4netns' alias ${address}`, `try(AF_INET, SOCK_STREAM, ipv4('${address}'))`, ""] as const,
+  ),
+  ...["127.0.0.1", "0.0.0.0", "10.0.2.2", "10.0.3.2"].flatMap((address) =>
+    (["STREAM", "DGRAM"] as const).map(
+      (type) =>
+        [
+          `${type === "STREAM" ? "TCP" : "UDP"} to ${address}, out of the interface`,
+          `try(AF_INET, SOCK_${type}, ipv4('${address}'), 'tap0')`,
+          "",
+        ] as const,
+    ),
+  ),
+];
+
+const sniff = `socket(my $s, 17, SOCK_RAW, 0x0300) or die "refused: $!\\n";
+alarm 1; $SIG{ALRM} = sub { print "heard nothing\\n"; exit };
+for (;;) { sysread($s, my $packet, 65536); if ($packet =~ /Bearer (\\S+)/) { print "token $1\\n"; exit } }`;
+
+describe.each(["root", "an ordinary user"])("as %s", (who) => {
+  let user: OrdinaryUser | undefined;
+  let prefix: string[] = [];
+  beforeAll(async () => {
+    user = who === "root" ? undefined : makeOrdinaryUser();
+    const home = user?.home ?? temporaryDirectory();
+    const bough = user?.give(join(root, "dist/bough"), "bough") ?? join(root, "dist/bough");
+    const source = user?.give(layout, "layout") ?? layout;
+    prefix = [...(user?.prefix ?? []), "env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`, bough];
+    const imported = await world.run([
+      ...prefix,
+      "images",
+      "import",
+      `oci:${source}:latest`,
+      "--tag",
+      "base:1",
+    ]);
+    if (imported.exitCode !== 0) throw new Error(imported.stderr);
+  });
+  afterAll(() => user?.remove());
+
+  const run = (words: string[], ...options: string[]) =>
+    world.run([...prefix, "run", "-D", "--use", "tag:base:1", ...options, "--", ...words]);
+  const attack = async (perl: string, ...options: string[]) => {
+    const { stderr } = await run(["perl", "-e", prelude + perl], ...options);
+    expect(stderr.replaceAll(/^no device: .*\n/gm, "")).toBe("");
+  };
+
+  test.each(attacks)("%s: nobody is reached", async (_, perl, contact) => {
+    const since = world.contacts.length;
+    await attack(perl);
+    await world.settle();
+    expect(world.contacts.slice(since)).toEqual([]);
+    // The attempt itself is sound.
+    if (contact === "") return;
+    await attack(perl, "--network=host");
+    await world.settle();
+    expect(world.contacts.slice(since)).toContain(contact);
+  });
+
+  const plain = attacks.filter(([name]) => !name.endsWith("out of the interface"));
+  test.each(plain)("%s: nor with --network=none", async (_, perl) => {
+    const since = world.contacts.length;
+    await attack(perl, "--network=none");
+    await world.settle();
+    expect(world.contacts.slice(since)).toEqual([]);
+  });
+
+  test.each([
+    ["default", "refused: Operation not permitted\n", ""],
+    ["host", "refused: Operation not permitted\n", ""],
+    ["none", "", "heard nothing\n"],
+  ])(
+    "raw packets with --network=%s: the token of a `bough serve` is not heard",
+    async (mode, stderr, stdout) => {
+      const stop = await world.talkToServer(prefix);
+      const heard = await run(["perl", "-e", `use Socket; ${sniff}`], `--network=${mode}`);
+      stop();
+      expect(heard).toMatchObject({ stdout, stderr });
+    },
+  );
+
+  test("the outside is reached, by its name", async () => {
+    const { stdout, stderr } = await run(["wget", "-qO-", "http://outside.example/"]);
+    expect(stderr).toBe("");
+    expect(stdout).toBe("from outside");
+    expect((await run(["cat", "/etc/resolv.conf"])).stdout).toBe(
+      "nameserver 10.0.2.3\nsearch example\noptions timeout:1\n",
+    );
+    expect((await run(["wget", "-qO-", "http://outside/"])).stdout).toBe("from outside");
+  });
+
+  test("with --network=none there is a loopback, and that works", async () => {
+    const talk =
+      "ls /sys/class/net; (echo hello | nc -l -p 80 &) ; until nc 127.0.0.1 80 </dev/null 2>&-; do sleep 0.05; done";
+    expect((await run(["sh", "-c", talk], "--network=none")).stdout).toBe("lo\nhello\n");
+    expect((await run(["wget", "-qO-", `http://${outsideAddress}/`], "--network=none")).exitCode).toBe(1);
+  });
+
+  test("a RUN sees its own network in /sys", async () => {
+    expect((await run(["ls", "/sys/class/net"])).stdout).toBe("lo\ntap0\n");
+    expect((await run(["sh", "-c", "mkdir /sys/x || echo 1 > /sys/class/net/lo/mtu"])).stderr).toContain(
+      "Read-only",
+    );
+  });
+});
+
+/** What network-world.ts is to the test. */
+class World {
+  readonly contacts: string[] = [];
+  readonly #process: Bun.Subprocess<"pipe", "pipe", "inherit">;
+  #sentinels = 0;
+
+  private constructor(process: Bun.Subprocess<"pipe", "pipe", "inherit">) {
+    this.#process = process;
+  }
+
+  static async start(): Promise<World> {
+    const resolvConf = join(temporaryDirectory(), "resolv.conf");
+    writeFileSync(resolvConf, "nameserver 127.0.0.1\nsearch example\noptions timeout:1\n");
+    const script = `mount --bind "$1" /etc/resolv.conf; shift; exec "$@"`;
+    const enter = [
+      "unshare",
+      "--net",
+      "--mount",
+      "--propagation",
+      "private",
+      "sh",
+      "-ec",
+      script,
+      "sh",
+      resolvConf,
+    ];
+    const world = Bun.spawn([...enter, process.execPath, join(import.meta.dir, "network-world.ts")], {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const started = new World(world);
+    const ready = Promise.withResolvers<void>();
+    started.#listen(ready.resolve);
+    await ready.promise;
+    return started;
+  }
+
+  async #listen(ready: () => void): Promise<void> {
+    let text = "";
+    for await (const chunk of this.#process.stdout) {
+      text += Buffer.from(chunk).toString();
+      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+        const contact = text.slice(0, end);
+        text = text.slice(end + 1);
+        if (contact === "ready") ready();
+        else this.contacts.push(contact);
+      }
+    }
+  }
+
+  get #enter(): string[] {
+    return ["nsenter", `--target=${this.#process.pid}`, "--net", "--mount", "--"];
+  }
+
+  async run(command: readonly string[]): Promise<{ stdout: string; stderr: string; exitCode: number }> {
+    const ran = Bun.spawn([...this.#enter, ...command], {
+      cwd: "/",
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr] = await Promise.all([
+      new Response(ran.stdout).text(),
+      new Response(ran.stderr).text(),
+    ]);
+    return { stdout, stderr, exitCode: await ran.exited };
+  }
+
+  async stop(): Promise<void> {
+    this.#process.kill("SIGKILL");
+    await this.#process.exited;
+  }
+
+  /** Whatever was under way to a canary has arrived: a datagram sent after it has. */
+  async settle(): Promise<void> {
+    const mark = `sentinel ${this.#sentinels++}`;
+    this.#process.stdin.write(`${mark}\n`);
+    this.#process.stdin.flush();
+    while (!this.contacts.includes(`UDP ${mark}`)) await Bun.sleep(5);
+    this.contacts.splice(this.contacts.indexOf(`UDP ${mark}`), 1);
+  }
+
+  /** A server of the engine, and a client that shows it its token all the time. */
+  async talkToServer(bough: readonly string[]): Promise<() => void> {
+    const token = "token-of-the-server";
+    const server = ["serve", "--listen", "127.0.0.1:7010", "--token", token, "-q"];
+    const request = `wget -qO- --header 'Authorization: Bearer ${token}' http://127.0.0.1:7010/v1/whoami >/dev/null 2>&1`;
+    const spawn = (command: readonly string[]) =>
+      Bun.spawn([...this.#enter, ...command], {
+        cwd: "/",
+        stdout: "ignore",
+        stderr: "ignore",
+        detached: true,
+      });
+    const processes = [
+      spawn([...bough, ...server]),
+      spawn(["sh", "-c", `while :; do busybox ${request}; sleep 0.02; done`]),
+    ];
+    while ((await this.run(["sh", "-c", `busybox ${request}`])).exitCode !== 0) await Bun.sleep(20);
+    return () => {
+      for (const { pid } of processes) process.kill(-pid, "SIGKILL");
+    };
+  }
+}

@@ -1,0 +1,31 @@
+import { cpSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/**
+ * Puts this machine's perl (Debian's perl-base is on every Debian) with its Socket module below `root`: busybox has no
+ * program that binds a socket to an interface, or opens raw and abstract ones.
+ */
+export function addPerl(root: string): void {
+  const perl = Bun.which("perl");
+  if (perl === null) throw new Error("perl is missing: apt-get install perl-base");
+  const modules = run([
+    perl,
+    "-MSocket=:all",
+    "-MDynaLoader",
+    "-e",
+    'print "$_\\n" for values %INC, @DynaLoader::dl_shared_objects',
+  ]);
+  const libraries = run(["ldd", perl]).match(/\/\S+/g) ?? [];
+  for (const path of [perl, ...modules.split("\n"), ...libraries]) {
+    if (path === "") continue;
+    const place = join(root, path);
+    mkdirSync(dirname(place), { recursive: true });
+    cpSync(path, place, { dereference: true });
+  }
+}
+
+function run(command: string[]): string {
+  const { stdout, stderr, success } = Bun.spawnSync(command);
+  if (!success) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
+  return stdout.toString();
+}
