@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { accountRows, idOf } from "../account-rows.ts";
 import { fileError } from "../context/file-error.ts";
 import { BoughError } from "../errors.ts";
 import { askImage, exitCodeOf } from "./ask-image.ts";
@@ -50,7 +51,13 @@ function splitOwner(chown: string): { user: string; group: string } {
 }
 
 function numberOf(text: string): number | undefined {
-  return /^\d+$/.test(text) ? Number(text) : undefined;
+  if (!/^\d+$/.test(text)) return undefined;
+  const id = idOf(text);
+  if (id !== undefined) return id;
+  throw new BoughError(`${text} is out of range for a uid or gid`, {
+    kind: "usage",
+    hint: "They go from 0 to 2147483647.",
+  });
 }
 
 /** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
@@ -65,12 +72,16 @@ async function findUser(user: string, accounts: Accounts, build: BuildJob): Prom
   const number = user === "" || user === rootName ? 0 : numberOf(user);
   if (number !== undefined) return { uid: number, gid: number };
   const fields = await findRow("/etc/passwd", user, "user", accounts, build);
-  return { uid: Number(fields[2]), gid: Number(fields[3]) };
+  const gid = idOf(fields[3]);
+  if (gid !== undefined) return { uid: idOf(fields[2]) ?? 0, gid };
+  throw new BoughError(`the image gives the user ${user} no group: its /etc/passwd has no number for it`, {
+    hint: "Write numbers, such as 1000:1000.",
+  });
 }
 
 async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
   if (group === rootName) return 0;
-  return numberOf(group) ?? Number((await findRow("/etc/group", group, "group", accounts, build))[2]);
+  return numberOf(group) ?? idOf((await findRow("/etc/group", group, "group", accounts, build))[2]) ?? 0;
 }
 
 /** Whether names can be looked up at all: some services can't be asked. */
@@ -128,8 +139,11 @@ async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): 
     build,
   );
   // 1: one of them is not there, and the other has been read all the same.
-  return [0, 1].includes(exitCodeOf(outcome) ?? -1) ? outcome.stdout.text : undefined;
+  return [0, 1].includes(exitCodeOf(outcome) ?? -1) ? outcome.stdout.text.slice(0, maxTables) : undefined;
 }
+
+/** Characters of both tables, which a hostile image may have of any length. */
+const maxTables = 4 * 1024 * 1024;
 
 async function readLocal(path: string): Promise<string> {
   try {
@@ -155,10 +169,9 @@ async function findRow(
       hint: "Write it as a number, such as 1000:1000.",
     });
   }
-  const row = content
-    ?.split("\n")
-    .map((line) => line.split(":"))
-    .find((fields) => fields[0] === name && /^\d+$/.test(fields[2] ?? ""));
+  const row = accountRows(content ?? "").find(
+    (fields) => fields[0] === name && idOf(fields[2]) !== undefined,
+  );
   if (row !== undefined) return row;
   const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
   throw new BoughError(`the image doesn't know the ${what} ${name}: ${known}`, {

@@ -3,7 +3,7 @@
 /** Bytes of an answer in JSON: two output streams of the limit that a build asks for, in base64, and room. */
 export const maxJsonBytes = 64 * 1024 * 1024;
 /** Bytes of a file that is read whole, such as an image's `/etc/passwd`. */
-export const maxFileBytes = 16 * 1024 * 1024;
+export const maxFileBytes = 4 * 1024 * 1024;
 /** Bytes that are kept of a body that is only there to say what went wrong. */
 export const maxErrorBytes = 64 * 1024;
 

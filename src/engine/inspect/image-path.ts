@@ -3,7 +3,7 @@ import { RequestError } from "../http/answers.ts";
 import { readText } from "../http/query.ts";
 import type { Call } from "../http/router.ts";
 import { requireImage } from "../records/images.ts";
-import { type ResolvedPath, resolveInRoot } from "../sandbox/root-path.ts";
+import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "../sandbox/root-path.ts";
 import { type ImageView, openImageView } from "./image-view.ts";
 
 export interface FoundPath extends ResolvedPath {
@@ -18,10 +18,20 @@ export async function viewImage({ state, parameters }: Call): Promise<ImageView>
 /** Where an absolute path leads, links followed inside the image. */
 export function findInView(view: ImageView, path: string): FoundPath {
   if (!path.startsWith("/") || path.includes("\0")) throw new RequestError(400, "path must be absolute");
-  const found = resolveInRoot(view.root, path, { followLast: true });
+  const found = resolveInView(view, path);
   const { stats } = found;
   if (stats === undefined) throw new RequestError(404, `there is no ${path} in image ${view.image}`);
   return { ...found, stats };
+}
+
+/** What nothing can be at is not there: a 500 would be asked again, and come to the same. */
+function resolveInView(view: ImageView, path: string): ResolvedPath {
+  try {
+    return resolveInRoot(view.root, path, { followLast: true });
+  } catch (error) {
+    if (error instanceof UnreachablePathError) throw new RequestError(404, error.message);
+    throw error;
+  }
 }
 
 /** What the query's `path` leads to, with the view that it was found in. */

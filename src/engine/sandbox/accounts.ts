@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
-import { resolveInRoot } from "./root-path.ts";
+import { accountRows, idOf } from "../../account-rows.ts";
+import { BoughError } from "../../errors.ts";
+import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "./root-path.ts";
 
 export interface Account {
   uid: number;
@@ -13,24 +15,43 @@ export interface Account {
  * can leave it behind.
  */
 export function resolveAccount(root: string, uid: number, gid: number | undefined): Account {
+  for (const path of ["/etc/passwd", "/etc/group"]) requireReadable(root, path);
   if (gid !== undefined) return { uid, gid, additionalGids: [gid] };
   const entry = readTable(root, "/etc/passwd").find((fields) => fields[2] === String(uid));
-  const name = entry?.[0];
-  const others = readTable(root, "/etc/group")
-    .filter((fields) => name !== undefined && (fields[3] ?? "").split(",").includes(name))
-    .map((fields) => Number(fields[2]))
-    .filter(Number.isSafeInteger);
-  const given = Number(entry?.[3] ?? 0);
-  const primary = Number.isSafeInteger(given) ? given : 0;
-  return { uid, gid: primary, additionalGids: [...new Set([primary, ...others])] };
+  const primary = idOf(entry?.[3]) ?? 0;
+  const gids = new Set([primary]);
+  for (const gid of groupsOf(entry?.[0] ?? "", root)) if (gids.size < maxGroups) gids.add(gid);
+  return { uid, gid: primary, additionalGids: [...gids] };
+}
+
+/** runc looks for the user by itself, in the image, and would wait for ever for what somebody writes to a pipe. */
+function requireReadable(root: string, path: string): void {
+  const stats = find(root, path)?.stats;
+  if (stats === undefined || stats.isFile() || stats.isDirectory()) return;
+  throw new BoughError(`${path} in the image is a pipe or a device: no process can be started there`);
+}
+
+/** As many as Linux lets a process have (NGROUPS_MAX). */
+const maxGroups = 65_536;
+
+/** What is no number of a group, a negative one for instance, is left out: no process could start with it. */
+function groupsOf(name: string, root: string): Iterable<number> {
+  if (name === "") return [];
+  return readTable(root, "/etc/group")
+    .filter(([, , , members = ""]) => `,${members},`.includes(`,${name},`))
+    .map(([, , gid]) => idOf(gid))
+    .filter((gid) => gid !== undefined);
 }
 
 /** Names of users and groups by the image's own tables; a number stands for itself where they don't have it. */
 export function accountNames(root: string) {
   const namesIn = (path: string) => {
-    const rows = readTable(root, path).filter(([name]) => name !== undefined && name !== "");
-    // The first of several names counts.
-    return new Map(rows.toReversed().map(([name = "", , id]) => [id, name]));
+    const names = new Map<string, string>();
+    for (const [name = "", , id = ""] of readTable(root, path)) {
+      // The first of several names counts.
+      if (name !== "" && idOf(id) !== undefined && !names.has(id)) names.set(id, name);
+    }
+    return names;
   };
   const users = namesIn("/etc/passwd");
   const groups = namesIn("/etc/group");
@@ -43,10 +64,18 @@ export function accountNames(root: string) {
 /** Bytes. An image's file is not to be trusted with this process's memory. */
 const largestTable = 16 * 1024 * 1024;
 
-function readTable(root: string, path: string): string[][] {
-  const found = resolveInRoot(root, path, { followLast: true });
-  if (!found.stats?.isFile() || found.stats.size > largestTable) return [];
-  return readFileSync(found.path, "utf8")
-    .split("\n")
-    .map((line) => line.split(":"));
+/** No rows where there is no such file, or where the image's links lead nowhere. */
+function* readTable(root: string, path: string): Generator<string[], undefined> {
+  const found = find(root, path);
+  if (!found?.stats?.isFile() || found.stats.size > largestTable) return;
+  yield* accountRows(readFileSync(found.path, "utf8"));
+}
+
+function find(root: string, path: string): ResolvedPath | undefined {
+  try {
+    return resolveInRoot(root, path, { followLast: true });
+  } catch (error) {
+    if (error instanceof UnreachablePathError) return undefined;
+    throw error;
+  }
 }

@@ -1,6 +1,7 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
 
 /** Where a path inside an image leads, with every link followed as the image itself would follow it. */
 export interface ResolvedPath {
@@ -10,6 +11,11 @@ export interface ResolvedPath {
   inside: string;
   /** `undefined`: nothing is there. */
   stats: Stats | undefined;
+}
+
+/** The path can't lead anywhere: its links go in a circle, or it is longer than any path. */
+export class UnreachablePathError extends BoughError {
+  override readonly name = "UnreachablePathError";
 }
 
 /** As many as Linux follows in one look-up. */
@@ -22,6 +28,7 @@ const mostLinks = 40;
  */
 export function resolveInRoot(root: string, path: string, options: { followLast: boolean }): ResolvedPath {
   const waiting = splitPath(path);
+  if (waiting.length > maxComponents) throw new UnreachablePathError(`a path in the image is too long`);
   const reached: string[] = [];
   let stats: Stats | undefined = lstatSync(root);
   let links = 0;
@@ -35,7 +42,7 @@ export function resolveInRoot(root: string, path: string, options: { followLast:
     stats = lookUp(root, reached);
     if (!stats?.isSymbolicLink() || (waiting.length === 0 && !options.followLast)) continue;
     links += 1;
-    if (links > mostLinks) throw new BoughError(`${path}: too many symbolic links in the image`);
+    if (links > mostLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
     const target = readlinkSync(join(root, ...reached));
     reached.pop();
     if (target.startsWith("/")) reached.length = 0;
@@ -45,12 +52,15 @@ export function resolveInRoot(root: string, path: string, options: { followLast:
   return { path: join(root, ...reached), inside: `/${reached.join("/")}`, stats };
 }
 
+/** Linux takes paths of 4096 bytes. */
+const maxComponents = 2048;
+
 function lookUp(root: string, components: readonly string[]): Stats | undefined {
   try {
     return lstatSync(join(root, ...components), { throwIfNoEntry: false });
   } catch (error) {
-    // A file where a directory would have to be.
-    if ((error as { code?: unknown }).code === "ENOTDIR") return undefined;
+    // A file where a directory would have to be, or a name that nothing can have.
+    if (["ENOTDIR", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
     throw error;
   }
 }

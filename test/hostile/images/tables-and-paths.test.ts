@@ -1,0 +1,111 @@
+/** What an image says of its users, and where its links lead, when it means ill. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { clientOf } from "../../service/client.ts";
+import { TestEngine } from "../../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+
+afterAll(() => engine.close());
+
+const user = "mallory:x:1000:1000::/:/bin/sh";
+
+describe("a process starts all the same with", () => {
+  test.each<[attack: string, passwd: string, group: string, ids: string]>([
+    ["a negative gid of a group", user, "bad:x:-1:mallory\ngood:x:50:mallory", "1000 1000 50"],
+    ["a gid beyond all numbers", user, "bad:x:99999999999999999999:mallory", "1000 1000"],
+    ["a gid of 2^32", user, "bad:x:4294967296:mallory\ngood:x:50:mallory", "1000 1000 50"],
+    ["a gid that is no number", user, "bad:x:0x10:mallory\nworse:x:1e3:mallory", "1000 1000"],
+    ["a negative primary gid", "mallory:x:1000:-5::/:/bin/sh", "", "1000 0"],
+    ["a primary gid beyond all numbers", "mallory:x:1000:4294967295::/:/bin/sh", "", "1000 0"],
+    ["a user without a name", ":x:1000:7::/:/bin/sh", "bad:x:50:", "1000 7"],
+    ["rows of colons alone", `${":".repeat(60_000)}\n${user}`, ":".repeat(60_000), "1000 1000"],
+  ])("%s", async (_, passwd, group, ids) => {
+    const write = 'cat > /etc/passwd; echo; printf %s "$GROUP" > /etc/group';
+    const made = await engine.run(base, write, {
+      stdin: { value: `${passwd}\n`, encoding: "ascii" },
+      env: { GROUP: `${group}\n` },
+    });
+    const finished = await engine.run(made.image ?? "", 'echo "$(id -u) $(id -G)"', { uid: 1000 });
+    expect(finished).toMatchObject({ stdout: `${ids}\n` });
+  });
+
+  const fill = "rm -f /etc/passwd /etc/group; head -c 4000000 /dev/zero | tr '\\0'";
+  test.each([
+    ["tables of line ends alone", `${fill} '\\n' > /etc/passwd; cp /etc/passwd /etc/group`],
+    ["no tables", "rm -f /etc/passwd /etc/group"],
+    ["tables that are a circle of links", "ln -sf group /etc/passwd; ln -sf passwd /etc/group"],
+  ])(
+    "%s",
+    async (_, attack) => {
+      const made = await engine.run(base, attack);
+      const finished = await engine.run(made.image ?? "", 'echo "$(id -u) $(id -G)"', { uid: 1000 });
+      expect(finished).toMatchObject({ stdout: "1000 0\n" });
+    },
+    60_000,
+  );
+});
+
+describe("a process that runc can't start is refused, in time:", () => {
+  test.each([
+    ["tables that are directories", "rm -f /etc/passwd /etc/group; mkdir /etc/passwd /etc/group"],
+    ["a table of one line", "rm /etc/passwd; head -c 20000000 /dev/zero > /etc/passwd"],
+    ["a pipe for users", "rm /etc/passwd; mkfifo /etc/passwd"],
+    ["a pipe for groups", "rm /etc/group; mkfifo /etc/group"],
+    ["a pipe behind a link", "rm /etc/group; mkfifo /p; ln -s ../../p /etc/group"],
+  ])("%s", async (_, attack) => {
+    const made = await engine.run(base, attack);
+    const finished = await engine.run(made.image ?? "", "echo run", { uid: 1000 });
+    expect(finished).toMatchObject({ stdout: "", operation: { status: "FAILED" } });
+    expect(String(finished.operation.error)).not.toContain("bough itself");
+  });
+});
+
+describe("a path that leads nowhere is not there (404), and is asked for once:", () => {
+  const name = "n".repeat(255);
+  let image: string;
+  beforeAll(async () => {
+    const made = await engine.run(
+      base,
+      `mkdir /d; ln -s b /d/a; ln -s a /d/b; ln -s self /d/self; ln -s /d/long/../long /d/long; printf x > /d/file
+       i=0; cd /d; while [ $i -lt 45 ]; do ln -s l$((i + 1)) l$i; i=$((i + 1)); done; ln -s . l45
+       i=0; while [ $i -lt 20 ]; do mkdir ${name}; cd ${name}; i=$((i + 1)); done`,
+    );
+    image = made.image ?? "";
+  });
+
+  test.each<[attack: string, path: string]>([
+    ["two links in a circle", "/d/a"],
+    ["below two links in a circle", "/d/a/x"],
+    ["a link to itself", "/d/self"],
+    ["a link to itself, another way", "/d/long"],
+    ["more links than Linux follows", "/d/l0"],
+    ["a name that is too long", `/${"n".repeat(256)}`],
+    ["a path that is too long", "/d".repeat(2000)],
+    ["a path that is very much too long", "/d".repeat(100_000)],
+    ["a deep directory that is there", `/d/${`${name}/`.repeat(19)}`],
+    ["below a file", "/d/file/x"],
+  ])("%s", async (_, path) => {
+    let requests = 0;
+    const { service } = clientOf("http://engine", {
+      fetch: (input, init) => {
+        requests++;
+        return engine.engine.fetch(input instanceof Request ? input : new Request(input, init));
+      },
+    });
+    for (const what of ["list", "download", "archive"]) {
+      const { status } = await engine.fetch(
+        "GET",
+        `/v1/inspect/${image}/${what}?path=${encodeURIComponent(path)}`,
+      );
+      expect([what, status]).toEqual([what, 404]);
+    }
+    await expect(service.openFile(image, path)).rejects.toThrow("there is no such file");
+    expect(requests).toBeLessThan(3);
+  });
+});
