@@ -1,0 +1,324 @@
+/** Answers that are made to take memory or time, or to lead elsewhere: each is refused with its address and the bound. */
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { writeFiles } from "../../support/files.ts";
+import {
+  type Attack,
+  deflatedSpaces,
+  gzipHead,
+  type HostileService,
+  image,
+  json,
+  operation,
+  poured,
+  record,
+  result,
+  startHostileService,
+  text,
+} from "./hostile-service.ts";
+import { runMeasured } from "./measured.ts";
+
+setDefaultTimeout(120_000);
+
+/** What bough needs by itself is some 100 MB. */
+const maxMegabytes = 450;
+const maxSeconds = 60;
+
+const open: HostileService[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((service) => service.close()));
+});
+
+async function attack(words: readonly string[], attacks: Record<string, Attack>, directory?: string) {
+  const service = await startHostileService(attacks);
+  open.push(service);
+  const ended = await runMeasured(words, service.url, directory);
+  expect(ended.stderr).not.toContain("bough itself failed");
+  expect(ended.stderr).not.toMatch(/\n\s+at /);
+  expect(ended.peakMegabytes).toBeLessThan(maxMegabytes);
+  expect(ended.seconds).toBeLessThan(maxSeconds);
+  return { ...ended, service };
+}
+
+function contextOf(dockerfile: string): string {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile, a: "a" });
+  return context;
+}
+
+const megabyte = Buffer.alloc(1024 * 1024, "x");
+const members = (piece: string) => Buffer.from(piece.repeat(Math.ceil(2 ** 20 / piece.length)));
+const images = ["-f", "json", "images"];
+const uuid = (number: number) => `d0000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
+/** One page of images that no other page has. */
+const page: Attack = (socket, target) => {
+  const offset = Number(/offset=(\d+)/.exec(target)?.[1] ?? 0);
+  const list = Array.from({ length: 1000 }, (_, index) => ({ uuid: uuid(offset + index), tag: null }));
+  return json({ images: list })(socket, target);
+};
+
+describe("an answer to `bough images` is refused, and asked for once:", () => {
+  test.each<[attack: string, answer: Attack, said: string]>([
+    [
+      "3 MB of gzip, 3 GB of JSON",
+      poured([gzipHead, deflatedSpaces, ""], 200, { encoding: "gzip" }),
+      "answered 200 with more than 64 MiB",
+    ],
+    [
+      "JSON without an end",
+      poured(['{"images": ["', megabyte, ""], 4000),
+      "answered 200 with more than 64 MiB",
+    ],
+    [
+      "spaces without an end",
+      poured(["", Buffer.alloc(2 ** 20, " "), ""], 4000),
+      "answered 200 with more than 64 MiB",
+    ],
+    ["lists in lists in lists", poured(["", members("["), ""], 40), "nested more than 256 deep"],
+    ["objects in objects in objects", poured(["", members('{"a":'), ""], 40), "nested more than 256 deep"],
+    ["millions of empty lists", poured(["[", members("[],"), "0]"], 50), "JSON of more than 4000000 values"],
+    ["millions of numbers", poured(["[", members("0,"), "0]"], 50), "JSON of more than 4000000 values"],
+    [
+      "millions of keys",
+      poured(["{", members('"__proto__":{},'), '"a":0}'], 60),
+      "JSON of more than 4000000 values",
+    ],
+    [
+      "an error of 3 GB",
+      poured(["it is ", megabyte, ""], 3000, { status: "403 Forbidden" }),
+      "answered 403 Forbidden: it is xxx",
+    ],
+    [
+      "an error of 3 MB of gzip, 3 GB of text",
+      poured([gzipHead, deflatedSpaces, ""], 200, { status: "403 Forbidden", encoding: "gzip" }),
+      "answered 403 Forbidden",
+    ],
+    ["headers without an end", (socket) => headers(socket, 4000), "GET"],
+    [
+      "a redirect without an end",
+      text("", { Location: "/v1/images" }, "302 Found"),
+      "redirects more than 5 times",
+    ],
+    [
+      "a redirect to another host",
+      text("", { Location: "http://127.0.0.1:1/" }, "307 Temporary Redirect"),
+      "which is not followed",
+    ],
+    [
+      "a refusal for a year",
+      text("", { "Retry-After": "31536000" }, "429 Too Many Requests"),
+      "answered 429",
+    ],
+    [
+      "a refusal for longer than there is time",
+      text("", { "Retry-After": "9".repeat(400) }, "503 Service Unavailable"),
+      "answered 503",
+    ],
+  ])("%s", async (_, answer, said) => {
+    const { exitCode, stderr, stdout, service } = await attack(images, { "GET /v1/images": answer });
+    expect(exitCode).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toContain(service.url);
+    expect(stderr).toContain(said);
+    expect(stderr.length).toBeLessThan(5000);
+    if (!/redirect|headers|longer than there/.test(said + _)) expect(service.requests).toHaveLength(1);
+  });
+
+  /** Each of them a kilobyte. */
+  async function headers(socket: Parameters<Attack>[0], count: number): Promise<void> {
+    socket.write("HTTP/1.1 200 OK\r\n");
+    for (let index = 0; index < count && !socket.destroyed; index++) {
+      socket.write(`X-${index}: ${"x".repeat(1000)}\r\n`);
+      if (index % 100 === 0) await Bun.sleep(1);
+    }
+    socket.end("\r\n{}");
+  }
+
+  test("pages without an end", async () => {
+    const { exitCode, stderr, service } = await attack(images, { "GET /v1/images": page });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`GET ${service.url}/v1/images goes on after 200000 images`);
+    expect(service.requests).toHaveLength(200);
+  });
+});
+
+test("pages that repeat end, and the one answer to a question for one image is taken", async () => {
+  const list = Array.from({ length: 1000 }, (_, index) => ({ uuid: uuid(index), tag: `t:${index}` }));
+  const { exitCode, stdout, service } = await attack(images, { "GET /v1/images": json({ images: list }) });
+  expect(exitCode).toBe(0);
+  expect(JSON.parse(stdout)).toHaveLength(1000);
+  expect(service.requests).toHaveLength(2);
+});
+
+describe("events of a build: what the record says of the step counts", () => {
+  const events = `GET /v1/operations/${operation}/events`;
+  const type = "text/event-stream";
+  let id = 0;
+  const frames = (count: number) =>
+    Array.from({ length: count }, () => {
+      const data = {
+        id: ++id,
+        spid: 1,
+        type: "stdout",
+        data: { value: "x".repeat(10_000), encoding: "ascii" },
+      };
+      return `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+    }).join("");
+  const sameFrames = Buffer.from(
+    `data: {"type":"stdout","data":{"value":"${"x".repeat(10_000)}","encoding":"ascii"}}\n\n`.repeat(100),
+  );
+
+  test.each<[attack: string, answer: Attack, said: string]>([
+    [
+      "a line without an end",
+      poured(["data: ", megabyte, ""], 4000, { type }),
+      "an event of more than 16 MiB",
+    ],
+    [
+      "an event without an end",
+      poured(["", Buffer.from("data: x\n".repeat(100_000)), ""], 4000, { type }),
+      "an event of more than 16 MiB",
+    ],
+    [
+      "a line of nothing without an end",
+      poured(["", megabyte, ""], 4000, { type }),
+      "events of more than 1 GiB",
+    ],
+    ["a comment without an end", poured([":", megabyte, ""], 4000, { type }), "events of more than 1 GiB"],
+    ["2.5 GB of output", poured(["", sameFrames, ""], 2500, { type }), "events of more than 1 GiB"],
+    [
+      "3 MB of gzip, 3 GB of events",
+      poured([gzipHead, deflatedSpaces, ""], 200, { type, encoding: "gzip" }),
+      "events of more than 1 GiB",
+    ],
+    ["an event of lists in lists", poured(["data: ", members("["), "\n\n"], 12, { type }), ""],
+    ["an event of millions of lists", poured(["data: [", members("[],"), "0]\n\n"], 12, { type }), ""],
+    ["an id of a megabyte", poured(["id: ", megabyte, "\ndata: {}\n\n"], 1, { type }), ""],
+    [
+      "ids that are no header",
+      poured(["", 'id: \u0001\u00ff\ndata: {"type":"stdout","data":{"value":"x"}}\n\n', ""], 9, { type }),
+      "",
+    ],
+    [
+      "numbers of events beyond all numbers",
+      poured(["", 'id: 99999999999999999999\ndata: {"type":"stdout","data":{"value":"x"}}\n\n', ""], 9, {
+        type,
+      }),
+      "",
+    ],
+    ["a refusal of 3 GB", poured(["", megabyte, ""], 3000, { status: "404 Not Found" }), ""],
+    ["output that is thrown at it once more", poured(["", frames(100), ""], 1, { type }), ""],
+  ])("%s", async (_, answer, said) => {
+    const context = contextOf(`FROM ${image}\nRUN make\n`);
+    const { exitCode, stderr, stdout, service } = await attack(["build", "."], { [events]: answer }, context);
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(result) });
+    if (said !== "") expect(stderr).toContain(said);
+    if (said !== "") expect(service.requests.filter((call) => call === events)).toHaveLength(1);
+  });
+});
+
+describe("ids that are none", () => {
+  test.each<[attack: string, id: unknown]>([
+    ["one that leads elsewhere", ".."],
+    ["one with a line end", "a\n[INFO] all is well"],
+    ["one of a megabyte", "x".repeat(1_000_000)],
+    ["one with a terminal's commands", "\u001b[2J"],
+    ["a list", ["a"]],
+    ["an object", { toString: "x" }],
+    ["true", true],
+    ["nothing", null],
+  ])("%s: of an operation", async (_, id) => {
+    const context = contextOf(`FROM ${image}\nRUN make\n`);
+    const attacks = { "POST /v1/instances": json({ uuid: id, operation_uuid: id }) };
+    const { exitCode, stderr, service } = await attack(["build", "."], attacks, context);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("without the operation's id");
+    expect(stderr).not.toMatch(/\u001b|^\[INFO\] all is well/m);
+    expect(service.requests.filter((call) => !/images|instances|operations$|whoami/.test(call))).toEqual([]);
+  });
+
+  test("an id with slashes stays one part of a path", async () => {
+    const context = contextOf(`FROM ${image}\nRUN make\n`);
+    const attacks = { "POST /v1/instances": json({ uuid: "../../../etc/passwd?x#y" }) };
+    const { service } = await attack(["build", "."], attacks, context);
+    expect(service.requests).toContain("GET /v1/operations/..%2F..%2F..%2Fetc%2Fpasswd%3Fx%23y");
+  });
+
+  test("of an image in a list, of a file", async () => {
+    const list = [
+      { uuid: "..", tag: "a:1" },
+      { uuid: "x\ny" },
+      { uuid: 7 },
+      null,
+      [],
+      { uuid: image, tag: "b:1" },
+    ];
+    const { stdout } = await attack(images, { "GET /v1/images": json({ images: list }) });
+    expect(JSON.parse(stdout).map((each: { uuid: string }) => each.uuid)).toEqual([image]);
+  });
+});
+
+describe("other answers", () => {
+  const list = `GET /v1/inspect/${image}/list`;
+  const download = `GET /v1/inspect/${image}/download`;
+
+  test("a file that never ends is not read whole", async () => {
+    const context = contextOf(`FROM ${image}\nCOPY --chown=somebody a /a\n`);
+    const attacks = {
+      [download]: poured(["root:x:0:0::/:\n", megabyte, ""], 4000, { type: "application/octet-stream" }),
+    };
+    const { exitCode, stderr } = await attack(["build", "."], attacks, context);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("with more than 4 MiB");
+  });
+
+  test("numbers beyond all numbers in a list of files", async () => {
+    const files = [
+      { path: "a", is_regular: true, mtime: 1e300, size: -1e300, mode: 1e300, uid: 1.5, gid: "x" },
+      { path: "__proto__", is_dir: true, mtime: -8.64e15 },
+      { path: "constructor", is_symlink: true, symlink_to: "__proto__" },
+    ];
+    for (const format of ["table", "json"]) {
+      const { exitCode, stdout } = await attack(["-f", format, "ls", `${image}:/`], {
+        [list]: json({ files }),
+      });
+      expect(exitCode).toBe(0);
+      expect(stdout).toContain("__proto__");
+    }
+  });
+
+  test.each<[code: number | string, exitCode: number]>([
+    [256, 1],
+    [-1, 1],
+    [1e300, 1],
+    [2.5, 1],
+    ["3", 3],
+    [0, 0],
+  ])("an exit code of %p is %p", async (code, expected) => {
+    const ended = record({ metadata: { result: { state: { exit_code: code } } } });
+    const words = ["run", "-D", "--use", image, "--", "true"];
+    const { exitCode } = await attack(words, { [`GET /v1/operations/${operation}`]: json(ended) });
+    expect(exitCode).toBe(expected);
+  });
+
+  test("keys of the prototype in an image's configuration change nothing", async () => {
+    const config = `{"env": {"__proto__": "x", "constructor": "y", "A": "b"}, "shell": {"__proto__": []}, "__proto__": {"user": "z"}}`;
+    const body = `{"images": [{"uuid": "${image}", "tag": "base:1", "config": ${config}, "__proto__": {"tag": "other:1"}}]}`;
+    const context = contextOf("FROM base:1\nRUN echo $A\n");
+    const { exitCode } = await attack(["build", "."], { "GET /v1/images": text(body) }, context);
+    expect(exitCode).toBe(0);
+  });
+
+  test("an error of an operation of 40 MB is cut", async () => {
+    const error = "no image ".repeat(4_500_000);
+    const context = contextOf(`FROM ${image}\nRUN make\n`);
+    const ended = json(record({ status: "FAILED", error, result_image_uuid: null }));
+    const { exitCode, stderr } = await attack(
+      ["build", "."],
+      { [`GET /v1/operations/${operation}`]: ended },
+      context,
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr.length).toBeLessThan(200_000);
+  });
+});

@@ -1,0 +1,126 @@
+/** A service that means ill: honest answers but for one, which a test pours into the socket as it likes. */
+import { createServer, type Socket } from "node:net";
+import { constants, deflateRawSync } from "node:zlib";
+import { rawAnswer } from "../../service/raw-server.ts";
+
+export const image = "a0000000-0000-4000-8000-000000000001";
+export const operation = "b0000000-0000-4000-8000-000000000002";
+export const result = "c0000000-0000-4000-8000-000000000003";
+
+/** Writes what it likes, and ends the socket when it is done. */
+export type Attack = (socket: Socket, target: string) => Promise<void> | void;
+
+export interface HostileService {
+  url: string;
+  /** `GET /v1/images` and its kind, without queries. */
+  requests: string[];
+  /** As they came. */
+  heads: string[];
+  close(): Promise<void>;
+}
+
+/** `attacks`: by method and path, without the query. */
+export async function startHostileService(attacks: Record<string, Attack>): Promise<HostileService> {
+  const requests: string[] = [];
+  const heads: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.on("close", () => sockets.delete(socket));
+    let head = "";
+    const hear = (data: Buffer) => {
+      head += data.toString("latin1");
+      if (!head.includes("\r\n\r\n")) return;
+      // Bodies are of no interest: every connection is good for one request.
+      socket.off("data", hear);
+      socket.resume();
+      const [method = "", target = ""] = head.split(" ", 2);
+      const call = `${method} ${target.split("?", 1)[0]}`;
+      requests.push(call);
+      heads.push(head);
+      const attack = attacks[call] ?? attacks["*"];
+      if (attack !== undefined) Promise.resolve(attack(socket, target)).catch(() => socket.destroy());
+      else socket.end(honest(call));
+    };
+    socket.on("data", hear);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    requests,
+    heads,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function honest(call: string): string {
+  const answers: Record<string, unknown> = {
+    "GET /v1/images": { images: [{ uuid: image, tag: "base:1", created_at: "2026-01-01T00:00:00Z" }] },
+    "POST /v1/instances": { uuid: operation },
+    "POST /v1/files": { uuid: "f0000000-0000-4000-8000-000000000004" },
+    [`GET /v1/operations/${operation}`]: record(),
+    [`PATCH /v1/images/${result}/tag`]: {},
+  };
+  const body = answers[call];
+  const headers = { Connection: "close" };
+  return body === undefined
+    ? rawAnswer("404 Not Found", '{"error": "not here"}', headers)
+    : rawAnswer("200 OK", JSON.stringify(body), headers);
+}
+
+/** Of an operation that has succeeded, or what the fields make of it. */
+export function record(fields: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    ...{ uuid: operation, kind: "instance", status: "SUCCESS", error: null, result_image_uuid: result },
+    metadata: { result: { state: { exit_code: 0 }, stdout: { value: "", encoding: "ascii" } } },
+    ...fields,
+  };
+}
+
+export const json = (body: unknown): Attack => text(JSON.stringify(body));
+
+export function text(body: string, headers: Record<string, string> = {}, status = "200 OK"): Attack {
+  return (socket) => void socket.end(rawAnswer(status, body, { Connection: "close", ...headers }));
+}
+
+/** A body of `count` times the same bytes, between a beginning and an end, as fast as the other side takes it. */
+export function poured(
+  [beginning, piece, end]: readonly [string | Uint8Array, string | Uint8Array, string],
+  count: number,
+  {
+    status = "200 OK",
+    type = "application/json",
+    encoding,
+  }: Partial<Record<"status" | "type" | "encoding", string>> = {},
+): Attack {
+  return async (socket) => {
+    const encoded = encoding === undefined ? "" : `Content-Encoding: ${encoding}\r\n`;
+    socket.write(`HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\n${encoded}Connection: close\r\n\r\n`);
+    socket.write(beginning);
+    for (let sent = 0; sent < count && !socket.destroyed; sent++) {
+      if (!socket.write(piece)) await drained(socket);
+    }
+    socket.end(end);
+  };
+}
+
+async function drained(socket: Socket): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = () => resolve();
+  socket.once("drain", done).once("close", done);
+  await promise;
+  socket.off("drain", done).off("close", done);
+}
+
+/** Sixteen megabytes of spaces as a part of a deflated stream, in sixteen kilobytes: as often in a row as one likes. */
+export const deflatedSpaces = deflateRawSync(Buffer.alloc(16 * 1024 * 1024, " "), {
+  finishFlush: constants.Z_FULL_FLUSH,
+});
+/** The head of a gzip stream. */
+export const gzipHead = Buffer.from("1f8b0800000000000003", "hex");
