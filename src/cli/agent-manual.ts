@@ -94,5 +94,6 @@ task its own. -S does not matter to builds.
 CONTREE_PROJECT, else the embedded engine; --local always takes the engine. [INFO] service: ... says which one it is.
   bough auth list                               saved profiles, and whether their tokens are accepted
   bough --local engine df                       what the engine keeps on this machine
+  bough --local engine check                    whether it is whole: reads all of it; --repair drops what is damaged
   bough --local engine prune                    what could be removed; -y removes it
 `;

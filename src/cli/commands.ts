@@ -88,6 +88,10 @@ export const commands: CommandTable = {
   engine: {
     summary: "Upkeep of the embedded engine",
     commands: {
+      check: {
+        summary: "Read all that it keeps, and say what is damaged",
+        load: async () => (await import("./engine-check.ts")).check,
+      },
       df: { summary: "Show what it keeps", load: async () => (await import("./engine.ts")).df },
       prune: { summary: "Remove what nothing uses", load: async () => (await import("./engine.ts")).prune },
     },

@@ -49,6 +49,8 @@ async function diagnose({ runtime, globals }: Invocation): Promise<Finding[]> {
   if (runtime.platform === "linux") {
     const { diagnoseEngine, examineEngine } = await import("./doctor-engine.ts");
     findings.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
+    const { checkEngineStore } = await import("./doctor-store.ts");
+    findings.push(...(await checkEngineStore(runtime)));
   }
   return findings;
 }

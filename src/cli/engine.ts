@@ -123,7 +123,7 @@ function imagesOfBranches(runtime: Runtime): Set<string> {
   return images;
 }
 
-async function engineDirectory(runtime: Runtime): Promise<string> {
+export async function engineDirectory(runtime: Runtime): Promise<string> {
   const directory = await enterEngine(runtime);
   if (existsSync(directory)) return directory;
   throw new BoughError(`there is no engine in ${directory} yet`, {

@@ -1,12 +1,13 @@
 import type { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { type Layout, makeLayout } from "./layout.ts";
-import { inTransaction, openDatabase } from "./records/database.ts";
+import { join } from "node:path";
+import { withEngineDirectory } from "./engine-directory.ts";
+import type { Layout } from "./layout.ts";
+import { inTransaction } from "./records/database.ts";
 import { filePath, isFileName } from "./records/files.ts";
 import { layerDirectory } from "./records/layers.ts";
-import { isOperationId } from "./records/operations.ts";
+import { imagesInUse, isOperationId } from "./records/operations.ts";
 import { diskUsage } from "./system/disk-usage.ts";
 import { isAlive } from "./system/processes.ts";
 
@@ -36,7 +37,7 @@ export interface PruneSelection {
 
 /** Opens the directory for as long as it takes; other processes may go on using it. */
 export function measureUsage(directory: string): Promise<EngineUsage> {
-  return withDirectory(directory, (database, layout) => {
+  return withEngineDirectory(directory, (database, layout) => {
     const count = (table: string) =>
       database.query<{ count: number }, []>(`SELECT count(*) AS count FROM ${table}`).get()?.count ?? 0;
     const layers = column<number>(database, "SELECT id AS value FROM layers");
@@ -59,7 +60,7 @@ export function measureUsage(directory: string): Promise<EngineUsage> {
 
 /** What `prune` would remove at this moment. */
 export function planPrune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
-  return withDirectory(directory, (database, layout) => measure(layout, select(database, selection)));
+  return withEngineDirectory(directory, (database, layout) => measure(layout, select(database, selection)));
 }
 
 /**
@@ -67,8 +68,10 @@ export function planPrune(directory: string, selection: PruneSelection): Promise
  * of operations of processes that have ended. What a running operation started from stays. Answers what went.
  */
 export function prune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
-  return withDirectory(directory, async (database, layout) => {
+  return withEngineDirectory(directory, async (database, layout) => {
     const removed = inTransaction(database, () => {
+      // Records that were damaged may point in any direction.
+      database.run("PRAGMA defer_foreign_keys = ON");
       const selected = select(database, selection);
       const remove = (table: string, key: string, values: readonly (string | number)[]) => {
         const statement = database.query(`DELETE FROM ${table} WHERE ${key} = ?`);
@@ -111,7 +114,7 @@ function select(database: Database, selection: PruneSelection): Selected {
   // What a process that is gone ran is over, finished or not, and no client of it will ask any more.
   const living = new Set([...new Set(operations.map(({ owner }) => owner))].filter(isAlive));
   const running = operations.filter(({ owner, finished_at }) => finished_at === null && living.has(owner));
-  const inUse = new Set(running.map((operation) => operation.start_image));
+  const inUse = imagesInUse(database);
   const tags = tagsByImage(database);
   const images = column<string>(database, "SELECT uuid AS value FROM images").filter(
     (uuid) => !inUse.has(uuid) && !selection.keep.has(uuid) && (selection.all || !tags.has(uuid)),
@@ -159,19 +162,6 @@ function measure(layout: Layout, selected: Selected): PrunePlan {
     files: total(filePaths(layout, selected.files)),
     operations: total(eventPaths(layout, selected.operations)),
   };
-}
-
-async function withDirectory<T>(
-  directory: string,
-  use: (database: Database, layout: Layout) => T | Promise<T>,
-): Promise<T> {
-  const layout = makeLayout(resolve(directory));
-  const database = openDatabase(layout.database);
-  try {
-    return await use(database, layout);
-  } finally {
-    database.close();
-  }
 }
 
 /** Of records that are in order: of others nothing is known on disk. */

@@ -52,6 +52,8 @@ const migrations = [
   // Version 0.1.0 did not verify what it imported: none of it may stand for what is imported from now on.
   `UPDATE images SET config_digest = NULL;
    UPDATE layers SET content = NULL;`,
+  // By `engine check`, the first time that it has seen the layer.
+  "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
 ];
 
 /** Opens the engine's database (0600), brought to this version's schema. Safe with several processes at once. */

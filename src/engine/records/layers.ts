@@ -46,7 +46,9 @@ export function addLayer(
 /** Puts the content of an imported layer that was damaged back in its place: all that stands on it is whole again. As `addLayer`. */
 export function restoreLayer(database: Database, layout: Layout, id: number, directory: string): void {
   placeLayer(layout, id, directory);
-  database.query<undefined, [number]>("UPDATE layers SET parent = NULL, depth = 1 WHERE id = ?").run(id);
+  database
+    .query<undefined, [number]>("UPDATE layers SET parent = NULL, depth = 1, fingerprint = NULL WHERE id = ?")
+    .run(id);
 }
 
 function placeLayer(layout: Layout, id: number, directory: string): void {

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { InstanceResult, OperationKind, OperationRecord, OperationStatus } from "../../service/types.ts";
 import { isTerminal } from "../../service/types.ts";
+import { isAlive } from "../system/processes.ts";
 import { parseObject } from "./json-column.ts";
 
 /** An operation as the engine keeps it. Credentials are never part of its metadata. */
@@ -116,6 +117,16 @@ export function unfinishedOperations(database: Database): Operation[] {
     .all()
     .filter(({ uuid }) => isOperationId(uuid))
     .map(toOperation);
+}
+
+/** Images that operations of living processes start from: they stay. */
+export function imagesInUse(database: Database): Set<string> {
+  const rows = database
+    .query<{ owner: string; start_image: string }, []>(
+      "SELECT owner, start_image FROM operations WHERE finished_at IS NULL AND start_image IS NOT NULL",
+    )
+    .all();
+  return new Set(rows.filter(({ owner }) => isAlive(owner)).map(({ start_image }) => start_image));
 }
 
 export interface OperationFilter {

@@ -15,7 +15,7 @@ const pieceBytes = 1024 * 1024;
  * The SHA-256 of a file in lower-case hex, read in pieces: yields the bytes of each, so that the caller can give way.
  * Returns `undefined` where there is no such file, or nothing can be read of it.
  */
-export function* hashInPieces(path: string): Generator<number, string | undefined> {
+export function* hashInPieces(path: string | Buffer): Generator<number, string | undefined> {
   let descriptor: number | undefined;
   try {
     descriptor = openSync(path, readingStored);

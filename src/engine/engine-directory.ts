@@ -1,0 +1,20 @@
+import type { Database } from "bun:sqlite";
+import { rmSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Layout, makeLayout } from "./layout.ts";
+import { openDatabase } from "./records/database.ts";
+
+/** Opens an engine's directory for as long as `use` takes; other processes may go on using it. */
+export async function withEngineDirectory<T>(
+  directory: string,
+  use: (database: Database, layout: Layout) => T | Promise<T>,
+): Promise<T> {
+  const layout = makeLayout(resolve(directory));
+  const database = openDatabase(layout.database);
+  try {
+    return await use(database, layout);
+  } finally {
+    database.close();
+    rmSync(layout.scratch, { recursive: true, force: true });
+  }
+}

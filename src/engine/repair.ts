@@ -1,0 +1,64 @@
+import type { Database } from "bun:sqlite";
+import { rm } from "node:fs/promises";
+import type { Damage } from "./check.ts";
+import { withEngineDirectory } from "./engine-directory.ts";
+import { inTransaction } from "./records/database.ts";
+import { dropDamagedFiles, isFileName } from "./records/files.ts";
+import { layerChain, layerDirectory } from "./records/layers.ts";
+import { imagesInUse } from "./records/operations.ts";
+
+/**
+ * Drops what `checkEngine` has found, with its records: files count as never sent, images as never made. What a running
+ * operation starts from stays. Returns what is left.
+ */
+export function repairEngine(directory: string, damage: readonly Damage[]): Promise<Damage[]> {
+  if (damage.some(({ kind }) => kind === "database")) return Promise.resolve([...damage]);
+  return withEngineDirectory(directory, async (database, layout) => {
+    const named = (kind: Damage["kind"]) =>
+      damage.filter((each) => each.kind === kind).map(({ name }) => name);
+    dropDamagedFiles(database, layout, named("file").filter(isFileName));
+    const { layers, kept } = inTransaction(database, () => {
+      // Damaged records may point in any direction.
+      database.run("PRAGMA defer_foreign_keys = ON");
+      for (const name of named("file").filter((name) => !isFileName(name)))
+        remove(database, "files", "sha256", name);
+      for (const name of named("tag")) remove(database, "tags", "tag", name);
+      const inUse = imagesInUse(database);
+      const damaged = new Set(named("layer").map((name) => Number.parseInt(name, 36)));
+      return dropImages(database, damaged, new Set(named("image")), inUse);
+    });
+    // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
+    for (const id of layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
+    return damage.filter(({ images }) => images.some((uuid) => kept.has(uuid)));
+  });
+}
+
+/** Returns the layers that are gone, and the images that could not go. */
+function dropImages(
+  database: Database,
+  damaged: ReadonlySet<number>,
+  own: ReadonlySet<string>,
+  inUse: ReadonlySet<string>,
+): { layers: number[]; kept: Set<string> } {
+  const standsOnDamage = (layer: number) => layerChain(database, layer).some((id) => damaged.has(id));
+  const images = database.query<{ uuid: string; layer: number }, []>("SELECT uuid, layer FROM images").all();
+  const doomed = images.filter(({ uuid, layer }) => own.has(uuid) || standsOnDamage(layer));
+  const kept = doomed.filter(({ uuid }) => inUse.has(uuid));
+  for (const { uuid } of doomed) {
+    if (inUse.has(uuid)) continue;
+    remove(database, "tags", "image", uuid);
+    remove(database, "images", "uuid", uuid);
+  }
+  const needed = new Set(kept.flatMap(({ layer }) => layerChain(database, layer)));
+  const layers = database
+    .query<{ id: number }, []>("SELECT id FROM layers")
+    .all()
+    .map(({ id }) => id)
+    .filter((id) => !needed.has(id) && standsOnDamage(id));
+  for (const id of layers) remove(database, "layers", "id", id);
+  return { layers, kept: new Set(kept.map(({ uuid }) => uuid)) };
+}
+
+function remove(database: Database, table: string, key: string, value: string | number): void {
+  database.query(`DELETE FROM ${table} WHERE ${key} = ?`).run(value);
+}
