@@ -1,7 +1,9 @@
 /** The keys of `-f json` are those that the README documents. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { openEngine } from "../../src/engine/engine.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
@@ -30,6 +32,7 @@ beforeAll(async () => {
   environment.CONTREE_URL = service.url;
   environment.CONTREE_TOKEN = "t0ken-t0ken";
   writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
+  await makeDamagedEngine(join(environment.BOUGH_HOME ?? "", "engine"));
 });
 afterAll(() => service.close());
 
@@ -60,6 +63,7 @@ const lines: [documented: string, line: string][] = [
   ["auth switch", "auth switch default"],
   ["auth remove", "auth remove default"],
   ["session delete", "session delete default"],
+  ["engine check", "engine check --repair"],
   ["doctor", "doctor"],
 ];
 let operation = "";
@@ -77,13 +81,22 @@ describe("the keys of", () => {
     expect(Array.isArray(result)).toBe(row.startsWith("array:"));
     const [first] = [result].flat();
     expect(Object.keys(first)).toEqual([...inherited, ...keysIn(own.replace("as `ps`, and ", ""))]);
-    if (ofEach !== undefined) expect(Object.keys((first.history ?? first.checks)[0])).toEqual(keysIn(ofEach));
+    if (ofEach !== undefined)
+      expect(Object.keys((first.history ?? first.checks ?? first.damage)[0])).toEqual(keysIn(ofEach));
   });
 });
 
 test("no row of the README is left out", () => {
   expect([...rows.keys()].sort()).toEqual(lines.map(([documented]) => documented).sort());
 });
+
+/** With one uploaded file, whose bytes are gone. */
+async function makeDamagedEngine(directory: string): Promise<void> {
+  const engine = await openEngine({ directory, clock: systemClock, environment: { PATH: process.env.PATH } });
+  await engine.fetch(new Request("http://engine/v1/files", { method: "POST", body: "content" }));
+  await engine.close();
+  rmSync(join(directory, "files"), { recursive: true });
+}
 
 /** Values that a key may have stand in brackets. */
 function keysIn(text: string): string[] {
