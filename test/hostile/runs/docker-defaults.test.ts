@@ -120,7 +120,7 @@ const always: Difference[] = [
   {
     docker: ["seccomp architecture SCMP_ARCH_X32"],
     reason:
-      "Nearly no kernel has it, and compiling it makes each RUN 6 ms longer; without it such calls are refused.",
+      "Nearly no kernel has it, and compiling it makes each RUN 6 ms longer; without it such a call ends the program.",
   },
 ];
 

@@ -6,6 +6,8 @@ import { type SystemCall, tinyProgram } from "../../support/tiny-program.ts";
 import { type Attacker, makeAttacker, whoever } from "../attacker.ts";
 
 const [refused, missing] = [1, 38];
+/** 128 and SIGSYS, as the shell says it. */
+const killed = 159;
 const newUser = 0x10000000;
 const childSignal = 17;
 const currentDirectory = -100;
@@ -48,6 +50,7 @@ const calls: [name: string, call: SystemCall, errorNumber: number][] = [
   ["memory without random addresses", { x64: 135, arm64: 92, args: [0x40000] }, refused],
   ["the kernel's cryptography (AF_ALG)", { x64: 41, arm64: 198, args: [38, 5, 0] }, refused],
   ["the machine's hypervisor (AF_VSOCK)", { x64: 41, arm64: 198, args: [40, 1, 0] }, refused],
+  ["a call that the filter is too old for", { x64: 9999, arm64: 9999 }, missing],
   ["NUMA placement", { x64: 238, arm64: 237, args: [0, 0, 0] }, refused],
 ];
 
@@ -62,11 +65,22 @@ const by32Bit: typeof calls = [
   ["the kernel's log", { x64: 103, args: [10, 0, 0] }, refused],
 ];
 
+/** And by that of x32, which a filter for x86-64 alone would take for calls that it does not know. */
+const byX32: typeof calls = [
+  ["a user namespace by unshare", { x64: 0x4000_0000 + 272, args: [newUser] }, killed],
+  ["ptrace", { x64: 0x4000_0000 + 521, args: [0, 0, 0, 0] }, killed],
+];
+
 const rows = [
   ...calls.map(([name, call, errorNumber]) => ({ name, call, errorNumber })),
   ...(process.arch === "x64" ? by32Bit : []).map(([name, call, errorNumber]) => ({
     name: `${name}, as a 32-bit program`,
     call: { ...call, is32Bit: true },
+    errorNumber,
+  })),
+  ...(process.arch === "x64" ? byX32 : []).map(([name, call, errorNumber]) => ({
+    name: `${name}, as an x32 program`,
+    call,
     errorNumber,
   })),
 ];
