@@ -63,6 +63,7 @@ const lines: [documented: string, line: string][] = [
   ["auth switch", "auth switch default"],
   ["auth remove", "auth remove default"],
   ["session delete", "session delete default"],
+  ["release-key", "release-key"],
   ["engine check", "engine check --repair"],
   ["doctor", "doctor"],
 ];
