@@ -3,7 +3,7 @@ import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/ignore.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import type { Fetch, ImageService } from "../service/service.ts";
-import type { NetworkMode } from "../service/types.ts";
+import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { EarlyUploads } from "./early-uploads.ts";
@@ -35,6 +35,8 @@ export interface BuildJob {
   timeoutSeconds: number;
   /** Of each RUN that names none itself. */
   network: NetworkMode;
+  /** Of each operation; the service has been asked whether it takes them. They change no result, so no chain hash. */
+  limits: ResourcesLimits | undefined;
   /** Of one `ADD <url>`. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */

@@ -1,5 +1,6 @@
 import { BoughError } from "../errors.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../service/errors.ts";
+import { describeLimitHits } from "../service/limits.ts";
 import { saysMissing } from "../service/missing.ts";
 import type { OperationOutcome, OutputChunk } from "../service/service.ts";
 import type { InstanceRequest } from "../service/types.ts";
@@ -41,6 +42,7 @@ export async function followOperation(
       });
     if (!isSuccess(outcome)) finishOperations([key], build);
     if (showsOutput) emit(ranEvent(outcome));
+    warnOfLimits(outcome, build);
     refuseMissing(outcome);
     return outcome;
   } catch (error) {
@@ -64,6 +66,14 @@ export async function followOperation(
 export function ranEvent(outcome: OperationOutcome): BuildEvent {
   const { operation, stdout, stderr } = outcome;
   return { type: "ran", operation, succeeded: isSuccess(outcome), stdout, stderr };
+}
+
+/** A command that has made do with less, or believes that it has: its result may lack something. */
+function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
+  const hint = describeLimitHits(outcome.limitsHit);
+  if (hint === undefined || !isSuccess(outcome)) return;
+  const message = `the command succeeded, but ran into a limit (operation ${outcome.operation}). ${hint}`;
+  emit({ type: "warning", message, line: undefined });
 }
 
 /** Not what the request lacks: it was started. */
@@ -95,13 +105,17 @@ export async function startOperation(
   { key }: OperationStep,
   build: BuildJob,
 ): Promise<string> {
-  const { service, store, session, owner, clock, signal } = build;
+  const { service, store, session, owner, clock, signal, limits } = build;
   const entry = { session, step: key, owner: owner.id, mark: service.newMark() };
   store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
   try {
     // It starts from the same image each time: a second run costs time, and the result is the same.
+    const bounds = limits === undefined ? {} : { resources_limits: limits };
     const options = { mark: entry.mark, mayRunTwice: true };
-    const operation = await service.spawn({ ...request, truncate_output_at: outputLimit }, options);
+    const operation = await service.spawn(
+      { ...request, ...bounds, truncate_output_at: outputLimit },
+      options,
+    );
     store.unfinished.setOperation(entry, operation);
     return operation;
   } catch (error) {
@@ -128,7 +142,7 @@ export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number
     );
   }
   if (exitCode !== undefined && exitCode !== 0) {
-    const hint = exitCodeHints[exitCode];
+    const hint = describeLimitHits(outcome.limitsHit) ?? exitCodeHints[exitCode];
     throw new BoughError(
       `the command failed with exit code ${exitCode} (operation ${operation})`,
       hint === undefined ? {} : { hint },

@@ -20,6 +20,7 @@ import { type BuildInputs, readBuildInputs } from "./build-inputs.ts";
 import { createProgress } from "./build-progress.ts";
 import type { Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
+import { readLimitOptions, requireLimits } from "./limit-options.ts";
 import { ownProcess } from "./process-owner.ts";
 import { printResult } from "./result.ts";
 import { parseSize } from "./size.ts";
@@ -72,6 +73,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
   const timeoutSeconds =
     positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
+  const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];
   const inputs = await readBuildInputs(invocation);
   const { context, ignore, buildArgs, allowsLocalFrom } = inputs;
@@ -84,6 +86,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const session = buildSession(context.absolutePath);
   try {
     await requireNetworks(dockerfile, inputs.network, service);
+    await requireLimits(service, limits);
     const job: BuildRequest = {
       dockerfile,
       context,
@@ -94,6 +97,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       useCache: !values.flag("no-cache"),
       timeoutSeconds,
       network: inputs.network.mode,
+      limits,
       tags,
       service,
       facts: createImageFacts(service, store.facts),

@@ -1,5 +1,6 @@
 import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
+import { limitDefinitions } from "./limit-options.ts";
 import { entitlements, networkDefinition } from "./network-option.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -67,6 +68,7 @@ const definitions: ArgumentDefinitions = {
     multiple: true,
     description: "What the Dockerfile may ask for: network.host is RUN --network=host",
   },
+  ...limitDefinitions,
   progress: {
     type: "string",
     valueHint: "auto|tty|plain|json",

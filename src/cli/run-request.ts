@@ -6,12 +6,13 @@ import { BoughError } from "../errors.ts";
 import { formatCount } from "../output/quantity.ts";
 import { NotFoundError } from "../service/errors.ts";
 import type { LocalFile } from "../service/service.ts";
-import type { InstanceFile, InstanceRequest, NetworkMode } from "../service/types.ts";
+import type { InstanceFile, InstanceRequest, NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { Invocation } from "./command.ts";
 import type { Connection } from "./connection.ts";
 import type { FileArgument } from "./file-argument.ts";
 import { requireImage, requireSessionImage } from "./image-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
+import { requireLimits } from "./limit-options.ts";
 import { stageLocalFiles } from "./local-files.ts";
 import { readPipedInput } from "./piped-input.ts";
 
@@ -26,6 +27,7 @@ export interface RunRequest {
   env: Record<string, string>;
   cwd: string;
   timeoutSeconds: number;
+  limits: ResourcesLimits | undefined;
   files: readonly FileArgument[];
   excludes: readonly string[];
   network: NetworkMode;
@@ -37,6 +39,7 @@ const outputLimit = 16 * 1024 * 1024;
 
 /** The image that the command begins with. */
 export async function startImage(request: RunRequest, { service, store }: Connection): Promise<string> {
+  await requireLimits(service, request.limits);
   return request.use === undefined
     ? requireSessionImage(store, request.key)
     : await requireImage(service, request.use);
@@ -84,8 +87,10 @@ async function makeInstance(
   { service }: Connection,
 ): Promise<InstanceRequest> {
   const files = instanceFiles(staged, await service.uploadFiles(localFiles(staged)));
+  const limits = request.limits === undefined ? {} : { resources_limits: request.limits };
   const instance: InstanceRequest = {
     image,
+    ...limits,
     ...request.process,
     env: request.env,
     cwd: request.cwd,
@@ -104,6 +109,7 @@ async function makeInstance(
   const outcome = await runInstance(
     {
       image,
+      ...limits,
       command: "sh",
       args: ["-s"],
       shell: false,

@@ -1,5 +1,6 @@
 import { refuseMissing } from "../build/operation.ts";
 import { BoughError } from "../errors.ts";
+import { describeLimitHits } from "../service/limits.ts";
 import type { OperationOutcome } from "../service/service.ts";
 import type { NewEntry } from "../store/sessions.ts";
 import type { Invocation } from "./command.ts";
@@ -29,6 +30,8 @@ export async function runToItsEnd(
   });
   await relay?.finish(outcome);
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);
+  const hint = describeLimitHits(outcome.limitsHit);
+  if (hint !== undefined) log.warn(hint);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
   if (relay === undefined) {
     printResult(invocation, {

@@ -7,6 +7,7 @@ import type { Command, Invocation } from "./command.ts";
 import { connect } from "./connection.ts";
 import { parseFileArgument } from "./file-argument.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
+import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
 import { networkDefinition, readNetworkMode } from "./network-option.ts";
 import { runDetached } from "./run-detached.ts";
 import { readEnvironment } from "./run-environment.ts";
@@ -40,6 +41,7 @@ const definitions: ArgumentDefinitions = {
     valueHint: "SEC",
     description: "Seconds that the command may take (default: 600)",
   },
+  ...limitDefinitions,
   file: {
     type: "string",
     completes: "file",
@@ -135,6 +137,7 @@ function readRequest(invocation: Invocation): RunRequest {
     env,
     cwd,
     timeoutSeconds: positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.") ?? 600,
+    limits: readLimitOptions(values),
     files: values.list("file").map(parseFileArgument),
     excludes: values.list("file-excludes"),
     network: readNetworkMode(values.text("network")),

@@ -159,10 +159,10 @@ export function createOperations(options: OperationsOptions): Operations {
     const view = await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds);
     expected.delete(operation);
     running.delete(nameOf(operation));
-    const { error, exitCode, timedOut, image } = view;
+    const { error, exitCode, timedOut, limitsHit, image } = view;
     const stdout = mergeOutput(log.output("stdout"), view.stdout);
     const stderr = mergeOutput(log.output("stderr"), view.stderr);
-    return { operation, status: view.ended, error, exitCode, timedOut, stdout, stderr, image };
+    return { operation, status: view.ended, error, exitCode, timedOut, limitsHit, stdout, stderr, image };
   }
 
   return operations;

@@ -1,7 +1,9 @@
 /** An operation's record as a server answers it: whatever is missing is missing. */
 import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "./json.ts";
+import { readLimitHits } from "./limits.ts";
 import { decodeBytes } from "./output.ts";
 import type { CapturedOutput, OperationOutcome } from "./service.ts";
+import type { LimitHit } from "./types.ts";
 
 type EndStatus = OperationOutcome["status"];
 
@@ -15,6 +17,7 @@ export interface OperationView {
   error: string | undefined;
   exitCode: number | undefined;
   timedOut: boolean;
+  limitsHit: readonly LimitHit[];
   stdout: CapturedOutput | undefined;
   stderr: CapturedOutput | undefined;
   image: string | undefined;
@@ -39,6 +42,7 @@ export function readOperation(body: unknown): OperationView {
     timedOut:
       first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
       /^TIMED?_?OUT$/i.test(statusText),
+    limitsHit: first(places, (place) => readLimitHits(place.limits_hit)) ?? [],
     stdout: first(places, (place) => readOutput(place.stdout)),
     stderr: first(places, (place) => readOutput(place.stderr)),
     image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),

@@ -3,7 +3,7 @@
  * (`service/`). Every method rejects with a `BoughError` that names the call, the address and what the service said,
  * and with the signal's reason once the signal that the service was made with is aborted.
  */
-import type { ImageConfiguration, InstanceRequest } from "./types.ts";
+import type { ImageConfiguration, InstanceRequest, LimitHit } from "./types.ts";
 
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
@@ -177,6 +177,8 @@ export interface OperationOutcome {
   error: string | undefined;
   exitCode: number | undefined;
   timedOut: boolean;
+  /** As far as the service says it (`resource-limits`). */
+  limitsHit: readonly LimitHit[];
   stdout: CapturedOutput;
   stderr: CapturedOutput;
   /** The resulting image; for a command that changed nothing it may be the one it started from. */

@@ -59,8 +59,27 @@ export interface InstanceRequest {
   /** Bytes of each output stream that are kept. */
   truncate_output_at?: number;
   preserve_env?: boolean;
+  resources_limits?: ResourcesLimits;
   uid?: number;
   gid?: number;
+}
+
+/** The last three are the extension `resource-limits`, which bough's own engine has. */
+export interface ResourcesLimits {
+  max_layer_bytes?: number;
+  max_memory_bytes?: number;
+  /** Processes and threads. */
+  max_processes?: number;
+  /** So many processors' time, such as 1.5. */
+  cpus?: number;
+}
+
+/** A limit that a command ran into. Part of the extension `resource-limits`. */
+export interface LimitHit {
+  limit: Exclude<keyof ResourcesLimits, "cpus">;
+  value: number;
+  /** The whole command was ended for it. */
+  killed: boolean;
 }
 
 export interface ProcessState {
@@ -75,6 +94,7 @@ export interface InstanceResult {
   stdout?: WireBytes;
   stderr?: WireBytes;
   resources?: { elapsed_time?: number; max_rss?: number };
+  limits_hit?: LimitHit[];
 }
 
 /** The answer of `GET /v1/operations/{uuid}`. */

@@ -25,7 +25,7 @@ export interface FakeServiceOptions {
   /** Why an import of this address fails. */
   importError?: (url: string) => string | undefined;
   /** What `GET /v1/whoami` says that it can do beyond the API. Default: nothing is said. */
-  extensions?: string[];
+  extensions?: readonly string[];
   /** Looked at first: what it answers is the response. */
   intercept?: Intercept;
 }

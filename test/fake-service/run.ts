@@ -92,6 +92,7 @@ function complete(
         stdout: kept(chunks, "stdout", limit),
         stderr: kept(chunks, "stderr", limit),
         resources: { elapsed_time: 0.01, max_rss: 1024 },
+        ...(outcome.limitsHit === undefined ? {} : { limits_hit: outcome.limitsHit }),
       },
     },
     result_image_uuid: result,

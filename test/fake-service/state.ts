@@ -3,6 +3,7 @@ import type {
   FileRecord,
   ImageRecord,
   InstanceRequest,
+  LimitHit,
   OperationEvent,
   OperationKind,
   OperationRecord,
@@ -18,6 +19,7 @@ export interface RunOutcome {
   /** How long the command takes, after its chunks. */
   delayMs?: number;
   timedOut?: boolean;
+  limitsHit?: LimitHit[];
   /** The service could not run it: the operation ends as FAILED. */
   error?: string;
   /** `unchanged`: the image that it started from. */

@@ -59,6 +59,7 @@ describe.each(servers)("a server with %s", (_, server) => {
       error: undefined,
       exitCode: 0,
       timedOut: false,
+      limitsHit: [],
       stdout: { text: "hello\n", truncated: false },
       stderr: { text: "oh\n", truncated: false },
       image: expect.any(String),

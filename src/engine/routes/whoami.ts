@@ -9,6 +9,8 @@ import { machineArchitecture } from "../system/machine.ts";
 const extensions: readonly string[] = [
   // `GET /v1/images` shows every image, by its UUID too: one that is not in it is gone.
   "image-list",
+  // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
+  "resource-limits",
 ];
 
 /** What is for a client in the same process alone. */

@@ -2,40 +2,48 @@ import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../layout.ts";
-import { runHelper } from "../system/helper.ts";
-import { helperEnvironment, locate } from "../system/programs.ts";
 import { removeControlGroups } from "./control-groups.ts";
 import type { SandboxHost } from "./sandbox-request.ts";
 
 /** Whether the first process of a container is there. Its number counts in the process namespace that runc is in. */
 export function hasFirstProcess(layout: Layout, id: string): boolean {
-  try {
-    const state = JSON.parse(readFileSync(join(layout.containers, id, "state.json"), "utf8")) as {
-      init_process_pid?: unknown;
-    };
-    return typeof state.init_process_pid === "number" && state.init_process_pid > 0;
-  } catch {
-    return false;
-  }
+  const pid = readState(layout, id).init_process_pid;
+  return typeof pid === "number" && pid > 0;
 }
 
-/** Killing and unmounting takes runc some milliseconds. */
-const maxRemovalSeconds = 60;
+/** The directories of a container's control groups by controller, version 2's by "". Empty before it exists. */
+export function containerGroups(layout: Layout, id: string): Readonly<Record<string, string>> {
+  const groups = readState(layout, id).cgroup_paths ?? {};
+  return Object.fromEntries(
+    Object.entries(groups).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+  );
+}
 
-/** Removes what is left of a container whose runc did not get to clean up: processes, control groups, state. */
+/**
+ * Removes what is left of a container whose runc has ended, and with it all processes in there: control groups and state. runc
+ * is told to leave that to this.
+ */
 export async function removeContainer(
-  { layout, environment, clock }: Pick<SandboxHost, "layout" | "environment" | "clock">,
+  { layout, clock }: Pick<SandboxHost, "layout" | "clock">,
   id: string,
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
-  await runHelper([locate("runc", environment), "--root", layout.containers, "delete", "--force", id], {
-    environment: helperEnvironment(environment),
-    clock,
-    seconds: maxRemovalSeconds,
-  });
-  // Where runc can't read the state that it was killed while writing. The directory goes last: it is what says that there is
-  // something to remove, should this process be killed here.
-  await removeControlGroups(id, clock);
+  await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock);
+  // The directory goes last: it is what says that there is something to remove, should this process be killed here.
   await rm(state, { recursive: true, force: true });
+}
+
+/** What of runc's own state is of use here. */
+interface ContainerState {
+  init_process_pid?: unknown;
+  cgroup_paths?: Record<string, unknown> | null;
+}
+
+function readState(layout: Layout, id: string): ContainerState {
+  try {
+    return JSON.parse(readFileSync(join(layout.containers, id, "state.json"), "utf8")) as ContainerState;
+  } catch {
+    return {};
+  }
 }

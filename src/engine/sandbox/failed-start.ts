@@ -6,6 +6,8 @@ export type FailedStart =
   | { kind: "sandbox"; message: string };
 
 const prefix = Buffer.from("runc run failed: ");
+/** Bytes. runc says why it can't start a command in a line; a command that goes on after these words is not to be held back. */
+const maxHeld = 64 * 1024;
 
 /**
  * Standard error of a sandbox, where runc speaks too when it can't start the command. What begins like its words is held
@@ -26,7 +28,8 @@ export class StartupStderr {
     }
     this.#held = Buffer.concat([this.#held, chunk]);
     const length = Math.min(prefix.length, this.#held.length);
-    if (!this.#held.subarray(0, length).equals(prefix.subarray(0, length))) this.#release();
+    const isLikeRunc = this.#held.subarray(0, length).equals(prefix.subarray(0, length));
+    if (!isLikeRunc || this.#held.length > maxHeld) this.#release();
   }
 
   /** Call it when runc has ended; `log` is its log. Delivers what turns out to be the command's own output. */

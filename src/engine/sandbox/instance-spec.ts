@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { createPace } from "../../pace.ts";
-import type { NetworkMode } from "../../service/types.ts";
+import type { NetworkMode, ResourcesLimits } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   asFields,
@@ -16,6 +16,7 @@ import {
 } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { filePath, findFile } from "../records/files.ts";
+import { readLimits } from "./limits.ts";
 import { decodeBytes } from "./output.ts";
 import type { StagedFile } from "./staging.ts";
 
@@ -39,6 +40,7 @@ export interface InstanceSpec {
   preserveEnv: boolean;
   uid: number;
   gid: number | undefined;
+  limits: ResourcesLimits;
   /** What the operation's record says of the request. */
   metadata: Record<string, unknown>;
 }
@@ -68,6 +70,7 @@ export async function readInstanceSpec(
   const stdin = optionalFields(body, "stdin");
   // It is kept for as long as the operation is, and listed.
   const { mask } = secretsAmong(Object.entries(env));
+  const limits = readLimits(body);
   refuseNul("command", [command, ...args]);
   refuseNul("cwd", [cwd ?? ""]);
   return {
@@ -85,6 +88,7 @@ export async function readInstanceSpec(
     preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
     uid: readId(body, "uid") ?? 0,
     gid: readId(body, "gid"),
+    limits,
     metadata: {
       command: mask(command),
       args: args.map(mask),
@@ -95,6 +99,7 @@ export async function readInstanceSpec(
       disposable,
       hostname,
       truncate_output_at: optionalNumber(body, "truncate_output_at", 0) ?? null,
+      resources_limits: limits,
     },
   };
 }

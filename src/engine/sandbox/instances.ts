@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { BoughError } from "../../errors.ts";
 import type { InstanceResult } from "../../service/types.ts";
 import { mainProcess, sandbox } from "../records/event-log.ts";
 import { dropDamagedFiles } from "../records/files.ts";
@@ -10,8 +11,13 @@ import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { syncToDisk } from "../system/disk.ts";
+import { measureMachine } from "../system/machine-size.ts";
 import { resolveAccount } from "./accounts.ts";
+import { ownMemoryLimit } from "./controllers.ts";
+import { ownHierarchies } from "./hierarchies.ts";
 import type { InstanceSpec } from "./instance-spec.ts";
+import { layerSize } from "./layer-size.ts";
+import { limitsFor } from "./limits.ts";
 import { isUnchanged } from "./mount-points.ts";
 import { CapturedStream, encodeBytes } from "./output.ts";
 import { runInSandbox } from "./sandbox.ts";
@@ -37,6 +43,7 @@ export async function performInstance(
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
 
+  const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const outcome = await runInSandbox(state, {
     id: run.uuid,
     directory: run.directory,
@@ -52,6 +59,7 @@ export async function performInstance(
     network: spec.network,
     stdin: spec.stdin,
     timeoutSeconds: spec.timeoutSeconds,
+    limits,
     onStart: (pid, process) => append(sandbox, "spawn", spawnData(pid, process)),
     onOutput: (stream, chunk) => streams[stream].write(chunk),
     signal: run.signal,
@@ -68,8 +76,21 @@ export async function performInstance(
     append(sandbox, "truncated", { stream, bytes_emitted: emittedBytes, bytes_dropped: droppedBytes });
   }
   append(sandbox, "exit", exitData(outcome, result));
+  if (limits.layerBytes !== undefined) await requireSmallLayer(run, limits.layerBytes, outcome);
   const keep = await keepChanges(state, image, { ...spec, env }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
+}
+
+/** However short the command was: nothing is stored that is over the limit. */
+async function requireSmallLayer(
+  { directory, signal }: OperationRun,
+  limit: number,
+  { limitsHit }: SandboxOutcome,
+): Promise<void> {
+  const isOver =
+    limitsHit.some((hit) => hit.limit === "max_layer_bytes") ||
+    (await layerSize(join(directory, "upper"), limit, signal)) > limit;
+  if (isOver) throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
 }
 
 /** Answers how to make the result an image, for the transaction that ends the operation. */
@@ -140,6 +161,7 @@ function resultOf(
     stdout: streams.stdout.toWire(),
     stderr: streams.stderr.toWire(),
     resources: { elapsed_time: outcome.elapsedSeconds },
+    ...(outcome.limitsHit.length === 0 ? {} : { limits_hit: [...outcome.limitsHit] }),
   };
 }
 
@@ -151,6 +173,7 @@ function exitData(outcome: SandboxOutcome, result: InstanceResult): Record<strin
     timed_out: outcome.timedOut,
     duration_ms: Math.round(outcome.elapsedSeconds * 1000),
     resources: result.resources,
+    ...(result.limits_hit === undefined ? {} : { limits_hit: result.limits_hit }),
   };
 }
 

@@ -23,6 +23,11 @@ export class KillSwitch {
     this.#kill();
   }
 
+  /** For another reason, which whoever calls it keeps. */
+  end(): void {
+    this.#kill();
+  }
+
   /** Ends the helper in any case, at whatever point the set-up broke off. */
   disarm(): void {
     this.#signal.removeEventListener("abort", this.#kill);

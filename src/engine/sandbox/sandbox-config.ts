@@ -1,5 +1,6 @@
 import type { SandboxNetwork } from "../network/networks.ts";
 import { cpuHeatCounters } from "../system/machine.ts";
+import type { LimitSettings } from "./limit-settings.ts";
 import { seccompFilter } from "./seccomp.ts";
 
 /** What runs in a sandbox, in terms of the image. */
@@ -79,6 +80,7 @@ export interface SandboxConfigOptions {
   network: SandboxNetwork;
   /** As the OCI image specification spells it. */
   architecture: string;
+  limits: LimitSettings;
 }
 
 /**
@@ -99,6 +101,8 @@ export function sandboxConfig(options: SandboxConfigOptions): object {
       cwd: command.cwd,
       capabilities: { bounding: granted, effective, permitted: effective },
       noNewPrivileges: false,
+      rlimits: options.limits.rlimits,
+      oomScoreAdj: options.limits.oomScoreAdj,
     },
     root: { path: options.root, readonly: false },
     hostname: options.hostname,
@@ -128,7 +132,10 @@ export function sandboxConfig(options: SandboxConfigOptions): object {
         ...networkNamespace(network),
       ],
       // mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach.
-      resources: { devices: [{ allow: false, access: "rwm" }, ...openDevices.map(allowDevice)] },
+      resources: {
+        ...options.limits.resources,
+        devices: [{ allow: false, access: "rwm" }, ...openDevices.map(allowDevice)],
+      },
       maskedPaths: [...maskedPaths, ...cpuHeatCounters()],
       readonlyPaths,
       ...networkSettings(options.inUserNamespace, network),

@@ -1,8 +1,9 @@
 import type { Clock } from "../../clock.ts";
-import type { NetworkMode } from "../../service/types.ts";
+import type { LimitHit, NetworkMode } from "../../service/types.ts";
 import type { Layout } from "../layout.ts";
 import type { Networks } from "../network/networks.ts";
 import type { Environment } from "../system/programs.ts";
+import type { InstanceLimits } from "./limits.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
 import type { StagedFile } from "./staging.ts";
 
@@ -28,6 +29,7 @@ export interface SandboxRequest {
   network: NetworkMode;
   stdin: Uint8Array | undefined;
   timeoutSeconds: number;
+  limits: InstanceLimits;
   onStart: (pid: number, process: SandboxProcess) => void;
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
   /** Ends the command and all that it started. */
@@ -39,4 +41,5 @@ export interface SandboxOutcome {
   exitCode: number;
   timedOut: boolean;
   elapsedSeconds: number;
+  limitsHit: readonly LimitHit[];
 }

@@ -7,6 +7,8 @@ import { machineArchitecture } from "../system/machine.ts";
 import { locate } from "../system/programs.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
+import { LimitGuard } from "./limit-guard.ts";
+import type { LimitSettings } from "./limit-settings.ts";
 import { enterMountNamespace } from "./mount-namespace.ts";
 import {
   copyRootAttributes,
@@ -29,6 +31,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const upper = join(request.directory, "upper");
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
   copyRootAttributes(layerDirectory(layout, request.chain[0]), upper);
+  const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal);
   const network = await host.networks.provide(request.network);
   try {
@@ -37,7 +40,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       clock: host.clock,
-      command: runcCommand(host, request),
+      command: [...guard.prefix, ...runcCommand(host, request)],
       descriptor: network.kind === "private" ? network.namespace : undefined,
       started(process) {
         noteHelper(request.directory, process.pid);
@@ -48,13 +51,13 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const points = provideMountPoints(namespace.root, upper);
     const process = request.process(namespace.root);
     const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
-    writeBundle(host, request, { ...process, cwd }, points, network);
+    writeBundle(host, request, { ...process, cwd }, points, network, guard.settings);
     const onStart: SandboxRequest["onStart"] = (pid, started) => {
       // runc has read it: should this process be killed, it is not left behind.
       rmSync(join(request.directory, bundleConfig), { force: true });
       request.onStart(pid, started);
     };
-    const outcome = await supervise(host, { ...request, onStart }, namespace, process, kill);
+    const outcome = await supervise(host, { ...request, onStart }, namespace, process, kill, guard);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
@@ -69,7 +72,8 @@ const bundleConfig = "config.json";
 function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
   const { directory, id } = request;
   const log = ["--log", join(directory, "log"), "--log-format", "json"];
-  const run = ["run", "--bundle", directory, "--pid-file", join(directory, "pid"), id];
+  // The control groups have to tell first which limits the command ran into.
+  const run = ["run", "--keep", "--bundle", directory, "--pid-file", join(directory, "pid"), id];
   return [locate("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
 }
 
@@ -79,6 +83,7 @@ function writeBundle(
   process: SandboxProcess,
   points: MountPoints,
   network: SandboxNetwork,
+  limits: LimitSettings,
 ): void {
   const file = (name: string, content: string, mode: number) => {
     const path = join(request.directory, name);
@@ -100,6 +105,7 @@ function writeBundle(
     inUserNamespace: host.inUserNamespace,
     network,
     architecture: machineArchitecture(),
+    limits,
   });
   // The command's environment is in it, and so its secrets.
   file(bundleConfig, JSON.stringify(config), 0o600);

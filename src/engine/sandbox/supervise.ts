@@ -6,6 +6,7 @@ import { BoughError } from "../../errors.ts";
 import { hasFirstProcess } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import type { KillSwitch } from "./kill-switch.ts";
+import type { LimitGuard } from "./limit-guard.ts";
 import type { MountNamespace } from "./mount-namespace.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
@@ -17,6 +18,7 @@ export async function supervise(
   namespace: MountNamespace,
   process: SandboxProcess,
   kill: KillSwitch,
+  guard: LimitGuard,
 ): Promise<SandboxOutcome> {
   const { clock, layout } = host;
   const helper = namespace.process;
@@ -45,6 +47,7 @@ export async function supervise(
     started();
     return pid !== undefined;
   });
+  const watch = guard.watch(helper.pid, kill, ended.signal);
   try {
     namespace.proceed();
     await Promise.all([
@@ -55,7 +58,7 @@ export async function supervise(
     ]);
   } finally {
     ended.abort();
-    await Promise.all([timeout, notice]);
+    await Promise.all([timeout, notice, watch]);
   }
   const failure = stderr.end(join(request.directory, "log"));
   if (failure?.kind === "sandbox" && !kill.used) {
@@ -68,6 +71,7 @@ export async function supervise(
     exitCode: kill.used ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
     timedOut: kill.timedOut,
     elapsedSeconds: (clock.now() - startedAt) / 1000,
+    limitsHit: guard.hits(),
   };
 }
 

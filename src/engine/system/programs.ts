@@ -11,6 +11,7 @@ const packages = {
   setpriv: "util-linux",
   mount: "mount",
   sync: "coreutils",
+  nice: "coreutils",
   tar: "tar",
   sh: "dash",
 } as const;

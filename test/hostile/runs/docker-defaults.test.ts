@@ -7,6 +7,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { limitSettings } from "../../../src/engine/sandbox/limit-settings.ts";
 import { type SandboxConfigOptions, sandboxConfig } from "../../../src/engine/sandbox/sandbox-config.ts";
 import { cpuHeatCounters } from "../../../src/engine/system/machine.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -122,7 +123,39 @@ const always: Difference[] = [
     reason:
       "Nearly no kernel has it, and compiling it makes each RUN 6 ms longer; without it such a call ends the program.",
   },
+  {
+    bough: ["oomScoreAdj 500"],
+    reason: "When the machine runs out of memory, a RUN goes before bough and what else there is.",
+  },
 ];
+
+const controlGroups: Difference[] = [
+  {
+    bough: [
+      'resources cpu {"shares":512}',
+      'resources memory {"limit":1000,"swap":1000}',
+      'resources pids {"limit":64}',
+      "rlimits []",
+    ],
+    reason: "Docker limits nothing unless it is told to; a RUN of somebody else's must not take the machine.",
+  },
+];
+
+/** An ordinary user's are seldom bough's to make. */
+const noControlGroups: Difference[] = [
+  {
+    bough: ['rlimits [{"type":"RLIMIT_NPROC","hard":576,"soft":576}]'],
+    reason: "Memory and processes are watched, which can be too slow for a fork bomb.",
+  },
+];
+
+const limits = { memory: 1000, processes: 64, cpus: undefined, layerBytes: undefined };
+const limited = limitSettings(
+  { memory: { version: 1, countsSwap: true }, pids: { version: 1 }, cpu: { version: 1 } },
+  limits,
+  { inUserNamespace: false, ownOomScore: 0 },
+);
+const watched = limitSettings({}, limits, { inUserNamespace: true, ownOomScore: 0 });
 
 const machinesNetwork: Difference[] = [
   {
@@ -173,26 +206,26 @@ const sysOfUserNamespace: Difference[] = [
 const own = { network: { kind: "private", namespace: 3, resolvConf: "" } } as const;
 const none = { network: { kind: "none", resolvConf: "" } } as const;
 const machine = { network: { kind: "machine", resolvConf: "" } } as const;
-const ordinary = { inUserNamespace: true };
+const ordinary = { inUserNamespace: true, limits: watched };
 
 describe.each([
-  ["root", own, [...always, ...sharedNetwork]],
-  ["root with --network=none", none, always],
-  ["root with the machine's network", machine, [...always, ...machinesNetwork]],
+  ["root", own, [...always, ...controlGroups, ...sharedNetwork]],
+  ["root with --network=none", none, [...always, ...controlGroups]],
+  ["root with the machine's network", machine, [...always, ...controlGroups, ...machinesNetwork]],
   [
     "an ordinary user",
     { ...ordinary, ...own },
-    [...always, ...sharedNetwork, ...userNamespace, ...settingsOfUserNamespace],
+    [...always, ...noControlGroups, ...sharedNetwork, ...userNamespace, ...settingsOfUserNamespace],
   ],
   [
     "an ordinary user with --network=none",
     { ...ordinary, ...none },
-    [...always, ...userNamespace, ...settingsOfUserNamespace],
+    [...always, ...noControlGroups, ...userNamespace, ...settingsOfUserNamespace],
   ],
   [
     "an ordinary user with the machine's network",
     { ...ordinary, ...machine },
-    [...always, ...machinesNetwork, ...userNamespace, ...sysOfUserNamespace],
+    [...always, ...noControlGroups, ...machinesNetwork, ...userNamespace, ...sysOfUserNamespace],
   ],
 ] as const)("a RUN of %s differs from Docker's in what has a reason", (_, options, differences) => {
   const lines = describeConfig(options);
@@ -242,13 +275,15 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     inUserNamespace: false,
     network: machine.network,
     architecture: "amd64",
+    limits: limited,
     ...options,
   }) as RuncConfig;
   const { process, root, hostname, mounts, linux, ociVersion, ...unknown } = config;
   const { capabilities, terminal, noNewPrivileges, user, args, env, cwd, ...unknownOfProcess } = process;
+  const { devices, ...otherResources } = linux.resources;
   const {
     namespaces,
-    resources,
+    resources: _,
     maskedPaths,
     readonlyPaths,
     seccomp,
@@ -276,7 +311,8 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
         `mount ${mount.destination} ${mount.type} ${mount.source} ${[...mount.options].sort().join(",")}`,
     ),
     ...namespaces.map(({ type }) => `namespace ${type}`),
-    ...resources.devices.map(({ allow, type, major, minor, access }) =>
+    ...Object.entries(otherResources).map(([name, value]) => `resources ${name} ${JSON.stringify(value)}`),
+    ...devices.map(({ allow, type, major, minor, access }) =>
       [
         "device",
         allow ? "allow" : "deny",

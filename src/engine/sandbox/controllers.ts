@@ -1,0 +1,119 @@
+/** Which limits the kernel can hold a container to here, by control groups that this process may make. */
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { containerParent, type Hierarchy } from "./hierarchies.ts";
+
+const controllerNames = ["memory", "pids", "cpu"] as const;
+type ControllerName = (typeof controllerNames)[number];
+
+/** By which version of control groups each can be limited. */
+export type Controllers = Partial<Record<ControllerName, { version: 1 | 2 }>> & {
+  memory?: { version: 1 | 2; countsSwap: boolean };
+};
+
+/** Of version 2 it hands controllers on to the container's group where that has not been done, as runc would. */
+export function usableControllers(hierarchies: readonly Hierarchy[]): Controllers {
+  const usable: Controllers = {};
+  for (const hierarchy of hierarchies) {
+    const { version } = hierarchy;
+    const parent = containerParent(hierarchy);
+    const available = version === 1 ? availableInOne(hierarchy, parent) : availableInTwo(parent);
+    for (const name of available) {
+      if (name === "memory") usable.memory ??= { version, countsSwap: countsSwap(hierarchy) };
+      else usable[name] ??= { version };
+    }
+  }
+  return usable;
+}
+
+function availableInOne({ controllers }: Hierarchy, parent: string): ControllerName[] {
+  return controllerNames.filter((name) => controllers.includes(name) && isWritable(parent));
+}
+
+/** A process goes from one group to another only where it may write to the list of processes of the group above both. */
+function availableInTwo(parent: string): ControllerName[] {
+  if (!isWritable(parent) || !isWritable(join(parent, "cgroup.procs"))) return [];
+  const handedOn = readWords(join(parent, "cgroup.subtree_control"));
+  const present = readWords(join(parent, "cgroup.controllers"));
+  return controllerNames.filter(
+    (name) => handedOn.includes(name) || (present.includes(name) && handOn(parent, name)),
+  );
+}
+
+function handOn(parent: string, name: ControllerName): boolean {
+  try {
+    writeFileSync(join(parent, "cgroup.subtree_control"), `+${name}`);
+    return true;
+  } catch {
+    // It has processes of its own, or it is somebody else's.
+    return false;
+  }
+}
+
+/** Whether swap can be limited: not where the kernel was started without accounting for it. */
+function countsSwap({ version, directory: own }: Hierarchy): boolean {
+  if (version === 1) return existsSync(join(own, "memory.memsw.limit_in_bytes"));
+  // The group at the very top has no limits, and so none of the files.
+  return existsSync(join(own, "memory.swap.max")) || !existsSync(join(own, "memory.max"));
+}
+
+/** The smallest memory limit of this process's own groups: a container has no more. Bytes; `undefined`: none. */
+export function ownMemoryLimit(hierarchies: readonly Hierarchy[]): number | undefined {
+  const limits: number[] = [];
+  for (const { version, directory, mountPoint } of hierarchies) {
+    const file = version === 1 ? "memory.limit_in_bytes" : "memory.max";
+    for (let group = directory; group.startsWith(mountPoint); group = join(group, "..")) {
+      const limit = Number(readText(join(group, file)));
+      // Version 1 says "no limit" by a number near 2^63, version 2 by a word.
+      if (limit > 0 && limit < 2 ** 62) limits.push(limit);
+    }
+  }
+  return limits.length === 0 ? undefined : Math.min(...limits);
+}
+
+/** How often the kernel has killed a process of a group for want of memory, and has refused it another process. */
+export interface LimitEvents {
+  outOfMemory: number;
+  outOfProcesses: number;
+}
+
+/** `groups`: a container's directories by controller, as runc's state has them; version 2's is named "". */
+export function readLimitEvents(groups: Readonly<Record<string, string>>): LimitEvents {
+  const count = (group: string | undefined, file: string, key: string) =>
+    group === undefined ? undefined : readCount(join(group, file), key);
+  const unified = groups[""];
+  return {
+    outOfMemory:
+      count(groups.memory, "memory.oom_control", "oom_kill") ??
+      count(unified, "memory.events", "oom_kill") ??
+      0,
+    outOfProcesses: count(groups.pids, "pids.events", "max") ?? count(unified, "pids.events", "max") ?? 0,
+  };
+}
+
+/** The number of a line such as `oom_kill 3`. */
+function readCount(path: string, key: string): number | undefined {
+  const found = new RegExp(`^${key} (\\d+)$`, "m").exec(readText(path))?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+function readWords(path: string): string[] {
+  return readText(path).split(/\s+/);
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return "";
+  }
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,57 @@
+/** The control groups that this process is in: version 1, 2, or both at once. */
+import { readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+export interface Hierarchy {
+  version: 1 | 2;
+  /** Of version 1 those that are mounted here; version 2 says in its files which it has. */
+  controllers: readonly string[];
+  /** This process's own group. */
+  directory: string;
+  /** Where the hierarchy begins, as far as this process sees it. */
+  mountPoint: string;
+}
+
+export function ownHierarchies(): Hierarchy[] {
+  return findHierarchies(
+    readFileSync("/proc/self/cgroup", "utf8"),
+    readFileSync("/proc/self/mountinfo", "utf8"),
+  );
+}
+
+/** `groups` and `mounts`: the contents of `/proc/self/cgroup` and `/proc/self/mountinfo`. */
+export function findHierarchies(groups: string, mounts: string): Hierarchy[] {
+  const own = linesOf(groups).map((line) => {
+    const [, controllers = "", ...path] = line.split(":");
+    return { controllers: controllers === "" ? [] : controllers.split(","), path: path.join(":") };
+  });
+  return linesOf(mounts).flatMap((line): Hierarchy[] => {
+    const [before = "", after = ""] = line.split(" - ");
+    const [, , , root = "/", mountPoint = ""] = before.split(" ");
+    const [type = "", , options = ""] = after.split(" ");
+    if (type !== "cgroup" && type !== "cgroup2") return [];
+    const version = type === "cgroup" ? 1 : 2;
+    const mounted = options.split(",");
+    return own.flatMap(({ controllers, path }): Hierarchy[] => {
+      // `name=systemd` and `cpu,cpuacct` are mounted with these options, in this order or another.
+      const [first] = controllers;
+      const isMounted = version === 2 ? first === undefined : first !== undefined && mounted.includes(first);
+      const below = relative(root, path);
+      // A group outside of this process's namespace, or of the mounted part, can't be reached through it.
+      if (!isMounted || [path, root, below].some((name) => name.split("/").includes(".."))) return [];
+      return [{ version, controllers, directory: join(mountPoint, below), mountPoint }];
+    });
+  });
+}
+
+/**
+ * The directory in which runc makes a container's group where its configuration names none. Of version 2 it is the one above:
+ * a group with processes of its own can't hand controllers on.
+ */
+export function containerParent({ version, directory, mountPoint }: Hierarchy): string {
+  return version === 1 || directory === mountPoint ? directory : dirname(directory);
+}
+
+export function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line !== "");
+}

@@ -1,0 +1,115 @@
+/** What a sandbox's processes take, where no control group counts it: asked of /proc, from outside of the sandbox. */
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+
+export interface ProcessUsage {
+  /** Processes and threads; those that have ended and that nobody has asked for their end, too. */
+  processes: number;
+  /** Bytes. What several of them share counts for each. */
+  resident: number;
+  pids: readonly number[];
+}
+
+/** Of all that runc, the child of `helper`, has started. */
+export function usageBelow(helper: number): ProcessUsage {
+  const children = new Map<number, Status[]>();
+  const pageSize = readPageSize();
+  for (const name of readdirSync("/proc")) {
+    const status = /^\d+$/.test(name) ? readStatus(Number(name), pageSize) : undefined;
+    if (status === undefined) continue;
+    const siblings = children.get(status.parent);
+    if (siblings === undefined) children.set(status.parent, [status]);
+    else siblings.push(status);
+  }
+  const pids: number[] = [];
+  const waiting = (children.get(helper) ?? []).flatMap(({ pid }) => children.get(pid) ?? []);
+  let processes = 0;
+  let resident = 0;
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    pids.push(next.pid);
+    processes += next.threads;
+    resident += next.resident;
+    for (const child of children.get(next.pid) ?? []) waiting.push(child);
+  }
+  return { processes, resident, pids };
+}
+
+/**
+ * Bytes that would be free without these processes: what several of them share is divided among them, what is swapped out
+ * counts, and so do files in memory that they hold open. Takes a while, since the kernel walks through their memory.
+ */
+export function exactMemory(pids: readonly number[]): number {
+  let own = 0;
+  let shared = 0;
+  const open = new Map<string, number>();
+  for (const pid of pids) {
+    const rollup = readOptional(`/proc/${pid}/smaps_rollup`);
+    own += kilobytes(rollup, "Pss_Anon") + kilobytes(rollup, "SwapPss");
+    shared += kilobytes(rollup, "Pss_Shmem");
+    for (const [inode, bytes] of memoryFiles(pid)) open.set(inode, bytes);
+  }
+  const files = [...open.values()].reduce((sum, bytes) => sum + bytes, 0);
+  // A file that is mapped as well is in both.
+  return own + Math.max(shared, files);
+}
+
+/** Bytes of the machine's memory that no process's own size shows: shared memory, and what is swapped out. */
+export function hiddenMemory(): { hidden: number; available: number } {
+  const info = readOptional("/proc/meminfo");
+  const swapped = kilobytes(info, "SwapTotal") - kilobytes(info, "SwapFree");
+  return { hidden: kilobytes(info, "Shmem") + swapped, available: kilobytes(info, "MemAvailable") };
+}
+
+interface Status {
+  pid: number;
+  parent: number;
+  threads: number;
+  resident: number;
+}
+
+function readStatus(pid: number, pageSize: number): Status | undefined {
+  const text = readOptional(`/proc/${pid}/stat`);
+  // The second field is the program's name in parentheses and may hold anything; the 4th is the parent, the 20th the
+  // number of threads, the 24th the resident pages.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  if (fields.length < 22) return undefined;
+  const [parent, threads, pages] = [Number(fields[1]), Number(fields[17]), Number(fields[21])];
+  // One that has ended and still has a number has no thread any more.
+  return { pid, parent, threads: Math.max(threads, 1), resident: pages * pageSize };
+}
+
+/** Bytes, as the kernel tells every program at its start: pairs of a key and a value, of which 6 is this one (getauxval(3)). */
+function readPageSize(): number {
+  const vector = readFileSync("/proc/self/auxv");
+  for (let at = 0; at + 16 <= vector.length; at += 16) {
+    if (vector.readBigUInt64LE(at) === 6n) return Number(vector.readBigUInt64LE(at + 8));
+  }
+  return 4096;
+}
+
+function memoryFiles(pid: number): Map<string, number> {
+  const files = new Map<string, number>();
+  try {
+    for (const name of readdirSync(`/proc/${pid}/fd`)) {
+      const path = `/proc/${pid}/fd/${name}`;
+      if (!/^\/(memfd:|dev\/zero|SYSV)/.test(readlinkSync(path))) continue;
+      const { dev, ino, blocks } = statSync(path);
+      files.set(`${dev}:${ino}`, blocks * 512);
+    }
+  } catch {
+    // It has ended meanwhile.
+  }
+  return files;
+}
+
+/** The value of a line such as `Pss: 12 kB`, in bytes; 0 where there is none. */
+function kilobytes(text: string, name: string): number {
+  return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1] ?? 0) * 1024;
+}
+
+function readOptional(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,162 @@
+/** `--memory`, `--cpus` and `--pids`: what is sent, to whom, and what is said when a command runs into one of them. */
+import { afterEach, describe, expect, test } from "bun:test";
+import type { InstanceRequest, LimitHit } from "../../src/service/types.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import type { RunOutcome } from "../fake-service/state.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const fakes: FakeService[] = [];
+afterEach(async () => {
+  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
+});
+
+const image = "11111111-1111-4111-8111-111111111111";
+const dockerfile = "FROM base:1\nCOPY directory/ /directory/\nRUN make\n";
+
+async function start(options: FakeServiceOptions = {}) {
+  const fake = await startFakeService({ extensions: ["resource-limits"], ...options });
+  fakes.push(fake);
+  fake.state.addImage("base:1");
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile, "directory/empty": "directory/" });
+  const environment = { BOUGH_HOME: temporaryDirectory(), CONTREE_URL: fake.url, CONTREE_TOKEN: "token" };
+  return {
+    fake,
+    bough: (...words: string[]) => runBough(words, { workingDirectory: context, environment }),
+    sent: () =>
+      fake.requestsTo("POST /v1/instances").map(({ json }) => (json as InstanceRequest).resources_limits),
+  };
+}
+
+describe("values", () => {
+  test.each([
+    ["--memory 6m", { max_memory_bytes: 6 * 1024 ** 2 }],
+    ["--memory 512M", { max_memory_bytes: 512 * 1024 ** 2 }],
+    ["--memory 1.5g", { max_memory_bytes: 1.5 * 1024 ** 3 }],
+    ["--memory 2GiB", { max_memory_bytes: 2 * 1024 ** 3 }],
+    ["--memory 8000000", { max_memory_bytes: 8_000_000 }],
+    ["--memory 8000000b", { max_memory_bytes: 8_000_000 }],
+    ["--memory 9000k", { max_memory_bytes: 9000 * 1024 }],
+    ["--cpus .5", { cpus: 0.5 }],
+    ["--cpus 2", { cpus: 2 }],
+    ["--pids 64", { max_processes: 64 }],
+    ["--pids 100 --cpus 1.5 --memory 1g", { max_processes: 100, cpus: 1.5, max_memory_bytes: 1024 ** 3 }],
+  ])("%s reaches every operation of a build, and a run", async (options, expected) => {
+    const { bough, sent } = await start();
+    expect(await bough("build", ".", ...options.split(" "))).toMatchObject({ exitCode: 0 });
+    // The empty directory takes an operation of its own.
+    expect(sent()).toEqual([expected, expected]);
+    await bough("run", "-D", "--use", "base:1", "-F", "directory:/d", ...options.split(" "), "--", "true");
+    expect(sent().slice(2)).toEqual([expected, expected]);
+  });
+
+  test.each([
+    [
+      "--memory",
+      ["", "0", "5m", "much", "1x", "-1g", "1,5g", "1e9", "99999999999999g"],
+      "a size of at least 6m",
+    ],
+    ["--cpus", ["", "0", "0.001", "all", "-1", "1/2", "."], "a number of at least 0.01"],
+    ["--pids", ["", "0", "7", "-1", "1.5", "many", "1k"], "a whole number of at least 8"],
+  ])("%s refuses others, before anything is sent", async (option, values, expected) => {
+    const { bough, fake } = await start();
+    for (const value of values) {
+      for (const words of [
+        ["build", "."],
+        ["run", "-D", "--use", "base:1"],
+      ]) {
+        const end = words[0] === "run" ? ["--", "true"] : [];
+        const { exitCode, stderr } = await bough(...words, `${option}=${value}`, ...end);
+        expect(stderr).toContain(`[ERROR] ${option} takes ${expected}, not ${JSON.stringify(value)}\n`);
+        expect(exitCode).toBe(2);
+      }
+    }
+    expect(fake.requests).toEqual([]);
+  });
+
+  test("are no part of a layer's hash: with others everything is cached", async () => {
+    const { bough, fake, sent } = await start();
+    await bough("build", ".");
+    expect(sent()).toEqual([undefined, undefined]);
+    fake.clearRequests();
+    const { stderr } = await bough("build", ".", "--memory", "1g", "--pids", "64");
+    expect(stderr).toContain("1 of 1 layer cached");
+    expect(sent()).toEqual([]);
+  });
+});
+
+describe("a service that does not say that it takes limits is not asked for any", () => {
+  test.each<[string, FakeServiceOptions]>([
+    ["names other extensions", { extensions: ["image-list"] }],
+    ["has no whoami", { sixCallsOnly: true }],
+  ])("one that %s", async (_, options) => {
+    const { bough, fake } = await start(options);
+    for (const words of [
+      ["build", ".", "--pids", "64"],
+      ["run", "-D", "--use", image, "--pids", "64", "--", "true"],
+      ["run", "-d", "--use", image, "--pids", "64", "--", "true"],
+    ]) {
+      const { exitCode, stderr } = await bough(...words);
+      expect(stderr).toContain(
+        `[ERROR] ${fake.url} takes no --memory, --cpus or --pids: it sets the limits itself\n`,
+      );
+      expect(exitCode).toBe(2);
+    }
+    expect(fake.requests.filter(({ method }) => method !== "GET")).toEqual([]);
+  });
+});
+
+describe("a command that runs into a limit", () => {
+  const hit = (limit: LimitHit["limit"], value: number, killed: boolean): RunOutcome => ({
+    exitCode: 137,
+    limitsHit: [{ limit, value, killed }],
+  });
+  const table: [RunOutcome, string][] = [
+    [
+      hit("max_memory_bytes", 12 * 1024 ** 3, false),
+      "Killed: out of memory (limit 12 GiB); raise it with --memory.",
+    ],
+    [
+      hit("max_memory_bytes", 1.5 * 1024 ** 2, true),
+      "Killed: out of memory (limit 1.5 MiB); raise it with --memory.",
+    ],
+    [hit("max_processes", 64, true), "Killed: too many processes (limit 64); raise it with --pids."],
+    [hit("max_processes", 64, false), "Out of processes (limit 64); raise it with --pids."],
+  ];
+
+  test.each(table)("%j: the failed step's hint", async (outcome, hint) => {
+    const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });
+    const { exitCode, stderr } = await bough("build", ".");
+    expect(stderr).toMatch(/the command failed with exit code 137 \(operation \S+\)\n/);
+    expect(stderr).toContain(`\n${hint}\n`);
+    expect(exitCode).toBe(1);
+  });
+
+  test.each(table)("%j: run exits as the command did, and warns", async (outcome, hint) => {
+    const { bough } = await start({ run: () => outcome });
+    const { exitCode, stderr } = await bough("run", "-D", "--use", "base:1", "--", "make");
+    expect(stderr).toContain(`[WARN] ${hint}\n`);
+    expect(exitCode).toBe(137);
+  });
+
+  test("and succeeds all the same is warned about: something of it may be missing", async () => {
+    const outcome = { ...hit("max_memory_bytes", 1024 ** 3, false), exitCode: 0 };
+    const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });
+    const { exitCode, stderr } = await bough("build", ".");
+    expect(stderr).toMatch(
+      /\[WARN\] the command succeeded, but ran into a limit \(operation \S+\)\. Killed: out of memory \(limit 1 GiB\)/,
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  test.each([[null], ["much"], [{}], [[1, null, { limit: "other", value: 1 }, { limit: "max_processes" }]]])(
+    "in words that nobody knows (%j) is like any other",
+    async (limitsHit) => {
+      const outcome = { exitCode: 137, limitsHit } as unknown as RunOutcome;
+      const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });
+      expect((await bough("build", ".")).stderr).toContain("often for want of memory");
+    },
+  );
+});

@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readLimitEvents, usableControllers } from "../../src/engine/sandbox/controllers.ts";
+import { containerParent, findHierarchies } from "../../src/engine/sandbox/hierarchies.ts";
+import { layerSize } from "../../src/engine/sandbox/layer-size.ts";
+import { limitsFor } from "../../src/engine/sandbox/limits.ts";
+import { watchEvents } from "../../src/engine/sandbox/watchers.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { TestEngine } from "../support/engine.ts";
+import { writeFiles } from "../support/files.ts";
+
+const gibibyte = 1024 ** 3;
+
+describe("what a command may take where nothing is said", () => {
+  test.each([
+    ["a small machine", { memory: 2 * gibibyte, processors: 2, maxProcesses: 32_768 }, 1.5, 4096],
+    ["a usual one", { memory: 16 * gibibyte, processors: 8, maxProcesses: 32_768 }, 12.8, 4096],
+    ["a large one", { memory: 64 * gibibyte, processors: 32, maxProcesses: 4_194_304 }, 60, 4096],
+    ["a very large one", { memory: 512 * gibibyte, processors: 256, maxProcesses: 4_194_304 }, 508, 16_384],
+    ["a container of 512 MiB", { memory: gibibyte / 2, processors: 1, maxProcesses: 4096 }, 0.25, 1024],
+  ])("on %s", (_, machine, memoryGibibytes, processes) => {
+    expect(limitsFor({}, machine)).toEqual({
+      memory: Math.floor(memoryGibibytes * gibibyte),
+      processes,
+      cpus: undefined,
+      layerBytes: undefined,
+    });
+  });
+});
+
+describe("the engine's own API", () => {
+  let engine: TestEngine;
+  let base: string;
+  beforeAll(async () => {
+    engine = await TestEngine.open();
+    base = await engine.importBase();
+  });
+  afterAll(() => engine.close());
+
+  test.each([
+    [{ max_memory_bytes: 1024 }, "max_memory_bytes must be a whole number of at least 6291456"],
+    [{ max_processes: 7 }, "max_processes must be a whole number of at least 8"],
+    [{ max_processes: 64.5 }, "max_processes must be a whole number of at least 8"],
+    [{ max_layer_bytes: 0 }, "max_layer_bytes must be a whole number of at least 1"],
+    [{ cpus: 0 }, "cpus must be at least 0.01"],
+    [{ cpus: "2" }, "cpus must be at least 0.01"],
+    ["much", "resources_limits must be an object"],
+  ])("refuses %j", async (limits, error) => {
+    const body = { image: base, command: "true", shell: true, resources_limits: limits };
+    const response = await engine.fetch("POST", "/v1/instances", body);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({ error, status: 400 });
+  });
+
+  test("the record says what was asked for, and a limit that the command ran into", async () => {
+    const limits = {
+      max_memory_bytes: 64 * 1024 ** 2,
+      max_processes: 64,
+      cpus: 0.5,
+      max_layer_bytes: 2 ** 30,
+    };
+    const { operation, exitCode } = await engine.run(base, "exec tail /dev/zero", {
+      resources_limits: limits,
+    });
+    expect(operation.metadata?.resources_limits).toEqual(limits);
+    expect(exitCode).toBe(137);
+    const hits = [{ limit: "max_memory_bytes", value: 64 * 1024 ** 2, killed: false }];
+    expect(operation.metadata?.result?.limits_hit).toEqual(hits as never);
+    const exit = (await engine.events(operation.uuid)).find(({ type }) => type === "exit");
+    expect(exit?.data.limits_hit).toEqual(hits);
+  });
+});
+
+describe("control groups", () => {
+  const mounts = (root: string, lines: string) => lines.trim().replaceAll("ROOT", root);
+  const one = `
+31 23 0:28 / ROOT rw - tmpfs tmpfs rw
+32 31 0:29 / ROOT/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+33 31 0:30 / ROOT/memory rw - cgroup cgroup rw,memory
+34 31 0:31 / ROOT/pids rw - cgroup cgroup rw,pids
+35 31 0:32 / ROOT/systemd rw - cgroup cgroup rw,name=systemd
+36 31 0:33 / ROOT/unified rw - cgroup2 cgroup2 rw`;
+  const two = "30 23 0:26 / ROOT rw - cgroup2 cgroup2 rw,nsdelegate";
+
+  test("of version 1, beside an empty version 2", () => {
+    const root = temporaryDirectory();
+    const groups = "4:memory:/a\n3:cpu,cpuacct:/a\n2:pids:/\n1:name=systemd:/\n0::/\n";
+    writeFiles(root, {
+      "memory/a/memory.memsw.limit_in_bytes": "1",
+      "cpu,cpuacct/a": "directory/",
+      "pids/pids.max": "",
+      "unified/cgroup.procs": "",
+      "unified/cgroup.controllers": "hugetlb",
+    });
+    const hierarchies = findHierarchies(groups, mounts(root, one));
+    expect(hierarchies.map(containerParent)).toEqual(
+      ["cpu,cpuacct/a", "memory/a", "pids", "systemd", "unified"].map((name) => join(root, name)),
+    );
+    expect(usableControllers(hierarchies)).toEqual({
+      cpu: { version: 1 },
+      memory: { version: 1, countsSwap: true },
+      pids: { version: 1 },
+    });
+  });
+
+  test("of version 1 that are not there to be written to", () => {
+    const hierarchies = findHierarchies("4:memory:/a\n2:pids:/\n0::/\n", mounts("/proc/none", one));
+    expect(usableControllers(hierarchies)).toEqual({});
+  });
+
+  test("of version 2: beside this process's own group, as far as the one above hands them on", () => {
+    const root = temporaryDirectory();
+    writeFiles(root, {
+      "user/cgroup.procs": "",
+      "user/cgroup.controllers": "cpu memory pids",
+      "user/cgroup.subtree_control": "memory pids",
+      "user/own/memory.max": "max",
+      "user/own/memory.swap.max": "max",
+    });
+    const hierarchies = findHierarchies("0::/user/own\n", mounts(root, two));
+    expect(hierarchies.map(containerParent)).toEqual([join(root, "user")]);
+    expect(usableControllers(hierarchies)).toEqual({
+      memory: { version: 2, countsSwap: true },
+      pids: { version: 2 },
+      // Handed on now.
+      cpu: { version: 2 },
+    });
+    expect(readFileSync(join(root, "user/cgroup.subtree_control"), "utf8")).toBe("+cpu");
+  });
+
+  test("of version 2 that are somebody else's", () => {
+    const root = temporaryDirectory();
+    writeFiles(root, { "session/own/cgroup.procs": "", "session/cgroup.controllers": "cpu memory pids" });
+    expect(usableControllers(findHierarchies("0::/session/own\n", mounts(root, two)))).toEqual({});
+    expect(existsSync(join(root, "session/cgroup.subtree_control"))).toBe(false);
+  });
+
+  test("a group above what is mounted is out of reach", () => {
+    expect(findHierarchies("0::/../other\n", mounts("/x", two))).toEqual([]);
+  });
+
+  test.each([
+    [
+      "version 1",
+      { memory: "memory", pids: "pids" },
+      {
+        "memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+        "pids/pids.events": "max 7\n",
+      },
+    ],
+    [
+      "version 2",
+      { "": "both" },
+      { "both/memory.events": "low 0\noom 4\noom_kill 3\n", "both/pids.events": "max 7\n" },
+    ],
+    [
+      "both",
+      { "": "unified", memory: "memory", pids: "pids" },
+      {
+        "memory/memory.oom_control": "oom_kill 3\n",
+        "pids/pids.events": "max 7\n",
+        "unified/cgroup.procs": "",
+      },
+    ],
+  ] as const)("events of %s", (_, groups, files) => {
+    const root = temporaryDirectory();
+    writeFiles(root, files);
+    const paths = Object.fromEntries(Object.entries(groups).map(([name, path]) => [name, join(root, path)]));
+    expect(readLimitEvents(paths)).toEqual({ outOfMemory: 3, outOfProcesses: 7 });
+  });
+
+  test("events of groups that are gone are none", () => {
+    expect(readLimitEvents({ memory: "/proc/none", pids: "/proc/none" })).toEqual({
+      outOfMemory: 0,
+      outOfProcesses: 0,
+    });
+    expect(readLimitEvents({})).toEqual({ outOfMemory: 0, outOfProcesses: 0 });
+  });
+});
+
+describe("a command that makes nothing of its limits is ended", () => {
+  const followed = (counts: readonly [memory: number, processes: number][]) => {
+    let at = 0;
+    const watcher = watchEvents(() => {
+      const [outOfMemory, outOfProcesses] = counts[Math.min(at, counts.length - 1)] ?? [0, 0];
+      return { outOfMemory, outOfProcesses };
+    });
+    for (let now = watcher.firstWait; at < 100; at++) {
+      const seen = watcher.look(now);
+      if (typeof seen === "string") return `${seen} after ${now} ms`;
+      now += seen as number;
+    }
+    return "never";
+  };
+  const growing = (from: number, count: number) =>
+    Array.from({ length: count }, (_, index): [number, number] => [0, from + index]);
+
+  test.each<[string, [number, number][], string]>([
+    ["that runs into none", [[0, 0]], "never"],
+    ["that was refused a process once", [[0, 1]], "never"],
+    ["that is refused processes for four seconds", growing(1, 8), "never"],
+    ["that is refused processes for ever", growing(1, 100), "max_processes after 5500 ms"],
+    [
+      "that is refused some, makes do, and is refused some again",
+      [...growing(1, 8), [0, 8], ...growing(9, 8)],
+      "never",
+    ],
+    ["some of whose processes were killed", [[9, 0]], "never"],
+    [
+      "that starts hog after hog",
+      Array.from({ length: 20 }, (_, index): [number, number] => [index, 0]),
+      "max_memory_bytes after 5500 ms",
+    ],
+  ])("one %s", (_, counts, expected) => expect(followed(counts)).toBe(expected));
+});
+
+describe("a layer's size", () => {
+  test("is what its files take on the disk, and 512 bytes an entry", async () => {
+    const upper = temporaryDirectory();
+    expect(await layerSize(upper, 1e9)).toBe(0);
+    writeFiles(upper, { "d/e": "directory/", link: { link: "x" } });
+    expect(await layerSize(upper, 1e9)).toBe(3 * 512);
+    Bun.spawnSync(["truncate", "-s", "1G", join(upper, "sparse")]);
+    expect(await layerSize(upper, 1e9)).toBe(4 * 512);
+    writeFiles(upper, { "d/content": "x".repeat(1_000_000) });
+    Bun.spawnSync(["ln", join(upper, "d/content"), join(upper, "d/again")]);
+    const size = await layerSize(upper, 1e9);
+    expect(size).toBeGreaterThan(1_000_000);
+    expect(size).toBeLessThan(1_100_000);
+  });
+
+  test("is counted no further than asked", async () => {
+    const upper = temporaryDirectory();
+    for (let index = 0; index < 100; index++) mkdirSync(join(upper, `${index}`));
+    expect(await layerSize(upper, 10 * 512)).toBe(11 * 512);
+  });
+
+  test("stops being counted when asked to", async () => {
+    expect(layerSize(temporaryDirectory(), 1e9, AbortSignal.abort("enough"))).rejects.toBe("enough");
+  });
+});
