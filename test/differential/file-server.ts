@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { findMachineAddress } from "../support/machine-address.ts";
 
 /** What `ADD <url>` and apt fetch from; a case knows its address by `ARG SERVER`. */
 export function serveFiles(packages: string): { address: string; stop(): Promise<void> } {
@@ -6,8 +7,9 @@ export function serveFiles(packages: string): { address: string; stop(): Promise
     "/greeting.txt": "hello\n",
     "/some name.txt": "a name with a space\n",
   };
+  const machine = findMachineAddress();
   const server = Bun.serve({
-    hostname: "127.0.0.1",
+    hostname: machine.address,
     port: 0,
     fetch(request) {
       const pathname = decodeURIComponent(new URL(request.url).pathname);
@@ -17,5 +19,11 @@ export function serveFiles(packages: string): { address: string; stop(): Promise
     },
     error: () => new Response("no such file", { status: 404 }),
   });
-  return { address: server.url.href.replace(/\/$/, ""), stop: () => server.stop(true) };
+  return {
+    address: server.url.href.replace(/\/$/, ""),
+    async stop() {
+      await server.stop(true);
+      machine.release();
+    },
+  };
 }
