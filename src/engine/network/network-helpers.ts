@@ -20,6 +20,7 @@ export class NetworkHelpers {
   readonly #environment: Environment;
   readonly #clock: Clock;
   readonly #helpers: Helper[] = [];
+  readonly #firstEnd = Promise.withResolvers<void>();
 
   constructor(environment: Environment, clock: Clock) {
     this.#environment = environment;
@@ -31,6 +32,7 @@ export class NetworkHelpers {
     const place = { workingDirectory: "/", environment: helperEnvironment(this.#environment) };
     const helper = startHelper(command, place);
     this.#helpers.push(helper);
+    helper.exited.then(() => this.#firstEnd.resolve());
     const deadline = { clock: this.#clock, seconds: maxSeconds, failure: "was not ready" };
     const said = helper.stdout[Symbol.asyncIterator]();
     const complaint = new Response(helper.stderr).text();
@@ -48,8 +50,8 @@ export class NetworkHelpers {
   }
 
   /** Resolves when one of them has ended. */
-  async firstEnd(): Promise<void> {
-    await Promise.race(this.#helpers.map(({ exited }) => exited));
+  get firstEnd(): Promise<void> {
+    return this.#firstEnd.promise;
   }
 
   async close(): Promise<void> {

@@ -8,12 +8,20 @@ import { privateResolvConf } from "./resolv-conf.ts";
 
 /** What a sandbox gets to see of any network. */
 export type SandboxNetwork =
-  /** Behind two user-mode network stacks; `namespace` is an open file of it. */
-  | { kind: "private"; namespace: number; resolvConf: string }
+  /** Behind two user-mode network stacks, shared with the other sandboxes of this process. */
+  | { kind: "private"; resolvConf: string }
   /** A loopback of its own, and nothing else. */
   | { kind: "none"; resolvConf: string }
   /** The machine's, with its loopback and its abstract sockets. */
   | { kind: "machine"; resolvConf: string };
+
+/** A network on its way. */
+export interface ProvidedNetwork {
+  /** For a private one: see `PrivateNetwork`. */
+  namespaces: number | undefined;
+  /** Never rejects: where a private network can't be made, it is the machine's, and a warning has said so once. */
+  ready: Promise<SandboxNetwork>;
+}
 
 /**
  * The networks of this process's sandboxes. The private one is made when a sandbox first needs it, shared by those that
@@ -23,8 +31,8 @@ export class Networks {
   readonly #environment: Environment;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
-  #private: Promise<PrivateNetwork | undefined> | undefined;
-  #hasWarned = false;
+  #private: PrivateNetwork | undefined;
+  #hasFailed = false;
 
   constructor(options: { environment: Environment; clock: Clock; warn: (message: string) => void }) {
     this.#environment = options.environment;
@@ -32,45 +40,52 @@ export class Networks {
     this.#warn = options.warn;
   }
 
-  /** Never rejects: where a private network can't be made, a sandbox has the machine's, and a warning says so once. */
-  async provide(mode: NetworkMode): Promise<SandboxNetwork> {
-    if (mode === "none") return { kind: "none", resolvConf: "" };
+  provide(mode: NetworkMode): ProvidedNetwork {
+    if (mode === "none")
+      return { namespaces: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
     const { resolvConf } = readMachineNetwork();
-    const network = mode === "default" ? await this.#share() : undefined;
-    if (network === undefined) return { kind: "machine", resolvConf };
-    return {
-      kind: "private",
-      namespace: network.namespace,
-      resolvConf: privateResolvConf(resolvConf, network.nameServer),
-    };
+    const machine: SandboxNetwork = { kind: "machine", resolvConf };
+    const network = mode === "default" ? this.#share() : undefined;
+    if (network === undefined) return { namespaces: undefined, ready: Promise.resolve(machine) };
+    const { namespaces, nameServer } = network;
+    const ready = network.ready.then(
+      (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServer) }),
+      (error: unknown) => {
+        this.#giveUp(error);
+        return machine;
+      },
+    );
+    return { namespaces, ready };
   }
 
   async close(): Promise<void> {
-    await (await this.#private)?.close();
+    await this.#private?.close();
   }
 
-  #share(): Promise<PrivateNetwork | undefined> {
-    this.#private ??= this.#start();
-    return this.#private;
-  }
-
-  async #start(): Promise<PrivateNetwork | undefined> {
+  #share(): PrivateNetwork | undefined {
+    if (this.#hasFailed || this.#private !== undefined) return this.#private;
     try {
-      const addresses = findAddresses(readMachineNetwork());
-      const network = await startPrivateNetwork(addresses, this.#environment, this.#clock);
+      const network = startPrivateNetwork(
+        findAddresses(readMachineNetwork()),
+        this.#environment,
+        this.#clock,
+      );
       // One that breaks down is replaced for the next sandbox.
       network.ended.then(() => {
         this.#private = undefined;
       });
-      return network;
+      this.#private = network;
     } catch (error) {
-      if (!this.#hasWarned) {
-        this.#warn(
-          `RUN steps have this machine's network, its loopback services included: ${messageOf(error)} (\`bough doctor\` says how to mend it)`,
-        );
-      }
-      this.#hasWarned = true;
-      return undefined;
+      this.#giveUp(error);
     }
+    return this.#private;
+  }
+
+  #giveUp(error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    this.#warn(
+      `RUN steps have this machine's network, its loopback services included: ${messageOf(error)} (\`bough doctor\` says how to mend it)`,
+    );
   }
 }

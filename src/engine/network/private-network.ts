@@ -1,15 +1,19 @@
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
-import type { Environment } from "../system/programs.ts";
+import { type Environment, locate } from "../system/programs.ts";
 import type { PrivateAddresses } from "./machine-network.ts";
 import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 
 /** A network namespace without a way to this machine's loopback. */
 export interface PrivateNetwork {
-  /** An open file of the namespace, for those who join it. */
-  namespace: number;
+  /**
+   * An open directory in which `net` is the namespace, for those who join it once it is ready; closed when the network ends.
+   */
+  namespaces: number;
   /** Passes questions on to the machine's own name server, one on the machine's loopback included. */
   nameServer: string;
+  /** Rejects with what slirp4netns said, or where it takes too long. */
+  ready: Promise<void>;
   /** Resolves when it no longer works. */
   ended: Promise<void>;
   close(): Promise<void>;
@@ -19,43 +23,40 @@ export interface PrivateNetwork {
  * Makes a network namespace whose traffic slirp4netns carries. `--disable-host-loopback` refuses its alias of the machine's
  * loopback only: a packet to 127.0.0.1 that leaves a sandbox through its interface (SO_BINDTODEVICE asks for no privilege) is
  * connected to 127.0.0.1 where slirp4netns runs. So there are two, one behind the other: the first runs in a namespace of
- * its own, on whose loopback nobody listens. Rejects with what slirp4netns said, or where it takes too long.
+ * its own, on whose loopback nobody listens.
  */
-export async function startPrivateNetwork(
+export function startPrivateNetwork(
   addresses: PrivateAddresses,
   environment: Environment,
   clock: Clock,
-): Promise<PrivateNetwork> {
+): PrivateNetwork {
+  locate("slirp4netns", environment);
   const helpers = new NetworkHelpers(environment, clock);
-  try {
-    const sandboxes = helpers.spawn(namespaceHolder(environment));
-    const inner = slirp(environment, { network: addresses.inner, pid: sandboxes.pid, hasNameServer: false });
-    const between = helpers.spawn(namespaceHolder(environment, inner));
-    await Promise.all([sandboxes.next(), between.next()]);
-    const outer = helpers.spawn(
-      slirp(environment, { network: addresses.outer, pid: between.pid, hasNameServer: true }),
-    );
-    between.proceed();
-    await Promise.all([outer.next(), between.next()]);
-    const namespace = openSync(`/proc/${sandboxes.pid}/ns/net`, "r");
-    const ended = helpers.firstEnd().then(async () => {
-      await helpers.close();
-      closeSync(namespace);
-    });
-    return {
-      namespace,
-      // slirp4netns(1): the third address.
-      nameServer: `${addresses.outer}.3`,
-      ended,
-      async close() {
-        await helpers.close();
-        await ended;
-      },
-    };
-  } catch (error) {
+  const sandboxes = helpers.spawn(namespaceHolder(environment));
+  const inner = slirp(environment, { network: addresses.inner, pid: sandboxes.pid, hasNameServer: false });
+  const between = helpers.spawn(namespaceHolder(environment, inner));
+  const namespaces = openSync(`/proc/${sandboxes.pid}/ns`, "r");
+  const ended = helpers.firstEnd.then(async () => {
     await helpers.close();
+    closeSync(namespaces);
+  });
+  const connect = async () => {
+    await Promise.all([sandboxes.next(), between.next()]);
+    const outer = slirp(environment, { network: addresses.outer, pid: between.pid, hasNameServer: true });
+    const machine = helpers.spawn(outer);
+    between.proceed();
+    await Promise.all([machine.next(), between.next()]);
+  };
+  const close = async () => {
+    await helpers.close();
+    await ended;
+  };
+  const ready = connect().catch(async (error: unknown) => {
+    await close();
     throw error;
-  }
+  });
+  // slirp4netns(1): the name server is the third address.
+  return { namespaces, nameServer: `${addresses.outer}.3`, ready, ended, close };
 }
 
 /** Tries whether slirp4netns works for this process's user. Rejects with the reason why not. */

@@ -145,16 +145,16 @@ export function sandboxConfig(options: SandboxConfigOptions): object {
 }
 
 /**
- * runc is the first process that its `/proc` shows, and was handed the namespace as descriptor 3. The machine's own `/proc` is out of
- * sight there, and `self` would be the process that runc has join the namespace, which has other descriptors.
+ * runc is the first process that its `/proc` shows, and was handed a directory of namespaces as descriptor 3. The machine's own
+ * `/proc` is out of sight there, and `self` would be the process that runc has join the namespace, which has other descriptors.
  */
-const runcsDescriptor = "/proc/1/fd/3";
+const privateNamespace = "/proc/1/fd/3/net";
 
 /** Without a path runc makes one, with its loopback up. */
 function networkNamespace(network: SandboxNetwork): object[] {
   switch (network.kind) {
     case "private":
-      return [{ type: "network", path: runcsDescriptor }];
+      return [{ type: "network", path: privateNamespace }];
     case "none":
       return [{ type: "network" }];
     case "machine":

@@ -33,7 +33,8 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   copyRootAttributes(layerDirectory(layout, request.chain[0]), upper);
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal);
-  const network = await host.networks.provide(request.network);
+  // The first of a process takes as long to make as the layers to be mounted.
+  const network = host.networks.provide(request.network);
   try {
     const namespace = await enterMountNamespace(layout, environment, {
       chain: request.chain,
@@ -41,7 +42,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       inUserNamespace: host.inUserNamespace,
       clock: host.clock,
       command: [...guard.prefix, ...runcCommand(host, request)],
-      descriptor: network.kind === "private" ? network.namespace : undefined,
+      descriptor: network.namespaces,
       started(process) {
         noteHelper(request.directory, process.pid);
         kill.arm(process);
@@ -51,7 +52,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const points = provideMountPoints(namespace.root, upper);
     const process = request.process(namespace.root);
     const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
-    writeBundle(host, request, { ...process, cwd }, points, network, guard.settings);
+    writeBundle(host, request, { ...process, cwd }, points, await network.ready, guard.settings);
     const onStart: SandboxRequest["onStart"] = (pid, started) => {
       // runc has read it: should this process be killed, it is not left behind.
       rmSync(join(request.directory, bundleConfig), { force: true });

@@ -203,7 +203,7 @@ const sysOfUserNamespace: Difference[] = [
   },
 ];
 
-const own = { network: { kind: "private", namespace: 3, resolvConf: "" } } as const;
+const own = { network: { kind: "private", resolvConf: "" } } as const;
 const none = { network: { kind: "none", resolvConf: "" } } as const;
 const machine = { network: { kind: "machine", resolvConf: "" } } as const;
 const ordinary = { inUserNamespace: true, limits: watched };
