@@ -31,10 +31,13 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
   bough build . --explain                       say why each step was not cached
   bough build . --check -f json                 parse, plan and lint without a service; exit 2 if it can't be built
   bough build . --timeout 1800                  seconds that each RUN may take (default 600)
+  bough build . --network none                  no RUN reaches any network; host: this machine's
 - It is mutating: it starts operations, stores images, moves the tag.
 - The layer cache is per context directory (its absolute path); run it from the same place to profit.
 - COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
 - .git, node_modules, dist, build and the like are never copied, unless --no-default-excludes is given.
+- On the engine a RUN reaches the outside, but nothing on this machine's loopback: --network host gives it that.
+  RUN --network=host needs --allow network.host.
 - FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
 - CMD, ENTRYPOINT, LABEL and other image settings are skipped with a warning; so is COPY --from (one stage only).
 

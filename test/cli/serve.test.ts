@@ -57,6 +57,25 @@ describe("on a free port of the loopback interface", () => {
     expect((await build()).stderr).toContain("[INFO] cached layer:");
   });
 
+  test.each([
+    ["build", ["build", "--network=host"]],
+    ["run", ["run", "--use", "busybox:1", "--network=host", "--", "true"]],
+  ])("the network of the server's machine is not for %s over the network", async (_, words) => {
+    const context = temporaryDirectory();
+    writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN true\n" });
+    const { exitCode, stderr } = await runBough(words, {
+      workingDirectory: context,
+      environment: {
+        BOUGH_HOME: temporaryDirectory(),
+        CONTREE_URL: server.url,
+        CONTREE_TOKEN: server.token ?? "",
+      },
+    });
+    expect(stderr).toContain("--network=host: this service does not offer its host's network");
+    expect(stderr).not.toContain("spawned");
+    expect(exitCode).toBe(1);
+  });
+
   test("files of the server's machine can't be imported over the network", async () => {
     const client = {
       BOUGH_HOME: temporaryDirectory(),
