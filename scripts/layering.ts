@@ -25,6 +25,7 @@ const shared = [
   "system-error.ts",
   "errors.ts",
   "clock.ts",
+  "own-path.ts",
   "pace.ts",
   "suggest.ts",
   "thread-url.ts",

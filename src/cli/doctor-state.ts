@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, statfsSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
 import { BoughError, messageOf } from "../errors.ts";
 import { formatBytes } from "../output/quantity.ts";
 import { openLocalStore } from "./connection.ts";
@@ -17,6 +17,15 @@ export function checkState(runtime: Runtime, globals: GlobalOptions, hasService:
   try {
     makeWritable(directory);
     if (hasService) openLocalStore(runtime, globals).close();
+    const { mode, uid } = statSync(directory);
+    const isForeign = runtime.userId !== undefined && uid !== runtime.userId && uid !== 0;
+    const isOpen = runtime.userId !== undefined && (mode & 0o1002) === 0o002;
+    if (isForeign || isOpen) {
+      const how = isForeign ? `it belongs to uid ${uid}` : `mode 0${(mode & 0o7777).toString(8)}`;
+      const fix = isForeign ? "Set BOUGH_HOME to a directory of your own." : `chmod o-w ${directory}`;
+      const detail = `others on this machine can put things into ${directory} (${how})`;
+      return { check, status: "warning", detail, fix };
+    }
     const { bavail, bsize } = statfsSync(directory);
     const detail = `${directory}, ${formatBytes(bavail * bsize)} free`;
     if (bavail * bsize >= littleRoomBytes) return { check, status: "ok", detail };

@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync, type Stats, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { currentProcess } from "./system/processes.ts";
 
-/** Where things are in an engine's directory. All paths are absolute. */
+/** Where things are in an engine's directory. All paths are absolute, and but for `directory` without links. */
 export interface Layout {
   directory: string;
   database: string;
@@ -30,23 +31,30 @@ export interface Layout {
 
 /** Names the parts of an engine directory and makes those that are missing (0700). */
 export function makeLayout(directory: string): Layout {
+  requireOwnDirectory(directory, { isLinkable: true });
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  // runc takes no path with a link in it.
+  const real = realpathSync(directory);
   const layout: Layout = {
     directory,
-    database: join(directory, "engine.db"),
-    layers: join(directory, "layers"),
-    files: join(directory, "files"),
-    operations: join(directory, "operations"),
-    events: join(directory, "events"),
-    containers: join(directory, "containers"),
-    scratches: join(directory, "scratch"),
-    scratch: join(directory, "scratch", `${currentProcess()}.${crypto.randomUUID()}`),
-    root: join(directory, "root"),
-    skeleton: join(directory, "skeleton"),
-    empty: join(directory, "empty"),
+    database: join(real, "engine.db"),
+    layers: join(real, "layers"),
+    files: join(real, "files"),
+    operations: join(real, "operations"),
+    events: join(real, "events"),
+    containers: join(real, "containers"),
+    scratches: join(real, "scratch"),
+    scratch: join(real, "scratch", `${currentProcess()}.${crypto.randomUUID()}`),
+    root: join(real, "root"),
+    skeleton: join(real, "skeleton"),
+    empty: join(real, "empty"),
   };
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const { directory: _, database: __, ...folders } = layout;
-  for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { directory: _, database, ...folders } = layout;
+  for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${database}${name}`);
+  for (const folder of Object.values(folders)) {
+    requireOwnDirectory(folder, { isLinkable: false });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
   makeSkeleton(layout.skeleton);
   return layout;
 }
@@ -54,11 +62,19 @@ export function makeLayout(directory: string): Layout {
 function makeSkeleton(skeleton: string): void {
   chmodSync(skeleton, 0o755);
   for (const name of ["dev", "etc", "proc", "sys"]) {
+    clearAway(join(skeleton, name), (stats) => stats.isDirectory());
     mkdirSync(join(skeleton, name), { recursive: true });
     chmodSync(join(skeleton, name), 0o755);
   }
   for (const name of ["etc/hosts", "etc/resolv.conf"]) {
+    clearAway(join(skeleton, name), (stats) => stats.isFile() && stats.size === 0);
     writeFileSync(join(skeleton, name), "", { flag: "a" });
     chmodSync(join(skeleton, name), 0o644);
   }
+}
+
+/** What is not as it was made: a link here would be followed. */
+function clearAway(path: string, isAsMade: (stats: Stats) => boolean): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats !== undefined && !isAsMade(stats)) rmSync(path, { recursive: true });
 }

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, fchmodSync, fstatSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { BoughError } from "../errors.ts";
+import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { reasonOf } from "../system-error.ts";
 import { useWriteAheadLog } from "../write-ahead-log.ts";
 import { DamageError, isDamage, setAside } from "./damage.ts";
@@ -21,6 +22,8 @@ export function openDatabase(
   { onDamaged }: OpenOptions = {},
 ): Database {
   try {
+    requireOwnDirectory(dirname(path), { isLinkable: true });
+    for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${path}${name}`);
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const inode = makeFile(path);
     try {

@@ -1,8 +1,13 @@
-import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { appendFileSync, closeSync, constants, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { OperationEvent } from "../../service/types.ts";
 import type { Layout } from "../layout.ts";
+
+/** Neither a link nor a pipe that somebody has put in a log's place is followed, or waited for. */
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+const reading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 
 /** `spid` of an event: the sandbox itself, or the main process in it. */
 export const sandbox = 0;
@@ -28,7 +33,7 @@ export class EventLogs {
     const id = this.#nextIds.get(operation) ?? this.#resume(operation);
     this.#nextIds.set(operation, id + 1);
     const event: OperationEvent = { id, ts: new Date(this.#clock.now()).toISOString(), spid, type, data };
-    appendFileSync(this.#path(operation), `${JSON.stringify(event)}\n`, { mode: 0o600 });
+    appendText(this.#path(operation), `${JSON.stringify(event)}\n`);
     for (const wake of this.#followers.get(operation) ?? []) wake();
   }
 
@@ -115,7 +120,7 @@ export class EventLogs {
       for (let events = parseLines(reader.next()); events.length > 0; events = parseLines(reader.next())) {
         last = events.at(-1)?.id ?? last;
       }
-      if (reader.hasUnfinishedLine()) appendFileSync(this.#path(operation), "\n");
+      if (reader.hasUnfinishedLine()) appendText(this.#path(operation), "\n");
       return last + 1;
     } finally {
       reader.close();
@@ -124,6 +129,15 @@ export class EventLogs {
 
   #path(operation: string): string {
     return join(this.#layout.events, `${operation}.ndjson`);
+  }
+}
+
+function appendText(path: string, text: string): void {
+  const descriptor = openSync(path, appending, 0o600);
+  try {
+    appendFileSync(descriptor, text);
+  } finally {
+    closeSync(descriptor);
   }
 }
 
@@ -169,7 +183,7 @@ class LineReader {
 
   #size(): number {
     try {
-      this.#descriptor ??= openSync(this.#path, "r");
+      this.#descriptor ??= openSync(this.#path, reading);
       return fstatSync(this.#descriptor).size;
     } catch (error) {
       if ((error as { code?: unknown }).code === "ENOENT") return 0;

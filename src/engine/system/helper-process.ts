@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { identify, isAlive } from "./processes.ts";
@@ -42,9 +42,13 @@ export async function killHelper(directory: string, clock: Clock): Promise<void>
   for (let waited = 0; waited < patience && isAlive(helper); waited += 5) await clock.sleep(5);
 }
 
+/** `undefined` also where something else has been put in its place: a pipe would be waited for, and to end process 1 is to end all. */
 function notedHelper(directory: string): string | undefined {
   try {
-    return readFileSync(join(directory, "helper"), "utf8");
+    const path = join(directory, "helper");
+    if (!lstatSync(path).isFile()) return undefined;
+    const helper = readFileSync(path, "utf8");
+    return pidOf(helper) > 1 && pidOf(helper) !== process.pid ? helper : undefined;
   } catch {
     return undefined;
   }
