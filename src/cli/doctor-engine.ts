@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { runHelper } from "../engine/system/helper.ts";
 import { helperEnvironment, locate, missingPrograms } from "../engine/system/programs.ts";
 import { BoughError, messageOf } from "../errors.ts";
+import { diagnoseLimits, examineLimits, type LimitFacts } from "./doctor-limits.ts";
 import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./doctor-network.ts";
 import { type Finding, failureOf } from "./finding.ts";
 import type { Runtime } from "./runtime.ts";
@@ -20,11 +21,12 @@ export interface EngineFacts {
   /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
   overlay: "mounted" | "untried" | { problem: string };
   network: NetworkFacts;
+  limits: LimitFacts | "untried";
 }
 
 /** `isNeeded`: nothing else is configured, so what is missing for the engine is missing for all. */
 export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[] {
-  const { isRoot, namespaceProblem, missing, versions, overlay, network } = facts;
+  const { isRoot, namespaceProblem, missing, versions, overlay, network, limits } = facts;
   const unmet = isNeeded ? "failed" : "warning";
   return [
     namespaceProblem === undefined
@@ -33,6 +35,7 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[]
     diagnosePrograms(missing, versions, unmet),
     ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
     ...diagnoseNetwork(network),
+    ...(limits === "untried" ? [] : [diagnoseLimits(limits)]),
   ];
 }
 
@@ -77,6 +80,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     overlay,
     // Where no layer can be mounted, nothing runs that would need a network.
     network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
+    limits: overlay === "mounted" ? examineLimits(!needsNamespace) : "untried",
   };
 }
 

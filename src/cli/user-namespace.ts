@@ -18,7 +18,25 @@ export async function enterUserNamespace(runtime: Runtime): Promise<void> {
   if (!needsUserNamespace(runtime)) return;
   const problem = await findUserNamespaceProblem(runtime);
   if (problem !== undefined) throw problem;
-  runtime.replaceProcess(userNamespaceEntry, { [marker]: "1" });
+  runtime.replaceProcess([...leavingProcesses(), ...userNamespaceEntry], { [marker]: "1" });
+}
+
+/**
+ * The kernel counts all processes of a user namespace for the user who made it, whatever users it has inside, and lets it
+ * start no more than the limit that held when it was made (user_namespaces(7); RLIMIT_NPROC, since Linux 5.14).
+ */
+function leavingProcesses(): string[] {
+  const [, own] = /^Max processes\s+(\d+)/m.exec(readSetting("/proc/self/limits") ?? "") ?? [];
+  const most = Number(readSetting("/proc/sys/kernel/pid_max") ?? 32_768);
+  return ["prlimit", `--nproc=${processesWithin(own === undefined ? most : Number(own), most)}:`];
+}
+
+/** How many processes stay out of the namespace's reach, so that a fork bomb in there leaves the login as it was. */
+const processesLeft = 1024;
+
+/** `own`: how many the user may have; `most`: how many the machine can have. */
+export function processesWithin(own: number, most: number): number {
+  return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), most / 2));
 }
 
 export function needsUserNamespace({ userId }: Runtime): boolean {
@@ -32,7 +50,9 @@ const maxTrialSeconds = 10;
 export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughError | undefined> {
   const { environment } = runtime;
   const path = environment.PATH ?? "";
-  const missing = ["unshare", "newuidmap"].filter((program) => Bun.which(program, { PATH: path }) === null);
+  const missing = ["unshare", "prlimit", "newuidmap"].filter(
+    (program) => Bun.which(program, { PATH: path }) === null,
+  );
   if (missing.length > 0) {
     return unusable(
       `the program ${missing.join(" and ")} is missing`,

@@ -6,12 +6,15 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor-engine.ts";
+import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor-limits.ts";
 import { diagnoseNetwork } from "../../src/cli/doctor-network.ts";
+import type { Finding } from "../../src/cli/finding.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeOrdinaryUser } from "../support/ordinary-user.ts";
 
+const two = { version: 2, countsSwap: true } as const;
 const cases = join(import.meta.dir, "../cases/doctor");
 const root = join(import.meta.dir, "../..");
 
@@ -101,6 +104,7 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
     missing: [],
     versions: ["runc 1"],
     overlay: "mounted",
+    limits: "untried",
     network: "slirp4netns 1",
   };
   test.each<[string, Partial<EngineFacts>, string, string | undefined]>([
@@ -159,6 +163,41 @@ test.each([
   expect(finding?.fix).toContain(fix);
 });
 
+test.each<[string, LimitFacts, Partial<Finding>]>([
+  [
+    "root",
+    { isRoot: true, hasVersionTwo: true, controllers: { memory: two, pids: two, cpu: two } },
+    { status: "ok", detail: "control groups: memory, processes, processors" },
+  ],
+  [
+    "root where they can't be written to",
+    { isRoot: true, hasVersionTwo: false, controllers: {} },
+    {
+      detail:
+        "no control group for memory, processes, processors; memory, processes are watched by bough, which can be a moment late; --cpus is refused",
+      fix: "Mount /sys/fs/cgroup writable (inside of a container: --privileged).",
+    },
+  ],
+  [
+    "an ordinary user, version 2",
+    { isRoot: false, hasVersionTwo: true, controllers: {} },
+    { fix: "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root." },
+  ],
+  [
+    "an ordinary user, version 2 without processors",
+    { isRoot: false, hasVersionTwo: true, controllers: { memory: two, pids: two } },
+    { detail: "no control group for processors; --cpus is refused" },
+  ],
+  [
+    "an ordinary user, version 1",
+    { isRoot: false, hasVersionTwo: false, controllers: {} },
+    { fix: "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1." },
+  ],
+])("a RUN's limits are never a failure: %s", (_, facts, expected) => {
+  const finding = diagnoseLimits(facts);
+  expect(finding).toMatchObject({ check: "engine's limits", status: "warning", ...expected });
+});
+
 describe("for an ordinary user, who stays himself", () => {
   beforeAll(() => {
     const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
@@ -179,6 +218,7 @@ describe("for an ordinary user, who stays himself", () => {
     expect(stdout).toContain(line);
     if (subordinateIds) expect(stdout).toContain("ok       engine's layers    overlayfs can be mounted\n");
     if (subordinateIds) expect(stdout).toContain("ok       engine's network   slirp4netns");
+    if (subordinateIds) expect(stdout).toContain("warning  engine's limits    no control group for memory,");
     else expect(stdout).toContain("fix: As root: usermod --add-subuids");
     expect(ended.exitCode).toBe(exitCode);
     expect(left.stdout.toString()).toBe("");

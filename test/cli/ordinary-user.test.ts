@@ -103,7 +103,7 @@ describe("where it can't be, one error says what is missing", () => {
     Bun.spawnSync([
       "sh",
       "-c",
-      `for tool in env sh unshare runc skopeo umoci; do ln -s "$(command -v $tool)" '${tools}'; done`,
+      `for tool in env sh unshare prlimit runc skopeo umoci; do ln -s "$(command -v $tool)" '${tools}'; done`,
     ]);
     const { exitCode, stderr } = await run(user, ["images"], user.home, tools);
     expect(exitCode).toBe(1);

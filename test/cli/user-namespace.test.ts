@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { freeSubIds } from "../../src/cli/user-namespace.ts";
+import { freeSubIds, processesWithin } from "../../src/cli/user-namespace.ts";
 
 test.each([
   [[""], "100000-165535"],
@@ -8,4 +8,14 @@ test.each([
   [["ann:1000:1\n# not a line\n"], "100000-165535"],
 ])("sub-ids that nobody has beside %j: %s", (tables, range) => {
   expect(freeSubIds(tables)).toBe(range);
+});
+
+test.each([
+  [96_365, 32_768, 16_384],
+  [96_365, 4_194_304, 95_341],
+  [4096, 32_768, 3072],
+  [100, 32_768, 75],
+  [1, 32_768, 1],
+])("of %i processes that a user may have, on a machine for %i, a namespace gets %i", (own, most, within) => {
+  expect(processesWithin(own, most)).toBe(within);
 });

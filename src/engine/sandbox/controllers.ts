@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "
 import { join } from "node:path";
 import { containerParent, type Hierarchy } from "./hierarchies.ts";
 
-const controllerNames = ["memory", "pids", "cpu"] as const;
+export const controllerNames = ["memory", "pids", "cpu"] as const;
 type ControllerName = (typeof controllerNames)[number];
 
 /** By which version of control groups each can be limited. */
