@@ -35,7 +35,7 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[]
     diagnosePrograms(missing, versions, unmet),
     ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
     ...diagnoseNetwork(network),
-    ...(limits === "untried" ? [] : [diagnoseLimits(limits)]),
+    ...(limits === "untried" ? [] : [diagnoseLimits(limits, unmet)]),
   ];
 }
 

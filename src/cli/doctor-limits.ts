@@ -12,10 +12,18 @@ export interface LimitFacts {
 
 const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
 
-/** Never a failure: without control groups bough looks itself what a command takes. */
-export function diagnoseLimits(facts: LimitFacts): Finding {
+/**
+ * Without control groups bough looks itself what an ordinary user's command takes. As root there is no RUN without: devices are
+ * kept from it by one. `unmet`: how bad that is.
+ */
+export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): Finding {
   const check = "engine's limits";
   const missing = controllerNames.filter((name) => facts.controllers[name] === undefined);
+  if (facts.isRoot && missing.length === controllerNames.length) {
+    const detail =
+      "no control group can be made, and without one that keeps devices from it no RUN starts as root";
+    return { check, status: unmet, detail, fix: fixFor(facts) };
+  }
   const name = (names: readonly (typeof controllerNames)[number][]) =>
     names.map((each) => nouns[each]).join(", ");
   if (missing.length === 0)
