@@ -25,6 +25,7 @@ let entry = "";
 
 beforeAll(async () => {
   service = await startFakeService({
+    extensions: ["resource-limits"],
     run: ({ command, args = [] }) => {
       if (command === "sleep") return { until: new Promise(() => {}) };
       if (command === "echo") return { stdout: `${args.join(" ")}\n` };
