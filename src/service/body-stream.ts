@@ -10,8 +10,16 @@ export interface BodyOptions {
   explain(error: unknown): unknown;
 }
 
-/** Without a byte for so long, while the reader waits for one, the connection counts as dead. */
+/** Waited for so long, with less than `minBytes` to show for it, the connection counts as dead. */
 const silenceMilliseconds = 60_000;
+/** A block of an archive: what comes slower never comes to anything. */
+export const minBytes = 512;
+
+/** In words. */
+export function tooSlow(bytes: number, milliseconds: number): DeadlineError {
+  const what = bytes === 0 ? "nothing" : `no more than ${bytes} ${bytes === 1 ? "byte" : "bytes"}`;
+  return new DeadlineError(`${what} came for ${milliseconds / 1000} s`);
+}
 
 /** An answer's body as it comes, which breaks rather than fall silent for good. */
 export function watchedBody(
@@ -28,15 +36,21 @@ export function watchedBody(
     stop.release();
     reader.cancel().catch(() => undefined);
   };
+  let bytes = minBytes;
   const timer = startIdleTimer(clock, silenceMilliseconds, () =>
-    stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`)),
+    stop.abort(tooSlow(bytes, silenceMilliseconds)),
   );
   timer.pause();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      timer.touch();
+      if (bytes < minBytes) timer.resume();
+      else {
+        timer.touch();
+        bytes = 0;
+      }
       try {
         const { done, value } = await Promise.race([reader.read(), stopped]);
+        bytes += value?.byteLength ?? 0;
         if (!done) return controller.enqueue(value);
         controller.close();
         end();

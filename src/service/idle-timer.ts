@@ -4,8 +4,10 @@ import type { Clock } from "../clock.ts";
 export interface IdleTimer {
   /** It goes on, or begins again after a pause. */
   touch(): void;
-  /** Nothing need go on until the next touch. */
+  /** Nothing need go on until the next touch, or until it is resumed. */
   pause(): void;
+  /** What has passed before the pause counts. */
+  resume(): void;
   stop(): void;
 }
 
@@ -13,12 +15,12 @@ export interface IdleTimer {
 export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
   const over = new AbortController();
   let last = clock.now();
-  let isPaused = false;
+  let pausedAt: number | undefined;
   async function watch(): Promise<void> {
     for (
       let left = milliseconds;
       left > 0;
-      left = isPaused ? milliseconds : last + milliseconds - clock.now()
+      left = pausedAt !== undefined ? milliseconds : last + milliseconds - clock.now()
     ) {
       await clock.sleep(left, over.signal);
     }
@@ -28,10 +30,14 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
   return {
     touch() {
       last = clock.now();
-      isPaused = false;
+      pausedAt = undefined;
     },
     pause() {
-      isPaused = true;
+      pausedAt ??= clock.now();
+    },
+    resume() {
+      if (pausedAt !== undefined) last += clock.now() - pausedAt;
+      pausedAt = undefined;
     },
     stop: () => over.abort(),
   };

@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { childOf, DeadlineError } from "./abort.ts";
+import { minBytes, tooSlow } from "./body-stream.ts";
 import { findFile, postFile } from "./file-calls.ts";
 import { startIdleTimer } from "./idle-timer.ts";
 import { PieceReader } from "./piece-reader.ts";
@@ -44,16 +45,22 @@ export async function uploadStream(
   const service = startIdleTimer(clock, serviceIdleMilliseconds, () =>
     stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
   );
+  let fresh = minBytes;
   const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
-    failSource(new DeadlineError(`nothing came for ${sourceIdleMilliseconds / 1000} s`)),
+    failSource(tooSlow(fresh, sourceIdleMilliseconds)),
   );
   source.pause();
 
   const readPiece = async () => reader.read(await hash.nextBuffer());
   const fromSource = async (reading: ReturnType<typeof readPiece>) => {
     service.pause();
-    source.touch();
+    if (fresh < minBytes) source.resume();
+    else {
+      source.touch();
+      fresh = 0;
+    }
     const read = await reading;
+    fresh += read.piece.byteLength;
     source.pause();
     service.touch();
     return read;

@@ -1,0 +1,90 @@
+/** Answers that never end and never fall silent, a byte every ten seconds: each call gives up in minutes. Time is the test's own. */
+import { afterEach, expect, test } from "bun:test";
+import type { Socket } from "node:net";
+import type { Service } from "../../../src/service/client.ts";
+import { createManualClock } from "../../fake-service/manual-clock.ts";
+import { clientOf } from "../../service/client.ts";
+import { type HostileService, image, operation, startHostileService } from "./hostile-service.ts";
+
+const open: HostileService[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((service) => service.close()));
+});
+
+const head = (status: string, type: string) => `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\n\r\n`;
+const json = head("200 OK", "application/json");
+const bytes = head("200 OK", "application/octet-stream");
+
+const drain = async (stream: Promise<ReadableStream<Uint8Array> | undefined>) => {
+  for await (const _ of (await stream) ?? []);
+};
+const uploaded = (service: Service) => {
+  const source = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await Bun.sleep(2);
+      controller.enqueue(new Uint8Array(1));
+    },
+  });
+  return service.uploadStream(source);
+};
+
+test.each<[attack: string, begins: string, call: (service: Service) => Promise<unknown>, said: RegExp]>([
+  ["the head", "HTTP/1.1 200 OK\r\nX: ", (service) => service.whoami(), /no answer within 30 s/],
+  ["whoami", json, (service) => service.whoami(), /whoami: no answer within 30 s/],
+  ["a list of images", json, (service) => service.listImages(), /images.*: no answer within 30 s/],
+  [
+    "an error",
+    head("404 Not Found", "text/plain"),
+    (service) => service.tagImage(image, "a:1"),
+    /no answer within 30 s/,
+  ],
+  ["an operation's record", json, (service) => service.getOperation(operation), /no answer within 30 s/],
+  [
+    "an image's /etc/passwd",
+    bytes,
+    (service) => service.readFile(image, "/etc/passwd"),
+    /no answer within 30 s/,
+  ],
+  [
+    "a file for cat",
+    bytes,
+    (service) => drain(service.openFile(image, "/a")),
+    /no more than \d+ bytes? came for 60 s/,
+  ],
+  [
+    "an archive for cp",
+    bytes,
+    (service) => drain(service.openArchive(image, "/a")),
+    /no more than \d+ bytes? came for 60 s/,
+  ],
+  [
+    "events so far",
+    head("200 OK", "text/event-stream"),
+    (service) => service.readEventsSoFar(operation, {}),
+    /no more than \d+ bytes? came for 60 s/,
+  ],
+  ["the answer to an upload's beginning", json, uploaded, /no more than \d+ bytes? came for 60 s/],
+])("%s", async (_, begins, call, said) => {
+  const dribble = async (socket: Socket) => {
+    socket.write(begins);
+    while (!socket.destroyed) {
+      socket.write("1");
+      await Bun.sleep(2);
+    }
+  };
+  const hostile = await startHostileService({ "*": dribble });
+  open.push(hostile);
+  const clock = createManualClock();
+  const { service } = clientOf(hostile.url, { clock });
+  const began = clock.now();
+  let failure: unknown;
+  call(service).then(
+    () => (failure = "it ended"),
+    (error: unknown) => (failure = error),
+  );
+  for (; failure === undefined; await Bun.sleep(5)) {
+    await clock.advance(5000);
+    if (clock.now() - began > 15 * 60_000) throw new Error("it goes on after a quarter of an hour");
+  }
+  expect(String(failure)).toMatch(said);
+});
