@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
 
@@ -26,14 +27,26 @@ export async function runMeasured(
     stdout: "pipe",
     stderr: "pipe",
   });
+  let peakMegabytes = 0;
+  const watch = setInterval(() => {
+    peakMegabytes = peakOf(child.pid) ?? peakMegabytes;
+  }, 10);
   const [stdout, stderr] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
   const exitCode = await child.exited;
-  return {
-    ...{ exitCode, stdout, stderr },
-    peakMegabytes: (child.resourceUsage()?.maxRSS ?? Number.NaN) / 1_000_000,
-    seconds: (performance.now() - started) / 1000,
-  };
+  clearInterval(watch);
+  return { exitCode, stdout, stderr, peakMegabytes, seconds: (performance.now() - started) / 1000 };
+}
+
+/** Not `ru_maxrss`: the memory of the process that has started it counts there, too. */
+function peakOf(pid: number): number | undefined {
+  try {
+    const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return kilobytes === undefined ? undefined : (Number(kilobytes) * 1024) / 1_000_000;
+  } catch {
+    // It has just ended.
+    return undefined;
+  }
 }
