@@ -19,6 +19,7 @@ import { imageRoutes } from "./routes/images.ts";
 import { inspectRoutes } from "./routes/inspect.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { operationRoutes } from "./routes/operations.ts";
+import { subprocessRoutes } from "./routes/subprocesses.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
 import type { EngineState } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
@@ -68,11 +69,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     inUserNamespace: isInUserNamespace(),
     events: new EventLogs(layout, clock),
     running: new Map(),
+    instances: new Map(),
     unrecorded: new Map(),
     closing: closing.signal,
   };
   await recover(state);
-  const operations = [...instanceRoutes, ...operationRoutes, ...eventRoutes];
+  const operations = [...instanceRoutes, ...operationRoutes, ...eventRoutes, ...subprocessRoutes];
   const inspect = [...inspectRoutes, ...grepRoutes];
   const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspect];
   return {

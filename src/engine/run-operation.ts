@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { machine, release } from "node:os";
 import { join } from "node:path";
 import type { OperationKind } from "../service/types.ts";
 import { describeFault } from "./faults.ts";
@@ -65,7 +66,7 @@ async function run(
   let outcome: Outcome;
   try {
     mkdirSync(directory, { mode: 0o700 });
-    state.events.append(uuid, sandbox, "init", {});
+    state.events.append(uuid, sandbox, "init", describeStart(startedAt, work.metadata.hostname));
     const finish = await work.perform({ uuid, directory, signal });
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
@@ -81,11 +82,40 @@ async function run(
       : { status: "FAILED", error: describeFault(error, layout.directory) };
     recordFailure(state, uuid, outcome);
   }
+  tellOfShutdown(state, uuid, outcome.status);
   state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
 }
 
 const cancelled: Outcome = { status: "CANCELLED", error: null };
+
+/** What a command in a sandbox sees of the machine that it is on, and nothing more: no path, no number of a process. */
+function describeStart(startedAt: number, hostname: unknown): Record<string, unknown> {
+  return {
+    started_at: new Date(startedAt).toISOString(),
+    runtime_path: "runc",
+    verbose: false,
+    // As the sandbox counts its processes.
+    init_pid: 1,
+    ...(typeof hostname === "string" ? { hostname } : {}),
+    kernel: release(),
+    machine: machine(),
+  };
+}
+
+function tellOfShutdown(state: EngineState, uuid: string, status: Outcome["status"]): void {
+  const stoppedAt = new Date(state.clock.now()).toISOString();
+  try {
+    state.events.append(uuid, sandbox, "shutdown", {
+      stopped_at: stoppedAt,
+      reason: shutdownReasons[status],
+    });
+  } catch {
+    // As with the completion: on a full disk there is none.
+  }
+}
+
+const shutdownReasons = { SUCCESS: "completed", FAILED: "failed", CANCELLED: "cancelled" } as const;
 
 /** Another process cancels by a mark in the database and a kill. */
 function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): boolean {

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { ImportLimits } from "./import/limits.ts";
+import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventLogs } from "./records/event-log.ts";
 import type { Outcome } from "./records/operations.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
@@ -13,6 +14,8 @@ export interface EngineState extends SandboxHost {
   allowsHostNetwork: boolean;
   /** The operations that this process runs. */
   running: Map<string, RunningOperation>;
+  /** The processes of the instances among them. */
+  instances: Map<string, InstanceProcesses>;
   /** How operations ended whose end could not be written down, such as on a full disk. */
   unrecorded: Map<string, Outcome>;
   /** Aborted when the engine is closed. */

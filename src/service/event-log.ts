@@ -4,6 +4,9 @@ import { asId, asNumber, asRecord, asText } from "./json.ts";
 import { bytesOf, createOutputDecoder, type OutputDecoder } from "./output.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "./service.ts";
 
+/** `spid` of the command. */
+const mainProcess = 1;
+
 type StreamName = OutputChunk["stream"];
 
 /** A frame of the stream, as the parser gives it. */
@@ -88,6 +91,8 @@ export function createEventLog(listener: EventListener = {}): EventLog {
       if (!isNew(asId(frame.id) ?? (number === undefined ? undefined : String(number)))) return undefined;
       const type = asText(event?.type) ?? frame.event;
       const data = asRecord(event?.data) ?? {};
+      // What was started beside the command has events of its own; some services say 0 where the command itself is meant.
+      if ((asNumber(event?.spid) ?? mainProcess) > mainProcess) return undefined;
       switch (type) {
         case "stdout":
         case "stderr": {
@@ -103,7 +108,7 @@ export function createEventLog(listener: EventListener = {}): EventLog {
           if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;
           return undefined;
         case "exit":
-          if (asNumber(event?.spid) === 1) exited = true;
+          exited = true;
           return undefined;
         case "completion":
           completed = true;

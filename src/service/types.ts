@@ -87,13 +87,33 @@ export interface ProcessState {
   pid?: number;
   signal?: number;
   timed_out?: boolean;
+  stopped?: boolean;
+  continued?: boolean;
+}
+
+/** As getrusage(2) has it: times in seconds, `max_rss` in KiB. */
+export interface ProcessResources {
+  elapsed_time?: number;
+  user_cpu_time?: number;
+  system_cpu_time?: number;
+  max_rss?: number;
+  shared_memory?: number;
+  unshared_memory?: number;
+  swaps?: number;
+  page_faults?: number;
+  page_faults_io?: number;
+  voluntary_switches?: number;
+  involuntary_switches?: number;
+  block_input?: number;
+  block_output?: number;
+  signals?: number;
 }
 
 export interface InstanceResult {
   state?: ProcessState;
   stdout?: WireBytes;
   stderr?: WireBytes;
-  resources?: { elapsed_time?: number; max_rss?: number };
+  resources?: ProcessResources;
   limits_hit?: LimitHit[];
 }
 
@@ -105,6 +125,14 @@ export interface OperationRecord {
   error: string | null;
   created_at?: string;
   duration?: number | null;
+  /** Bytes. */
+  image_size?: number | null;
+  /** Seconds of processors' time. */
+  consumed_cpu?: number | null;
+  /** Bytes, at the peak. */
+  consumed_memory?: number | null;
+  /** The image that the operation started from. */
+  image_uuid?: string | null;
   metadata?: { command?: string; image?: string; shell?: boolean; result?: InstanceResult | null } & Record<
     string,
     unknown

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest, OperationRecord } from "../../src/service/types.ts";
 import { decode, TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
 
@@ -168,13 +168,71 @@ describe("a timeout", () => {
   });
 });
 
+test("a file's mode is octal text, or the number that it stands for", async () => {
+  const { uuid } = await engine.upload("content");
+  const modes = { "/text": "4750", "/number": 0o4750, "/with-type": 0o100640, "/none": undefined };
+  const files = Object.fromEntries(Object.entries(modes).map(([path, mode]) => [path, { uuid, mode }]));
+  const body = { image: base, command: "stat -c %a /text /number /with-type /none", shell: true, files };
+  const finished = await engine.finish(await engine.json("POST", "/v1/instances", body));
+  expect(decode(finished.metadata?.result?.stdout)).toBe("4750\n4750\n640\n644\n");
+});
+
+test("a shell gives the command its arguments as the words that they are", async () => {
+  const args = ["a b", "$HOME", "*", "'"];
+  expect((await engine.run(base, "printf '[%s]'", { args })).stdout).toBe("[a b][$HOME][*][']");
+});
+
+test("the answer and the record say what was asked for, without secrets", async () => {
+  const { uuid } = await engine.upload("content");
+  const request = {
+    image: base,
+    command: "printenv TOKEN; echo s3cr3t-v4lue",
+    args: ["s3cr3t-v4lue"],
+    shell: true,
+    env: { TOKEN: "s3cr3t-v4lue", PLAIN: "p" },
+    uid: 1,
+    gid: 2,
+    files: { "/f": { uuid, uid: 3, gid: 4, mode: "0600" } },
+    stdin: { value: "s3cr3t-v4lue", encoding: "ascii" },
+    networking: { enabled: false },
+    truncate_output_at: 0,
+  };
+  const said = {
+    command: "printenv TOKEN; echo ***",
+    args: ["***"],
+    shell: true,
+    image: base,
+    env: { TOKEN: "***", PLAIN: "p" },
+    cwd: "/root",
+    uid: 1,
+    gid: 2,
+    hostname: "linuxkit",
+    disposable: false,
+    preserve_env: false,
+    networking: { enabled: false },
+    timeout: 600,
+    truncate_output_at: 0,
+    files: { "/f": { uuid, uid: 3, gid: 4, mode: "0600" } },
+  };
+  const answer = await engine.json<{ uuid: string }>("POST", "/v1/instances", request);
+  expect(answer).toMatchObject(said);
+  const operation = await engine.finish(answer);
+  expect(operation.consumed_cpu).toBeGreaterThan(0);
+  expect(operation.consumed_memory).toBeGreaterThan(1024 * 1024);
+  expect(operation).toMatchObject({ image_uuid: base, image_size: null, metadata: said });
+  const [summary] = await engine.json<OperationRecord[]>("GET", "/v1/operations?limit=1");
+  expect(summary).toMatchObject({ uuid: answer.uuid, image_uuid: base, metadata: { env: said.env } });
+  expect(summary?.metadata).not.toHaveProperty("files");
+  const events = JSON.stringify(await engine.events(answer.uuid));
+  expect(JSON.stringify([answer, operation, summary, events])).not.toContain("s3cr3t");
+});
+
 describe("a request that makes no sense is refused", () => {
   test.each<[string, Record<string, unknown>, number, string]>([
     ["no image", { image: undefined }, 400, "image is missing"],
     ["an unknown image", { image: "tag:nope:latest" }, 404, "there is no image tag:nope:latest"],
     ["no command", { command: undefined }, 400, "command is missing"],
     ["an empty command", { command: "" }, 400, "command must not be empty"],
-    ["arguments for a shell", { args: ["x"] }, 400, "args can only be given without shell"],
     ["a relative cwd", { cwd: "tmp" }, 400, "cwd must be an absolute path"],
     ["a cwd with NUL", { cwd: "/\0" }, 400, "cwd must not contain a NUL character"],
     ["a variable with = in its name", { env: { "A=B": "c" } }, 400, 'env has a variable with the name "A=B"'],
@@ -196,10 +254,18 @@ describe("a request that makes no sense is refused", () => {
       400,
       'files["/a/"] must be the absolute path of a file',
     ],
+    ["a field that nobody knows", { memory: 5 }, 400, "memory is no known field"],
+    ["one in a file", { files: { "/a": { owner: "me" } } }, 400, 'files["/a"].owner is no known field'],
+    ["one in the standard input", { stdin: { value: "", end: true } }, 400, "stdin.end is no known field"],
+    ["one in the network", { networking: { ipv6: true } }, 400, "networking.ipv6 is no known field"],
+    ["a mode that is no octal text", { files: { "/a": { uuid: "UUID", mode: "0999" } } }, 400, '"0999"'],
+    ["a mode that is no number of one", { files: { "/a": { uuid: "UUID", mode: -1 } } }, 400, "mode is -1"],
+    ["a mode with a fraction", { files: { "/a": { uuid: "UUID", mode: 420.5 } } }, 400, "mode is 420.5"],
     ["an unknown file", { files: { "/a": { uuid: "nope" } } }, 404, "there is no file nope (for /a)"],
   ])("%s", async (_name, change, status, message) => {
-    const body = { image: base, command: "true", shell: true, cwd: "/", ...change };
-    const response = await engine.fetch("POST", "/v1/instances", body);
+    const { uuid } = await engine.upload("content");
+    const body = JSON.stringify({ image: base, command: "true", shell: true, cwd: "/", ...change });
+    const response = await engine.fetch("POST", "/v1/instances", body.replace("UUID", uuid));
     expect(response.status).toBe(status);
     expect(await response.json()).toEqual({ error: expect.stringContaining(message), status });
   });

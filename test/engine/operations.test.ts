@@ -140,14 +140,23 @@ describe("events", () => {
     expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1));
     expect(events.map(({ type, spid }) => `${type} ${spid}`)).toEqual([
       "init 0",
-      "spawn 0",
+      "spawn 1",
       "stdout 1",
       "stderr 1",
-      "exit 0",
+      "exit 1",
+      "shutdown 0",
       "completion 0",
     ]);
     const data = Object.fromEntries(events.map((event) => [event.type, event.data]));
-    expect(data.spawn).toMatchObject({ command: "/bin/sh", cwd: "/tmp", uid: 0, gid: 0, env: { A: "b" } });
+    expect(data.spawn).toMatchObject({
+      command: request.command,
+      args: [],
+      shell: true,
+      cwd: "/tmp",
+      uid: 0,
+      gid: 0,
+      env: { A: "b" },
+    });
     expect(data.stdout).toEqual({ value: "out\n", encoding: "ascii" });
     expect(data.exit).toMatchObject({
       code: 3,

@@ -4,10 +4,12 @@ import type { ErrorBody } from "../../service/types.ts";
 /** A request that is answered with an error; `message` reaches the client. */
 export class RequestError extends BoughError {
   readonly status: number;
+  readonly headers: Record<string, string>;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, headers: Record<string, string> = {}) {
     super(message);
     this.status = status;
+    this.headers = headers;
   }
 }
 

@@ -52,6 +52,13 @@ export function optionalFields(fields: Fields, name: string): Fields | undefined
   return value === undefined ? undefined : asFields(value, name);
 }
 
+/** No field is passed over: a client that misspells one would get something else than it has asked for. */
+export function refuseUnknown(fields: Fields, known: readonly string[], within?: string): void {
+  const unknown = Object.keys(fields).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    refuse(within === undefined ? unknown : `${within}.${unknown}`, "is no known field");
+}
+
 export function refuse(name: string, problem: string): never {
   throw new RequestError(400, `${name} ${problem}`);
 }

@@ -54,7 +54,7 @@ export function makeRouter(
 
 function answerFault(error: unknown, state: EngineState): Response {
   const message = describeFault(error, state.layout.directory);
-  if (error instanceof RequestError) return answerError(error.status, message);
+  if (error instanceof RequestError) return answerError(error.status, message, error.headers);
   if (error instanceof MissingProgramError) return answerError(501, message);
   return answerError(isDiskFull(error) ? 507 : 500, message);
 }

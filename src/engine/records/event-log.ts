@@ -9,7 +9,7 @@ const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = consta
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
 const reading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 
-/** `spid` of an event: the sandbox itself, or the main process in it. */
+/** `spid` of an event: the sandbox itself, or the main process in it. Those that are started beside it have the next ones. */
 export const sandbox = 0;
 export const mainProcess = 1;
 
@@ -49,6 +49,12 @@ export class EventLogs {
 
   exists(operation: string): boolean {
     return existsSync(this.#path(operation));
+  }
+
+  /** All events that there are now. */
+  readAll(operation: string, signal: AbortSignal): AsyncGenerator<OperationEvent | undefined> {
+    const never = { idleMilliseconds: Number.POSITIVE_INFINITY, hasEnded: async () => true };
+    return this.read(operation, { afterId: 0, follow: false, signal, ...never });
   }
 
   /**

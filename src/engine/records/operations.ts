@@ -15,6 +15,7 @@ export interface Operation {
   cancelRequested: boolean;
   metadata: Record<string, unknown>;
   result: InstanceResult | null;
+  startImage: string | null;
   resultImage: string | null;
   resultTag: string | null;
   createdAt: number;
@@ -38,6 +39,7 @@ interface OperationRow {
   cancel_requested: number;
   metadata: string;
   result: string | null;
+  start_image: string | null;
   result_image: string | null;
   result_tag: string | null;
   created_at: number;
@@ -152,11 +154,13 @@ export function listOperations(database: Database, filter: OperationFilter): Ope
   where("created_at >= ?", filter.since);
   where("created_at <= ?", filter.until);
   return database
-    .query<OperationRow, (string | number)[]>(
-      `SELECT * FROM operations WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
+    .query<OperationRow & { short_metadata: string }, (string | number)[]>(
+      // The files of a large context are many, and an entry of the list has no place for them.
+      `SELECT *, CASE json_valid(metadata) WHEN 1 THEN json_remove(metadata, '$.files') ELSE metadata END AS short_metadata
+       FROM operations WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
     )
     .all(...parameters, filter.limit, filter.offset)
-    .map(toOperation);
+    .map((row) => toOperation({ ...row, metadata: row.short_metadata }));
 }
 
 /** The answer of `GET /v1/operations/{uuid}`. */
@@ -170,16 +174,35 @@ export function describeOperation(operation: Operation, now: number): OperationR
     error,
     created_at: new Date(createdAt).toISOString(),
     duration: ((finishedAt ?? now) - createdAt) / 1000,
-    metadata: { ...metadata, result },
+    // Layers are not measured: that takes a look at each of their files.
+    image_size: null,
+    ...describeConsumption(result),
+    metadata: kind === "instance" && result !== null ? { ...metadata, result } : metadata,
+    image_uuid: operation.startImage,
     result_image_uuid: resultImage,
     result: isTerminal(status) ? { image: resultImage, tag: resultTag } : null,
+  };
+}
+
+function describeConsumption(result: InstanceResult | null) {
+  const { user_cpu_time, system_cpu_time, max_rss } = result?.resources ?? {};
+  const isKnown = user_cpu_time !== undefined && system_cpu_time !== undefined;
+  return {
+    consumed_cpu: isKnown ? user_cpu_time + system_cpu_time : null,
+    consumed_memory: max_rss === undefined ? null : max_rss * 1024,
   };
 }
 
 /** The data of an operation's last event. */
 export function describeCompletion(outcome: Outcome, milliseconds: number): Record<string, unknown> {
   const { status, error, image } = outcome;
-  return { status, error, duration_ms: milliseconds, result_image_uuid: image ?? null };
+  return {
+    status,
+    error,
+    duration_ms: milliseconds,
+    result_image_uuid: image ?? null,
+    image_size_bytes: null,
+  };
 }
 
 /** One entry of `GET /v1/operations`: the operation without its output. */
@@ -199,6 +222,7 @@ function toOperation(row: OperationRow): Operation {
     cancelRequested: row.cancel_requested !== 0,
     metadata: parseObject(row.metadata) ?? {},
     result: row.result === null ? null : ((parseObject(row.result) as InstanceResult | undefined) ?? null),
+    startImage: row.start_image,
     resultImage: row.result_image,
     resultTag: row.result_tag,
     createdAt: row.created_at,

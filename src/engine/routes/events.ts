@@ -1,6 +1,6 @@
 import type { OperationEvent } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
-import { readFlag } from "../http/query.ts";
+import { readFlag, readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { requireOperation } from "../recovery.ts";
 
@@ -16,9 +16,10 @@ export const eventRoutes: readonly Route[] = [
         if (operation.finishedAt === null) throw new RequestError(425, "there are no events yet");
         throw new RequestError(410, `the events of operation ${operation.uuid} are not kept any more`);
       }
+      const spid = readNumber(url, "spid", 0, 2 ** 31);
       const left = new AbortController();
       const events = state.events.read(operation.uuid, {
-        afterId: readLastEventId(request),
+        afterId: Math.max(readLastEventId(request), readNumber(url, "since", 0, 2 ** 53) ?? 0),
         follow: readFlag(url, "follow"),
         hasEnded: async () => (await requireOperation(state, operation.uuid)).finishedAt !== null,
         idleMilliseconds: keepaliveMilliseconds,
@@ -27,9 +28,13 @@ export const eventRoutes: readonly Route[] = [
       const encoder = new TextEncoder();
       const body = new ReadableStream<Uint8Array>({
         async pull(controller) {
-          const { done, value } = await events.next();
-          if (done === true) return controller.close();
-          controller.enqueue(encoder.encode(value === undefined ? ": keepalive\n\n" : formatEvent(value)));
+          for (;;) {
+            const { done, value } = await events.next();
+            if (done === true) return controller.close();
+            if (value !== undefined && spid !== undefined && value.spid !== spid) continue;
+            const text = value === undefined ? ": keepalive\n\n" : formatEvent(value);
+            return controller.enqueue(encoder.encode(text));
+          }
         },
         cancel: () => left.abort(),
       });

@@ -6,6 +6,7 @@ import {
   readBody,
   readString,
   refuse,
+  refuseUnknown,
 } from "../http/fields.ts";
 import { readFlag, readMoment, readPage, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
@@ -38,8 +39,11 @@ export const imageRoutes: readonly Route[] = [
     path: "/v1/images/import",
     async answer({ state, request }) {
       const body = await readBody(request);
+      refuseUnknown(body, ["registry", "tag", "timeout"]);
       const registry = optionalFields(body, "registry") ?? refuse("registry", "is missing");
+      refuseUnknown(registry, ["url", "credentials"], "registry");
       const login = optionalFields(registry, "credentials");
+      refuseUnknown(login ?? {}, ["username", "password"], "registry.credentials");
       const url = readString(registry, "url");
       const tag = optionalString(body, "tag");
       if (tag !== undefined) checkTag(tag);
@@ -69,7 +73,9 @@ export const imageRoutes: readonly Route[] = [
     method: "PATCH",
     path: "/v1/images/:uuid/tag",
     async answer({ state, request, parameters }) {
-      const tag = readString(await readBody(request), "tag");
+      const body = await readBody(request);
+      refuseUnknown(body, ["tag"]);
+      const tag = readString(body, "tag");
       checkTag(tag);
       return inTransaction(state.database, () => {
         const image = requireImage(state, parameters.uuid ?? "");

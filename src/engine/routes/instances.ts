@@ -3,6 +3,7 @@ import { readBody } from "../http/fields.ts";
 import type { Route } from "../http/router.ts";
 import { requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
+import { describeRequest } from "../sandbox/instance-metadata.ts";
 import { readInstanceSpec } from "../sandbox/instance-spec.ts";
 import { performInstance } from "../sandbox/instances.ts";
 import { locate } from "../system/programs.ts";
@@ -21,13 +22,14 @@ export const instanceRoutes: readonly Route[] = [
         );
       const image = requireImage(state, spec.image);
       locate("runc", state.environment);
+      const metadata = describeRequest(spec, image);
       const uuid = startOperation(state, {
         kind: "instance",
-        metadata: spec.metadata,
+        metadata,
         startImage: image.uuid,
         perform: (run) => performInstance(state, image, spec, run),
       });
-      return answerStarted(uuid);
+      return answerStarted(uuid, metadata);
     },
   },
 ];

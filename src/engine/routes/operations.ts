@@ -44,6 +44,7 @@ export const operationRoutes: readonly Route[] = [
   },
 ];
 
-export function answerStarted(uuid: string): Response {
-  return answerJson({ uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
+/** `request`: what the answer says of it. */
+export function answerStarted(uuid: string, request: Record<string, unknown> = {}): Response {
+  return answerJson({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }

@@ -14,14 +14,21 @@ export interface Account {
  * given with a group to that group only. The primary group is among the additional ones, so that no setgid program
  * can leave it behind.
  */
-export function resolveAccount(root: string, uid: number, gid: number | undefined): Account {
+export type ResolveAccount = (uid: number, gid: number | undefined) => Account;
+
+/** Reads the tables now, before anything runs that could put something else in their place. */
+export function readAccounts(root: string): ResolveAccount {
   for (const path of ["/etc/passwd", "/etc/group"]) requireReadable(root, path);
-  if (gid !== undefined) return { uid, gid, additionalGids: [gid] };
-  const entry = readTable(root, "/etc/passwd").find((fields) => fields[2] === String(uid));
-  const primary = idOf(entry?.[3]) ?? 0;
-  const gids = new Set([primary]);
-  for (const gid of groupsOf(entry?.[0] ?? "", root)) if (gids.size < maxGroups) gids.add(gid);
-  return { uid, gid: primary, additionalGids: [...gids] };
+  const users = readTable(root, "/etc/passwd");
+  const groups = readTable(root, "/etc/group");
+  return (uid, gid) => {
+    if (gid !== undefined) return { uid, gid, additionalGids: [gid] };
+    const entry = accountRows(users).find((fields) => fields[2] === String(uid));
+    const primary = idOf(entry?.[3]) ?? 0;
+    const gids = new Set([primary]);
+    for (const gid of groupsOf(entry?.[0] ?? "", groups)) if (gids.size < maxGroups) gids.add(gid);
+    return { uid, gid: primary, additionalGids: [...gids] };
+  };
 }
 
 /** runc looks for the user by itself, in the image, and would wait for ever for what somebody writes to a pipe. */
@@ -35,9 +42,9 @@ function requireReadable(root: string, path: string): void {
 const maxGroups = 65_536;
 
 /** What is no number of a group, a negative one for instance, is left out: no process could start with it. */
-function groupsOf(name: string, root: string): Iterable<number> {
+function groupsOf(name: string, groups: string): Iterable<number> {
   if (name === "") return [];
-  return readTable(root, "/etc/group")
+  return accountRows(groups)
     .filter(([, , , members = ""]) => `,${members},`.includes(`,${name},`))
     .map(([, , gid]) => idOf(gid))
     .filter((gid) => gid !== undefined);
@@ -47,7 +54,7 @@ function groupsOf(name: string, root: string): Iterable<number> {
 export function accountNames(root: string) {
   const namesIn = (path: string) => {
     const names = new Map<string, string>();
-    for (const [name = "", , id = ""] of readTable(root, path)) {
+    for (const [name = "", , id = ""] of accountRows(readTable(root, path))) {
       // The first of several names counts.
       if (name !== "" && idOf(id) !== undefined && !names.has(id)) names.set(id, name);
     }
@@ -64,11 +71,11 @@ export function accountNames(root: string) {
 /** Bytes. An image's file is not to be trusted with this process's memory. */
 const largestTable = 16 * 1024 * 1024;
 
-/** No rows where there is no such file, or where the image's links lead nowhere. */
-function* readTable(root: string, path: string): Generator<string[], undefined> {
+/** Empty where there is no such file, or where the image's links lead nowhere. */
+function readTable(root: string, path: string): string {
   const found = find(root, path);
-  if (!found?.stats?.isFile() || found.stats.size > largestTable) return;
-  yield* accountRows(readFileSync(found.path, "utf8"));
+  if (!found?.stats?.isFile() || found.stats.size > largestTable) return "";
+  return readFileSync(found.path, "utf8");
 }
 
 function find(root: string, path: string): ResolvedPath | undefined {

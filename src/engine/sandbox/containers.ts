@@ -5,10 +5,10 @@ import type { Layout } from "../layout.ts";
 import { removeControlGroups } from "./control-groups.ts";
 import type { SandboxHost } from "./sandbox-request.ts";
 
-/** Whether the first process of a container is there. Its number counts in the process namespace that runc is in. */
-export function hasFirstProcess(layout: Layout, id: string): boolean {
+/** The first process of a container, as the process namespace that runc is in counts it; `undefined` before it is there. */
+export function firstProcess(layout: Layout, id: string): number | undefined {
   const pid = readState(layout, id).init_process_pid;
-  return typeof pid === "number" && pid > 0;
+  return typeof pid === "number" && pid > 0 ? pid : undefined;
 }
 
 /** The directories of a container's control groups by controller, version 2's by "". Empty before it exists. */

@@ -5,7 +5,8 @@ export type FailedStart =
   | { kind: "command"; exitCode: 126 | 127; message: string }
   | { kind: "sandbox"; message: string };
 
-const prefix = Buffer.from("runc run failed: ");
+/** How runc's words begin, by its command. */
+const prefixes = { run: Buffer.from("runc run failed: "), exec: Buffer.from("exec failed: ") };
 /** Bytes. runc says why it can't start a command in a line; a command that goes on after these words is not to be held back. */
 const maxHeld = 64 * 1024;
 
@@ -15,9 +16,11 @@ const maxHeld = 64 * 1024;
  */
 export class StartupStderr {
   readonly #deliver: (chunk: Uint8Array) => void;
+  readonly #prefix: Buffer;
   #held: Buffer | undefined = Buffer.alloc(0);
 
-  constructor(deliver: (chunk: Uint8Array) => void) {
+  constructor(command: keyof typeof prefixes, deliver: (chunk: Uint8Array) => void) {
+    this.#prefix = prefixes[command];
     this.#deliver = deliver;
   }
 
@@ -27,14 +30,14 @@ export class StartupStderr {
       return;
     }
     this.#held = Buffer.concat([this.#held, chunk]);
-    const length = Math.min(prefix.length, this.#held.length);
-    const isLikeRunc = this.#held.subarray(0, length).equals(prefix.subarray(0, length));
+    const length = Math.min(this.#prefix.length, this.#held.length);
+    const isLikeRunc = this.#held.subarray(0, length).equals(this.#prefix.subarray(0, length));
     if (!isLikeRunc || this.#held.length > maxHeld) this.#release();
   }
 
   /** Call it when runc has ended; `log` is its log. Delivers what turns out to be the command's own output. */
   end(log: string): FailedStart | undefined {
-    const failure = readFailure(log);
+    const failure = readFailure(log, this.#prefix.toString());
     if (failure === undefined) this.#release();
     return failure;
   }
@@ -46,11 +49,11 @@ export class StartupStderr {
   }
 }
 
-function readFailure(log: string): FailedStart | undefined {
+function readFailure(log: string, prefix: string): FailedStart | undefined {
   const message = lastError(log);
   if (message === undefined) return undefined;
   const start = message.indexOf('exec: "');
-  if (start === -1) return { kind: "sandbox", message: message.replace(prefix.toString(), "") };
+  if (start === -1) return { kind: "sandbox", message: message.replace(prefix, "") };
   const reason = message.slice(start);
   const isMissing = /executable file not found|no such file or directory/.test(reason);
   return { kind: "command", exitCode: isMissing ? 127 : 126, message: reason };

@@ -1,8 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
-import type { InstanceResult } from "../../service/types.ts";
+import { InstanceProcesses } from "../processes/instance-processes.ts";
+import { ProcessEvents } from "../processes/process-events.ts";
+import { signalOf } from "../processes/signals.ts";
 import { mainProcess, sandbox } from "../records/event-log.ts";
 import { dropDamagedFiles } from "../records/files.ts";
 import { addImage, type Image, type ImageConfig } from "../records/images.ts";
@@ -12,16 +13,16 @@ import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { syncToDisk } from "../system/disk.ts";
 import { measureMachine } from "../system/machine-size.ts";
-import { resolveAccount } from "./accounts.ts";
+import { readAccounts } from "./accounts.ts";
 import { ownMemoryLimit } from "./controllers.ts";
+import { commandLine } from "./exec-spec.ts";
 import { ownHierarchies } from "./hierarchies.ts";
+import { workingDirectoryOf } from "./instance-metadata.ts";
 import type { InstanceSpec } from "./instance-spec.ts";
 import { layerSize } from "./layer-size.ts";
 import { limitsFor } from "./limits.ts";
 import { isUnchanged } from "./mount-points.ts";
-import { CapturedStream, encodeBytes } from "./output.ts";
 import { runInSandbox } from "./sandbox.ts";
-import type { SandboxProcess } from "./sandbox-config.ts";
 import type { SandboxOutcome } from "./sandbox-request.ts";
 import { DamagedFilesError } from "./staging.ts";
 
@@ -34,11 +35,28 @@ export async function performInstance(
   spec: InstanceSpec,
   run: OperationRun,
 ): Promise<() => Outcome> {
-  const append = (spid: number, type: string, data: Record<string, unknown>) =>
-    state.events.append(run.uuid, spid, type, data);
-  const capture = (stream: "stdout" | "stderr") =>
-    new CapturedStream(spec.truncateOutputAt, (chunk) => append(mainProcess, stream, encodeBytes(chunk)));
-  const streams = { stdout: capture("stdout"), stderr: capture("stderr") };
+  const processes = new InstanceProcesses(state, (spid, type, data) =>
+    state.events.append(run.uuid, spid, type, data),
+  );
+  state.instances.set(run.uuid, processes);
+  try {
+    return await runCommand(state, image, spec, run, processes);
+  } finally {
+    await processes.end();
+    state.instances.delete(run.uuid);
+  }
+}
+
+async function runCommand(
+  state: EngineState,
+  image: Image,
+  spec: InstanceSpec,
+  run: OperationRun,
+  processes: InstanceProcesses,
+): Promise<() => Outcome> {
+  const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
+    state.events.append(run.uuid, mainProcess, type, data),
+  );
   const env = { PATH: defaultPath, ...image.config.env, ...spec.env };
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
@@ -49,19 +67,28 @@ export async function performInstance(
     directory: run.directory,
     chain: [top, ...below],
     files: spec.files,
-    process: (root) => ({
-      args: spec.args,
-      env,
-      cwd: spec.cwd ?? image.config.workingDirectory ?? "/root",
-      ...resolveAccount(root, spec.uid, spec.gid),
-    }),
+    process(root) {
+      processes.accounts = readAccounts(root);
+      return {
+        args: commandLine(spec),
+        env,
+        cwd: workingDirectoryOf(spec, image),
+        ...processes.accounts(spec.uid ?? 0, spec.gid),
+      };
+    },
     hostname: spec.hostname,
     network: spec.network,
     stdin: spec.stdin,
+    input: processes.mainInput,
     timeoutSeconds: spec.timeoutSeconds,
     limits,
-    onStart: (pid, process) => append(sandbox, "spawn", spawnData(pid, process)),
-    onOutput: (stream, chunk) => streams[stream].write(chunk),
+    onStart(live) {
+      events.spawned(live.pid, spec, live.process);
+      events.received(spec.stdin.bytes);
+      processes.started(live, events);
+    },
+    onOutput: (stream, chunk) => events[stream].write(chunk),
+    onEnd: () => processes.end(),
     signal: run.signal,
   }).catch((error: unknown) => {
     if (error instanceof DamagedFilesError) dropDamagedFiles(state.database, state.layout, error.damaged);
@@ -69,28 +96,25 @@ export async function performInstance(
   });
 
   run.signal.throwIfAborted();
-  const result = resultOf(outcome, streams);
-  for (const [stream, captured] of Object.entries(streams)) {
-    if (captured.droppedBytes === 0) continue;
-    const { emittedBytes, droppedBytes } = captured;
-    append(sandbox, "truncated", { stream, bytes_emitted: emittedBytes, bytes_dropped: droppedBytes });
-  }
-  append(sandbox, "exit", exitData(outcome, result));
-  if (limits.layerBytes !== undefined) await requireSmallLayer(run, limits.layerBytes, outcome);
+  const result = events.exited({ ...outcome, signal: signalOf(outcome.exitCode) });
+  if (limits.layerBytes !== undefined) await requireSmallLayer(state, run, limits.layerBytes, outcome);
   const keep = await keepChanges(state, image, { ...spec, env }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
 /** However short the command was: nothing is stored that is over the limit. */
 async function requireSmallLayer(
-  { directory, signal }: OperationRun,
+  { events }: EngineState,
+  { uuid, directory, signal }: OperationRun,
   limit: number,
   { limitsHit }: SandboxOutcome,
 ): Promise<void> {
-  const isOver =
-    limitsHit.some((hit) => hit.limit === "max_layer_bytes") ||
-    (await layerSize(join(directory, "upper"), limit, signal)) > limit;
-  if (isOver) throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
+  const size = await layerSize(join(directory, "upper"), limit, signal);
+  if (size <= limit && !limitsHit.some((hit) => hit.limit === "max_layer_bytes")) return;
+  // It is counted no further than it has to be, or may be out of reach: it is over the limit all the same.
+  const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;
+  events.append(uuid, sandbox, "size_cap", { limit_bytes: limit, file_size: counted });
+  throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
 }
 
 /** Answers how to make the result an image, for the transaction that ends the operation. */
@@ -119,65 +143,4 @@ async function keepChanges(
       : addLayer(database, layout, { directory: upper, parent, createdAt }).id;
     return addImage(database, { layer, config, operation: run.uuid, createdAt });
   };
-}
-
-function spawnData(pid: number, process: SandboxProcess): Record<string, unknown> {
-  const [command, ...args] = process.args;
-  const { cwd, uid, gid, env: given } = process;
-  const variables = Object.entries(given);
-  const { has, mask } = secretsAmong(variables);
-  const env = Object.fromEntries(
-    variables.map(([name, value]) => [name, has(name) ? masked(value, mask) : value]),
-  );
-  return {
-    pid,
-    command: command === undefined ? command : mask(command),
-    args: args.map(mask),
-    cwd,
-    uid,
-    gid,
-    env,
-  };
-}
-
-/** Of a secret nothing; of an address with a password in it all the rest. */
-function masked(value: string, mask: (text: string) => string): string {
-  const shown = mask(value);
-  return shown === value ? "***" : shown;
-}
-
-function resultOf(
-  outcome: SandboxOutcome,
-  streams: Record<"stdout" | "stderr", CapturedStream>,
-): InstanceResult {
-  for (const stream of Object.values(streams)) stream.end();
-  return {
-    state: {
-      exit_code: outcome.exitCode,
-      pid: outcome.pid,
-      signal: signalOf(outcome.exitCode),
-      timed_out: outcome.timedOut,
-    },
-    stdout: streams.stdout.toWire(),
-    stderr: streams.stderr.toWire(),
-    resources: { elapsed_time: outcome.elapsedSeconds },
-    ...(outcome.limitsHit.length === 0 ? {} : { limits_hit: [...outcome.limitsHit] }),
-  };
-}
-
-function exitData(outcome: SandboxOutcome, result: InstanceResult): Record<string, unknown> {
-  return {
-    pid: outcome.pid,
-    code: outcome.exitCode,
-    signal: signalOf(outcome.exitCode),
-    timed_out: outcome.timedOut,
-    duration_ms: Math.round(outcome.elapsedSeconds * 1000),
-    resources: result.resources,
-    ...(result.limits_hit === undefined ? {} : { limits_hit: result.limits_hit }),
-  };
-}
-
-/** runc tells of a signal as shells do, by 128 and its number; -1: none. */
-function signalOf(exitCode: number): number {
-  return exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : -1;
 }

@@ -22,6 +22,8 @@ export class LimitGuard {
   readonly #request: Pick<SandboxRequest, "id" | "directory" | "limits">;
   readonly #controllers: Controllers;
   #hit: LimitHit | undefined;
+  /** Each has a child that is, or becomes, a runc whose processes are held to the limits: of the command, and of those beside it. */
+  readonly helpers = new Set<number>();
 
   /** Rejects a limit that nothing here can hold the command to. */
   constructor(host: SandboxHost, request: Pick<SandboxRequest, "id" | "directory" | "limits">) {
@@ -48,15 +50,16 @@ export class LimitGuard {
     });
   }
 
-  /** `helper`: the process whose child is, or becomes, runc. Looks at what the command takes until the signal is aborted. */
+  /** `helper`: that of the command. Looks at what the command takes until the signal is aborted. */
   async watch(helper: number, kill: KillSwitch, signal: AbortSignal): Promise<void> {
     const { clock } = this.#host;
+    this.helpers.add(helper);
     const look = (watcher: Watcher) =>
       follow(watcher, clock, signal, (limit) => {
         this.#hit ??= limitHit(limit, this.#request.limits, true);
         kill.end();
       });
-    await Promise.all(this.#watchers(helper, signal).map(look));
+    await Promise.all(this.#watchers(signal).map(look));
   }
 
   /** What the command ran into. Call it after its end, before its control groups are removed. */
@@ -73,7 +76,7 @@ export class LimitGuard {
     return containerGroups(this.#host.layout, this.#request.id);
   }
 
-  #watchers(helper: number, signal: AbortSignal): Watcher[] {
+  #watchers(signal: AbortSignal): Watcher[] {
     const { limits, directory } = this.#request;
     const { memory, pids } = this.#controllers;
     const looks = {
@@ -83,7 +86,7 @@ export class LimitGuard {
     const watchers: Watcher[] = [];
     if (memory !== undefined || pids !== undefined)
       watchers.push(watchEvents(() => readLimitEvents(this.#groups())));
-    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(helper, looks));
+    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(this.helpers, looks));
     if (limits.layerBytes !== undefined)
       watchers.push(watchLayer(join(directory, "upper"), limits.layerBytes, signal));
     return watchers;

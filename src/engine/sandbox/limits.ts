@@ -1,6 +1,6 @@
 /** What one instance may take of the machine. */
 import type { LimitHit, ResourcesLimits } from "../../service/types.ts";
-import { type Fields, optionalFields, optionalNumber, refuse } from "../http/fields.ts";
+import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../http/fields.ts";
 import type { MachineSize } from "../system/machine-size.ts";
 
 export interface InstanceLimits {
@@ -23,6 +23,7 @@ const minCpus = 0.01;
 /** `resources_limits` of a request. */
 export function readLimits(body: Fields): ResourcesLimits {
   const fields = optionalFields(body, "resources_limits") ?? {};
+  refuseUnknown(fields, ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus"], "resources_limits");
   const limits: ResourcesLimits = {};
   const layer = optionalNumber(fields, "max_layer_bytes", 1);
   if (layer !== undefined) limits.max_layer_bytes = layer;

@@ -9,8 +9,8 @@ export interface ProcessUsage {
   pids: readonly number[];
 }
 
-/** Of all that runc, the child of `helper`, has started. */
-export function usageBelow(helper: number): ProcessUsage {
+/** Of all that runc, the child of each of the helpers, has started. */
+export function usageBelow(helpers: Iterable<number>): ProcessUsage {
   const children = new Map<number, Status[]>();
   const pageSize = readPageSize();
   for (const name of readdirSync("/proc")) {
@@ -21,14 +21,15 @@ export function usageBelow(helper: number): ProcessUsage {
     else siblings.push(status);
   }
   const pids: number[] = [];
-  const waiting = (children.get(helper) ?? []).flatMap(({ pid }) => children.get(pid) ?? []);
+  const childrenOf = (pid: number) => children.get(pid) ?? [];
+  const waiting = [...helpers].flatMap(childrenOf).flatMap(({ pid }) => childrenOf(pid));
   let processes = 0;
   let resident = 0;
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     pids.push(next.pid);
     processes += next.threads;
     resident += next.resident;
-    for (const child of children.get(next.pid) ?? []) waiting.push(child);
+    for (const child of childrenOf(next.pid)) waiting.push(child);
   }
   return { processes, resident, pids };
 }

@@ -83,11 +83,21 @@ export interface SandboxConfigOptions {
   limits: LimitSettings;
 }
 
+/** The parts of runc's configuration. */
+export interface SandboxConfig {
+  ociVersion: string;
+  process: object;
+  root: object;
+  hostname: string;
+  mounts: readonly object[];
+  linux: object;
+}
+
 /**
  * runc's configuration (OCI runtime specification 1.0.2) for one command: Docker's defaults.
  * test/hostile/runs/docker-defaults.test.ts has each difference and its reason.
  */
-export function sandboxConfig(options: SandboxConfigOptions): object {
+export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
   const { process: command, network } = options;
   const granted = network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
   const effective = command.uid === 0 ? granted : [];

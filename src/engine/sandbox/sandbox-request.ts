@@ -3,9 +3,12 @@ import type { LimitHit, NetworkMode } from "../../service/types.ts";
 import type { Layout } from "../layout.ts";
 import type { Networks } from "../network/networks.ts";
 import type { Environment } from "../system/programs.ts";
+import type { InputSpec } from "./exec-spec.ts";
 import type { InstanceLimits } from "./limits.ts";
+import type { ProcessInput } from "./process-input.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
 import type { StagedFile } from "./staging.ts";
+import type { EventResources } from "./usage.ts";
 
 export interface SandboxHost {
   layout: Layout;
@@ -27,13 +30,32 @@ export interface SandboxRequest {
   process: (root: string) => SandboxProcess;
   hostname: string;
   network: NetworkMode;
-  stdin: Uint8Array | undefined;
+  /** What the standard input begins with; more goes through `input`, unless that is all. */
+  stdin: InputSpec;
+  input: ProcessInput;
   timeoutSeconds: number;
   limits: InstanceLimits;
-  onStart: (pid: number, process: SandboxProcess) => void;
+  onStart: (sandbox: LiveSandbox) => void;
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
+  /** Awaited as soon as the command has ended, and all that ran beside it. */
+  onEnd: () => Promise<void>;
   /** Ends the command and all that it started. */
   signal: AbortSignal;
+}
+
+/** A sandbox whose command runs. */
+export interface LiveSandbox {
+  id: string;
+  directory: string;
+  /** Of the helper, which has started runc as the first process of a namespace. */
+  pid: number;
+  process: SandboxProcess;
+  /** runc's configuration of another process, on the same terms as the command's. */
+  configure: (process: SandboxProcess) => object;
+  /** What runc runs behind. */
+  prefix: readonly string[];
+  /** Of the processes that run beside the command: what these start counts for its limits. */
+  helpers: Set<number>;
 }
 
 export interface SandboxOutcome {
@@ -42,4 +64,5 @@ export interface SandboxOutcome {
   timedOut: boolean;
   elapsedSeconds: number;
   limitsHit: readonly LimitHit[];
+  resources: EventResources;
 }

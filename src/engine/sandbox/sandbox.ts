@@ -17,7 +17,7 @@ import {
   removeMountPoints,
 } from "./mount-points.ts";
 import { type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
-import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
+import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 import { stageFiles } from "./staging.ts";
 import { supervise } from "./supervise.ts";
 import { resolveWorkingDirectory } from "./working-directory.ts";
@@ -52,13 +52,15 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const points = provideMountPoints(namespace.root, upper);
     const process = request.process(namespace.root);
     const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
-    writeBundle(host, request, { ...process, cwd }, points, await network.ready, guard.settings);
-    const onStart: SandboxRequest["onStart"] = (pid, started) => {
+    const placed = { ...process, cwd };
+    const configure = writeBundle(host, request, placed, points, await network.ready, guard.settings);
+    const { id, directory } = request;
+    const { prefix, helpers } = guard;
+    const outcome = await supervise(host, request, namespace, kill, guard, (pid) => {
       // runc has read it: should this process be killed, it is not left behind.
-      rmSync(join(request.directory, bundleConfig), { force: true });
-      request.onStart(pid, started);
-    };
-    const outcome = await supervise(host, { ...request, onStart }, namespace, process, kill, guard);
+      rmSync(join(directory, bundleConfig), { force: true });
+      request.onStart({ id, directory, pid, process: placed, configure, prefix, helpers });
+    }).finally(request.onEnd);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
@@ -78,6 +80,7 @@ function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
   return [locate("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
 }
 
+/** Returns how to configure other processes of the same sandbox. */
 function writeBundle(
   host: SandboxHost,
   request: SandboxRequest,
@@ -85,7 +88,7 @@ function writeBundle(
   points: MountPoints,
   network: SandboxNetwork,
   limits: LimitSettings,
-): void {
+): LiveSandbox["configure"] {
   const file = (name: string, content: string, mode: number) => {
     const path = join(request.directory, name);
     writeFileSync(path, content, { mode });
@@ -95,9 +98,8 @@ function writeBundle(
   };
   // Other users of the sandbox read it too.
   const shared = (name: string, content: string) => file(name, content, 0o644);
-  const config = sandboxConfig({
+  const options = {
     root: host.layout.root,
-    process,
     hostname: request.hostname,
     files: [
       { source: shared("resolv.conf", network.resolvConf), destination: points.resolvConf },
@@ -107,9 +109,10 @@ function writeBundle(
     network,
     architecture: machineArchitecture(),
     limits,
-  });
+  };
   // The command's environment is in it, and so its secrets.
-  file(bundleConfig, JSON.stringify(config), 0o600);
+  file(bundleConfig, JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
+  return (other) => sandboxConfig({ ...options, process: other }).process;
 }
 
 /** As in docker build's: the names that this machine gives to others are no part of what an image is built from. */

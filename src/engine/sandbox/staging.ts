@@ -8,6 +8,8 @@ import { createVerifiedCopier, type StoredContent } from "./verified-copy.ts";
 export interface StagedFile extends StoredContent {
   /** Absolute, as the image sees it. */
   destination: string;
+  /** The store's name of it. */
+  uuid: string;
 }
 
 /** Stored files are not what was sent any more. The client that reads "no longer" sends them again. */

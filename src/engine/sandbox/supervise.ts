@@ -1,35 +1,34 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { hasFirstProcess } from "./containers.ts";
+import { firstProcess } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 import type { LimitGuard } from "./limit-guard.ts";
 import type { MountNamespace } from "./mount-namespace.ts";
-import type { SandboxProcess } from "./sandbox-config.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
+import { eventResources } from "./usage.ts";
 
 /** Lets the command go, and sees it to its end. */
 export async function supervise(
   host: SandboxHost,
   request: SandboxRequest,
   namespace: MountNamespace,
-  process: SandboxProcess,
   kill: KillSwitch,
   guard: LimitGuard,
+  onStart: (pid: number) => void,
 ): Promise<SandboxOutcome> {
   const { clock, layout } = host;
   const helper = namespace.process;
-  const stderr = new StartupStderr((chunk) => output("stderr", chunk));
+  const stderr = new StartupStderr("run", (chunk) => output("stderr", chunk));
   let pid: number | undefined;
   const started = () => {
     if (pid !== undefined) return;
-    if (!hasFirstProcess(layout, request.id) && !existsSync(join(request.directory, "pid"))) return;
+    if (firstProcess(layout, request.id) === undefined && !existsSync(join(request.directory, "pid"))) return;
     // The command's own number means something in the sandbox only; whoever ends this one ends them all.
     pid = helper.pid;
-    request.onStart(pid, process);
+    onStart(pid);
   };
   const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
     started();
@@ -51,7 +50,7 @@ export async function supervise(
   try {
     namespace.proceed();
     await Promise.all([
-      sendInput(helper, request.stdin),
+      request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, (chunk) => output("stdout", chunk)),
       forEachChunk(helper.stderr, (chunk) => stderr.write(chunk)),
       helper.exited,
@@ -72,6 +71,7 @@ export async function supervise(
     timedOut: kill.timedOut,
     elapsedSeconds: (clock.now() - startedAt) / 1000,
     limitsHit: guard.hits(),
+    resources: eventResources(helper.resourceUsage()),
   };
 }
 
@@ -82,19 +82,7 @@ async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => b
   }
 }
 
-async function sendInput(
-  helper: Subprocess<"pipe", "pipe", "pipe">,
-  input: Uint8Array | undefined,
-): Promise<void> {
-  try {
-    if (input !== undefined) helper.stdin.write(input);
-    await helper.stdin.end();
-  } catch {
-    // The command ended without reading all of it: its own affair.
-  }
-}
-
-async function forEachChunk(
+export async function forEachChunk(
   chunks: AsyncIterable<Uint8Array>,
   use: (chunk: Uint8Array) => void,
 ): Promise<void> {

@@ -42,9 +42,9 @@ const share = 10;
 /** Of the machine's memory, in bytes: with less than this left, shared memory that belongs to nobody is the command's. */
 const littleMemory = 512 * 1024 ** 2;
 
-/** Where no control group counts: adds up what the processes below `helper` take. */
+/** Where no control group counts: adds up what the processes below the helpers take. */
 export function watchProcesses(
-  helper: number,
+  helpers: ReadonlySet<number>,
   limits: { memory: number | undefined; processes: number | undefined },
 ): Watcher {
   const before = hiddenMemory().hidden;
@@ -52,7 +52,7 @@ export function watchProcesses(
     firstWait: shortestWait,
     look() {
       const began = performance.now();
-      const { processes, resident, pids } = usageBelow(helper);
+      const { processes, resident, pids } = usageBelow(helpers);
       if (limits.processes !== undefined && processes > limits.processes) return "max_processes";
       let wait = longestWait;
       if (limits.memory !== undefined) {

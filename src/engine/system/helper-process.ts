@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { identify, isAlive } from "./processes.ts";
@@ -22,13 +22,30 @@ export function stopHelper(directory: string): void {
  * process is killed, and with it the kernel kills all the others: the helper ends when they are gone.
  */
 export function endProcesses(helper: number): void {
-  const own = processNamespace(helper);
-  const first = childrenOf(helper).find((child) => ![own, undefined].includes(processNamespace(child)));
   try {
-    process.kill(first ?? -helper, "SIGKILL");
+    process.kill(findFirstInNamespace(helper) ?? -helper, "SIGKILL");
   } catch {
     // It ended meanwhile.
   }
+}
+
+/** The first process of the process namespace that a helper has made; `undefined` where it has made none, or is gone. */
+export function findFirstInNamespace(helper: number): number | undefined {
+  const own = processNamespace(helper);
+  return childrenOf(helper).find((child) => ![own, undefined].includes(processNamespace(child)));
+}
+
+/**
+ * A helper's descendant as this process numbers it, by its number in the process namespace that the helper has made or entered.
+ * `undefined` where it is gone.
+ */
+export function findDescendant(helper: number, numberInNamespace: number): number | undefined {
+  const waiting = childrenOf(helper);
+  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+    if (numbersOf(pid)[1] === numberInNamespace) return pid;
+    waiting.push(...childrenOf(pid));
+  }
+  return undefined;
 }
 
 /** How long to wait for one that was killed, in milliseconds: it is gone at once, unless the disk holds it. */
@@ -66,15 +83,38 @@ function processNamespace(pid: number): string | undefined {
   }
 }
 
+/** Of all its threads: runc starts processes from any of them. */
 function childrenOf(pid: number): number[] {
+  return threadsOf(pid).flatMap((thread) => {
+    try {
+      return splitNumbers(readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8"));
+    } catch {
+      // It ended meanwhile, or the kernel has no CONFIG_PROC_CHILDREN.
+      return [];
+    }
+  });
+}
+
+function threadsOf(pid: number): string[] {
   try {
-    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-    return text
-      .split(" ")
-      .filter((word) => word !== "")
-      .map(Number);
+    return readdirSync(`/proc/${pid}/task`);
   } catch {
-    // A kernel without CONFIG_PROC_CHILDREN.
     return [];
   }
+}
+
+/** A process's number in this process's namespace, in the one below, and so on. */
+function numbersOf(pid: number): number[] {
+  try {
+    return splitNumbers(/^NSpid:(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "");
+  } catch {
+    return [];
+  }
+}
+
+function splitNumbers(text: string): number[] {
+  return text
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .map(Number);
 }

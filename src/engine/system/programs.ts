@@ -16,8 +16,8 @@ const packages = {
   sh: "dash",
 } as const;
 
-/** Of these, one is for single calls of the API, and without the other a RUN has the machine's network. */
-const furtherPackages = { rg: "ripgrep", slirp4netns: "slirp4netns" } as const;
+/** Of these, two are for single calls of the API, and without the other a RUN has the machine's network. */
+const furtherPackages = { rg: "ripgrep", nsenter: "util-linux", slirp4netns: "slirp4netns" } as const;
 
 const allPackages = { ...packages, ...furtherPackages };
 

@@ -1,0 +1,181 @@
+import { RequestError } from "../http/answers.ts";
+import { refuse } from "../http/fields.ts";
+import { mainProcess } from "../records/event-log.ts";
+import type { ResolveAccount } from "../sandbox/accounts.ts";
+import { type ExecProcess, signalCommand, startInSandbox } from "../sandbox/exec.ts";
+import { commandLine, type ExecSpec, type InputSpec } from "../sandbox/exec-spec.ts";
+import { ProcessInput } from "../sandbox/process-input.ts";
+import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
+import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
+import { resolveWorkingDirectory } from "../sandbox/working-directory.ts";
+import { ProcessEvents } from "./process-events.ts";
+import { signalOf } from "./signals.ts";
+
+/** At the same time, beside the main one. */
+const maxProcesses = 32;
+/** How long to wait for a sandbox that is still being set up. */
+const maxWaitMilliseconds = 10_000;
+/** For one that was killed: it is gone within milliseconds, unless the disk holds it. */
+const maxEndMilliseconds = 5_000;
+
+interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
+  recorded: Promise<void>;
+}
+
+export type AppendEvent = (spid: number, type: string, data: Record<string, unknown>) => void;
+
+/** The processes of one instance, from its start to its end: the main one, and those that were started beside it. */
+export class InstanceProcesses {
+  readonly #host: SandboxHost;
+  readonly #append: AppendEvent;
+  readonly #started = Promise.withResolvers<LiveSandbox | undefined>();
+  readonly #running = new Map<number, Running>();
+  readonly #starting = new Set<Promise<number>>();
+  #nextSpid = mainProcess + 1;
+  #hasEnded = false;
+  #mainEvents: ProcessEvents | undefined;
+  /** Set before the command starts. */
+  accounts: ResolveAccount | undefined;
+  readonly mainInput = new ProcessInput();
+
+  constructor(host: SandboxHost, append: AppendEvent) {
+    this.#host = host;
+    this.#append = append;
+  }
+
+  started(live: LiveSandbox, events: ProcessEvents): void {
+    this.#mainEvents = events;
+    this.#started.resolve(live);
+  }
+
+  /** Resolves when none of them is left and all is recorded. */
+  async end(): Promise<void> {
+    this.#hasEnded = true;
+    this.#started.resolve(undefined);
+    const over = new AbortController();
+    const patience = this.#host.clock.sleep(maxEndMilliseconds, over.signal).catch(() => {});
+    while (this.#running.size + this.#starting.size > 0) {
+      const running = [...this.#running.values()];
+      for (const { end } of running) end();
+      const gone = Promise.allSettled([...this.#starting, ...running.map(({ recorded }) => recorded)]);
+      if ((await Promise.race([gone, patience])) === undefined) break;
+    }
+    over.abort();
+  }
+
+  /** Starts a process and returns its `spid`. */
+  async create(spec: ExecSpec): Promise<number> {
+    const live = await this.#requireStarted();
+    if (this.#running.size + this.#starting.size >= maxProcesses) {
+      throw new RequestError(429, `${maxProcesses} processes run beside the main one, and no more can`, {
+        "Retry-After": "1",
+      });
+    }
+    const start = this.#start(live, spec, this.#nextSpid++);
+    this.#starting.add(start);
+    return start.finally(() => this.#starting.delete(start));
+  }
+
+  async write(spid: number, input: InputSpec): Promise<void> {
+    await this.#requireStarted();
+    const process = spid === mainProcess ? this.mainInput : this.#running.get(spid)?.input;
+    if (process === undefined) throw hasEnded(spid);
+    if (process.isClosed) throw new RequestError(409, `the standard input of process ${spid} is closed`);
+    if (!process.write(input)) {
+      throw new RequestError(429, `process ${spid} has not read what was written to it before`, {
+        "Retry-After": "1",
+      });
+    }
+    if (spid === mainProcess) this.#mainEvents?.received(input.bytes);
+    else new ProcessEvents(0, (type, data) => this.#append(spid, type, data)).received(input.bytes);
+  }
+
+  async signal(spid: number, signal: number): Promise<void> {
+    const live = await this.#requireStarted();
+    if (spid === mainProcess) return signalCommand(this.#host, live, signal);
+    const process = this.#running.get(spid);
+    if (process === undefined) throw hasEnded(spid);
+    process.signal(signal);
+  }
+
+  /** Whether such a process is known here, be it that it has ended. */
+  has(spid: number): boolean {
+    return spid >= mainProcess && spid < this.#nextSpid;
+  }
+
+  async #start(live: LiveSandbox, spec: ExecSpec, spid: number): Promise<number> {
+    const events = new ProcessEvents(spec.truncateOutputAt, (type, data) => this.#append(spid, type, data));
+    const process = this.#describe(live, spec);
+    let pid = 0;
+    const started = await startInSandbox(this.#host, live, {
+      name: `process-${spid}`,
+      process,
+      stdin: spec.stdin,
+      onStart: (number) => {
+        pid = number;
+        events.spawned(pid, { ...spec, timeoutSeconds: 0 }, process);
+        events.received(spec.stdin.bytes);
+      },
+      onOutput: (stream, chunk) => events[stream].write(chunk),
+    });
+    if (started === undefined) throw instanceEnded();
+    const recorded = started.ended
+      .then(({ exitCode, elapsedSeconds, resources }) => {
+        const signal = signalOf(exitCode);
+        const end = { pid, exitCode: signal === -1 ? exitCode : -1, signal, timedOut: false };
+        events.exited({ ...end, elapsedSeconds, resources });
+      })
+      // What can't be written, such as on a full disk, is missing in the events: the process has ended all the same.
+      .catch(() => {})
+      .finally(() => this.#running.delete(spid));
+    this.#running.set(spid, { ...started, recorded });
+    return spid;
+  }
+
+  #describe(live: LiveSandbox, spec: ExecSpec): SandboxProcess {
+    const main = live.process;
+    const isSameUser = (spec.uid ?? main.uid) === main.uid && spec.gid === undefined;
+    const account = isSameUser ? main : (this.accounts?.(spec.uid ?? main.uid, spec.gid) ?? main);
+    const { uid, gid, additionalGids } = account;
+    return {
+      args: commandLine(spec),
+      env: { ...main.env, ...spec.env },
+      cwd: spec.cwd === undefined ? main.cwd : this.#resolveDirectory(live, spec.cwd),
+      uid,
+      gid,
+      additionalGids,
+    };
+  }
+
+  #resolveDirectory(live: LiveSandbox, path: string): string {
+    const root = `/proc/${live.pid}/root${this.#host.layout.root}`;
+    try {
+      return resolveWorkingDirectory(root, path);
+    } catch (error) {
+      return refuse("cwd", error instanceof Error ? `cannot be taken: ${error.message}` : String(error));
+    }
+  }
+
+  async #requireStarted(): Promise<LiveSandbox> {
+    const over = new AbortController();
+    const tooLong = this.#host.clock.sleep(maxWaitMilliseconds, over.signal).then(
+      () => "waiting" as const,
+      () => "waiting" as const,
+    );
+    const live = await Promise.race([this.#started.promise, tooLong]);
+    over.abort();
+    if (live === "waiting") {
+      throw new RequestError(425, "the instance is still being set up", { "Retry-After": "1" });
+    }
+    if (live === undefined || this.#hasEnded) throw instanceEnded();
+    return live;
+  }
+}
+
+function instanceEnded(): RequestError {
+  return new RequestError(409, "the instance has already ended");
+}
+
+function hasEnded(spid: number): RequestError {
+  return new RequestError(409, `process ${spid} has already ended`);
+}

@@ -1,0 +1,94 @@
+import type { InstanceResult, LimitHit } from "../../service/types.ts";
+import { hideSecrets } from "../sandbox/hidden-secrets.ts";
+import { CapturedStream, encodeBytes } from "../sandbox/output.ts";
+import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
+import { type EventResources, resultResources } from "../sandbox/usage.ts";
+
+/** How a process has ended. A signal, where one has ended it, else -1. */
+export interface ProcessEnd {
+  pid: number;
+  exitCode: number;
+  signal: number;
+  timedOut: boolean;
+  elapsedSeconds: number;
+  resources: EventResources;
+  limitsHit?: readonly LimitHit[];
+}
+
+/** What is known of the command that a process was started with. */
+export interface StartedCommand {
+  command: string;
+  args: readonly string[];
+  shell: boolean;
+  /** Seconds; 0 for a process that has none of its own. */
+  timeoutSeconds: number;
+  truncateOutputAt: number;
+}
+
+/** The events of one process, and the output that is kept of it. */
+export class ProcessEvents {
+  readonly #append: (type: string, data: Record<string, unknown>) => void;
+  readonly stdout: CapturedStream;
+  readonly stderr: CapturedStream;
+
+  constructor(truncateOutputAt: number, append: (type: string, data: Record<string, unknown>) => void) {
+    const capture = (stream: "stdout" | "stderr") =>
+      new CapturedStream(truncateOutputAt, (chunk) => append(stream, encodeBytes(chunk)));
+    this.#append = append;
+    this.stdout = capture("stdout");
+    this.stderr = capture("stderr");
+  }
+
+  spawned(pid: number, started: StartedCommand, { cwd, uid, gid, env }: SandboxProcess): void {
+    const { shell, timeoutSeconds, truncateOutputAt } = started;
+    this.#append("spawn", {
+      pid,
+      ...hideSecrets({ ...started, env }),
+      shell,
+      cwd,
+      uid,
+      gid,
+      timeout: timeoutSeconds,
+      truncate_at: truncateOutputAt,
+    });
+  }
+
+  /** What was written to a standard input may be a secret: only how much it was is told. */
+  received(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    this.#append("stdin", { value: "", encoding: "ascii", truncated: true, bytes: bytes.length });
+  }
+
+  exited(end: ProcessEnd): InstanceResult {
+    const streams = { stdout: this.stdout, stderr: this.stderr };
+    for (const stream of Object.values(streams)) stream.end();
+    for (const [stream, { emittedBytes, droppedBytes }] of Object.entries(streams)) {
+      if (droppedBytes === 0) continue;
+      this.#append("truncated", { stream, bytes_emitted: emittedBytes, bytes_dropped: droppedBytes });
+    }
+    const limitsHit = end.limitsHit?.length ? { limits_hit: [...end.limitsHit] } : {};
+    this.#append("exit", {
+      pid: end.pid,
+      code: end.exitCode,
+      signal: end.signal,
+      timed_out: end.timedOut,
+      duration_ms: Math.round(end.elapsedSeconds * 1000),
+      resources: end.resources,
+      ...limitsHit,
+    });
+    return {
+      state: {
+        exit_code: end.exitCode,
+        pid: end.pid,
+        signal: end.signal,
+        timed_out: end.timedOut,
+        stopped: false,
+        continued: false,
+      },
+      stdout: streams.stdout.toWire(),
+      stderr: streams.stderr.toWire(),
+      resources: resultResources(end.resources, end.elapsedSeconds),
+      ...limitsHit,
+    };
+  }
+}

@@ -1,0 +1,19 @@
+import { constants } from "node:os";
+import { refuse } from "../http/fields.ts";
+
+/** A signal's number by `TERM`, `SIGTERM` or `15`. */
+export function readSignal(text: string | undefined): number {
+  if (text === undefined) return constants.signals.SIGKILL;
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= 1 && number <= 64) return number;
+  const name = `SIG${text.toUpperCase().replace(/^SIG/, "")}`;
+  const signals: Readonly<Record<string, number>> = constants.signals;
+  return (
+    signals[name] ?? refuse("signal", `is ${JSON.stringify(text)}, no signal such as TERM, SIGKILL or 9`)
+  );
+}
+
+/** runc tells of a signal as shells do, by 128 and its number; -1: none. */
+export function signalOf(exitCode: number): number {
+  return exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : -1;
+}

@@ -1,0 +1,91 @@
+import { answerJson, RequestError } from "../http/answers.ts";
+import { readBody, refuseUnknown } from "../http/fields.ts";
+import { readText } from "../http/query.ts";
+import type { Call, Route } from "../http/router.ts";
+import { foldResult } from "../processes/folded-result.ts";
+import type { InstanceProcesses } from "../processes/instance-processes.ts";
+import { readSignal } from "../processes/signals.ts";
+import { mainProcess } from "../records/event-log.ts";
+import type { Operation } from "../records/operations.ts";
+import { requireOperation } from "../recovery.ts";
+import { execFields, readExecSpec, readInput } from "../sandbox/exec-spec.ts";
+
+/** Processes beside the main one of an instance that runs. */
+export const subprocessRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/operations/:uuid/subprocesses",
+    async answer(call) {
+      const processes = requireProcesses(call, await requireInstance(call));
+      const body = await readBody(call.request);
+      refuseUnknown(body, execFields);
+      const spid = await processes.create(readExecSpec(body));
+      const { pathname } = call.url;
+      return answerJson({ spid }, 201, { Location: `${pathname}/${spid}` });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/operations/:uuid/subprocesses/:spid",
+    async answer(call) {
+      const { state } = call;
+      const operation = await requireInstance(call);
+      const spid = readSpid(call);
+      if (!state.events.exists(operation.uuid) && operation.finishedAt !== null)
+        throw new RequestError(410, `the events of operation ${operation.uuid} are not kept any more`);
+      const events = state.events.readAll(operation.uuid, state.closing);
+      const result = await foldResult(events, spid);
+      if (result !== undefined) return answerJson(result);
+      if (spid !== mainProcess) throw unknownProcess(call);
+      return answerJson({ state: { exit_code: -1, signal: -1, timed_out: false } });
+    },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/operations/:uuid/subprocesses/:spid",
+    async answer(call) {
+      const { processes, spid } = await requireProcess(call);
+      await processes.signal(spid, readSignal(readText(call.url, "signal")));
+      return answerJson({ spid }, 202);
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/operations/:uuid/subprocesses/:spid/stdin",
+    async answer(call) {
+      const { processes, spid } = await requireProcess(call);
+      await processes.write(spid, readInput(await readBody(call.request), "", false));
+      return answerJson({ spid }, 202);
+    },
+  },
+];
+
+async function requireProcess(call: Call): Promise<{ processes: InstanceProcesses; spid: number }> {
+  const processes = requireProcesses(call, await requireInstance(call));
+  const spid = readSpid(call);
+  if (!processes.has(spid)) throw unknownProcess(call);
+  return { processes, spid };
+}
+
+async function requireInstance({ state, parameters }: Call): Promise<Operation> {
+  const operation = await requireOperation(state, parameters.uuid ?? "");
+  if (operation.kind === "instance") return operation;
+  throw new RequestError(409, `operation ${operation.uuid} is an import, and runs no command`);
+}
+
+function requireProcesses({ state }: Call, operation: Operation): InstanceProcesses {
+  const { uuid, finishedAt, status } = operation;
+  if (finishedAt !== null) throw new RequestError(409, `operation ${uuid} has already ended (${status})`);
+  const processes = state.instances.get(uuid);
+  if (processes !== undefined) return processes;
+  throw new RequestError(409, `operation ${uuid} was started by another bough, which alone can do that`);
+}
+
+function readSpid({ parameters }: Call): number {
+  const spid = parameters.spid ?? "";
+  return /^\d{1,9}$/.test(spid) ? Number(spid) : 0;
+}
+
+function unknownProcess({ parameters }: Call): RequestError {
+  return new RequestError(404, `operation ${parameters.uuid} has no process ${parameters.spid}`);
+}

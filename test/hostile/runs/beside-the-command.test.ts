@@ -1,0 +1,129 @@
+/** Processes beside the command of an instance: behind the walls that the command is behind, and gone with bough. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { InstanceResult } from "../../../src/service/types.ts";
+import { decode } from "../../support/engine.ts";
+import { lastingProcesses } from "../../support/processes.ts";
+import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
+
+const token = "beside-the-command";
+
+/** Shell commands that succeed where they get through; CANARY is a file of the machine. */
+const attempts: [name: string, command: string][] = [
+  ["mounts a file system", "mount -t tmpfs none /mnt"],
+  ["takes the mask off /proc/kcore", "umount /proc/kcore"],
+  ["reads a disk", "mknod /d b 8 0 && head -c 1 /d || { mknod /e b 254 0 && head -c 1 /e; }"],
+  ["makes a user namespace", "unshare -U true || unshare -r true"],
+  ["sees bough's own processes", "cat /proc/[0-9]*/comm | grep -E '^(bough|runc|nsenter|unshare|setpriv)$'"],
+  [
+    "reaches the machine's files through its parent",
+    "cat /proc/$PPID/root/CANARY || cat /proc/1/root/CANARY",
+  ],
+  [
+    "reaches them through what it has open",
+    "for fd in /proc/self/fd/*; do cat $fd/CANARY && exit; cat $fd/../../../../../..CANARY && exit; done; false",
+  ],
+  [
+    "overwrites the program that started it",
+    "for pid in $PPID 1; do echo x > /proc/$pid/exe && exit; done; false",
+  ],
+];
+
+describe.each(whoever)("as %s", (who) => {
+  let attacker: Attacker;
+  let canary: WatchedCanary;
+  let server: { child: Bun.Subprocess; url: string };
+
+  beforeAll(async () => {
+    attacker = makeAttacker(who);
+    canary = attacker.layCanary();
+    await attacker.importImage("base:1");
+    server = await serve();
+  });
+  afterAll(async () => {
+    server.child.kill("SIGINT");
+    await server.child.exited;
+    attacker.close();
+  });
+
+  async function serve() {
+    const child = Bun.spawn([...attacker.bough, "-f", "json", "--token", token, "serve"], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "ignore",
+    });
+    const { value } = await child.stdout.getReader().read();
+    const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string };
+    return { child, url };
+  }
+
+  async function call<T>(method: string, path: string, body?: object, { url } = server): Promise<T> {
+    const response = await fetch(`${url}/v1/${path}`, {
+      method,
+      headers: { Authorization: `Bearer ${token}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
+  const start = async (command: string, at = server) =>
+    (await call<{ uuid: string }>("POST", "instances", { image: "tag:base:1", command, shell: true }, at))
+      .uuid;
+
+  async function run(instance: string, command: string): Promise<InstanceResult> {
+    const beside = `operations/${instance}/subprocesses`;
+    const { spid } = await call<{ spid: number }>("POST", beside, { command, shell: true });
+    for (;;) {
+      const result = await call<InstanceResult>("GET", `${beside}/${spid}`);
+      if (result.state?.exit_code !== -1 || result.state.signal !== -1) return result;
+      await Bun.sleep(10);
+    }
+  }
+
+  test("none gets out of the sandbox", async () => {
+    const instance = await start("sleep 1000");
+    for (const [name, command] of attempts) {
+      const { state, stdout } = await run(instance, command.replaceAll("CANARY", canary.file));
+      expect([name, state?.exit_code === 0, decode(stdout)]).toEqual([
+        name,
+        false,
+        expect.not.stringContaining("bait"),
+      ]);
+    }
+    expect(canary.changes()).toEqual([]);
+    await call("DELETE", `operations/${instance}`);
+  }, 30_000);
+
+  test("a directory that the command has replaced by a link leads nowhere else", async () => {
+    const instance = await start(
+      `mkdir /w; sleep 0.1; rmdir /w; ln -s /proc/self/fd/7 /w; echo ready > /ready; sleep 1000`,
+    );
+    while ((await run(instance, "test -e /ready")).state?.exit_code !== 0) await Bun.sleep(10);
+    const body = { command: "pwd", cwd: "/w" };
+    const refused = await call("POST", `operations/${instance}/subprocesses`, body).catch(
+      (error: Error) => error.message,
+    );
+    expect(refused).toContain(": 400 ");
+    await call("DELETE", `operations/${instance}`);
+  });
+
+  test.each<[string, string]>([
+    ["sleeps", "sleep MARK"],
+    ["ignores signals and has a session of its own", "trap '' TERM INT HUP; setsid sleep MARK & sleep MARK"],
+    ["writes all the time", "while true; do echo more; done & sleep MARK"],
+  ])(
+    "bough is killed: one that %s is gone",
+    async (_, command) => {
+      const mark = `62${process.pid}.${command.length}`;
+      const doomed = await serve();
+      const instance = await start(`sleep ${mark}`, doomed);
+      const spec = { command: command.replaceAll("MARK", mark), shell: true };
+      await call("POST", `operations/${instance}/subprocesses`, spec, doomed);
+      doomed.child.kill("SIGKILL");
+      await doomed.child.exited;
+      expect(await lastingProcesses(`sleep ${mark}`)).toEqual([]);
+      expect(await lastingProcesses(instance)).toEqual([]);
+    },
+    30_000,
+  );
+});
