@@ -17,8 +17,9 @@ export const minBytes = 512;
 
 /** In words. */
 export function tooSlow(bytes: number, milliseconds: number): DeadlineError {
-  const what = bytes === 0 ? "nothing" : `no more than ${bytes} ${bytes === 1 ? "byte" : "bytes"}`;
-  return new DeadlineError(`${what} came for ${milliseconds / 1000} s`);
+  const seconds = milliseconds / 1000;
+  if (bytes === 0) return new DeadlineError(`nothing came for ${seconds} s`);
+  return new DeadlineError(`no more than ${bytes} ${bytes === 1 ? "byte" : "bytes"} came in ${seconds} s`);
 }
 
 /** An answer's body as it comes, which breaks rather than fall silent for good. */

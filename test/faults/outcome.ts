@@ -6,7 +6,7 @@ const kinds: readonly [pattern: RegExp, kind: string][] = [
   [/ answered (\d{3}) (?!with)/, "status $1"],
   [/connection refused/, "unreachable"],
   [/the connection was closed before the answer was complete/, "connection broken"],
-  [/no answer within|nothing came for|took nothing for/, "silence"],
+  [/no answer within|nothing came for|bytes? came in|took nothing for/, "silence"],
   [/compression is broken/, "compression broken"],
   [/not JSON|with nothing/, "no JSON"],
   [/redirects to|is redirected/, "redirect refused"],
