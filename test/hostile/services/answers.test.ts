@@ -273,6 +273,30 @@ describe("other answers", () => {
     expect(stderr).toContain("with more than 4 MiB");
   });
 
+  test.each<[attack: string, chown: string, table: string, said: string]>([
+    [
+      "a user of a negative group",
+      "mallory",
+      "mallory:x:1000:-1::/:/bin/sh\n",
+      "gives the user mallory no group",
+    ],
+    ["a user of no group", "mallory", "mallory:x:1000\n", "gives the user mallory no group"],
+    ["a negative user", "mallory", "mallory:x:-1:0::/:/bin/sh\n", "doesn't know the user mallory"],
+    [
+      "a user beyond all numbers",
+      "mallory",
+      "mallory:x:4294967296:0::/:/\n",
+      "doesn't know the user mallory",
+    ],
+    ["a negative group", "0:bad", "bad:x:-1:\n", "doesn't know the group bad"],
+    ["a number beyond all numbers", "4294967296", "", "4294967296 is out of range for a uid or gid"],
+  ])("COPY --chown of %s is refused", async (_, chown, table, said) => {
+    const context = contextOf(`FROM ${image}\nCOPY --chown=${chown} a /a\n`);
+    const { stderr, service } = await attack(["build", "."], { [download]: text(table) }, context);
+    expect(stderr).toContain(said);
+    expect(service.requests).not.toContain("POST /v1/instances");
+  });
+
   test("numbers beyond all numbers in a list of files", async () => {
     const files = [
       { path: "a", is_regular: true, mtime: 1e300, size: -1e300, mode: 1e300, uid: 1.5, gid: "x" },
