@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { type ArgsDef, defineCommand } from "citty";
+import { withGzip } from "../engine/http/gzip.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import type { ArgumentDefinitions } from "./arguments.ts";
 import type { Command, Invocation } from "./command.ts";
@@ -52,7 +53,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   });
   let server: ReturnType<typeof listen> | undefined;
   try {
-    server = listen(address, guard(token, engine.fetch), (error) => log.error(messageOf(error)));
+    server = listen(address, guard(token, withGzip(engine.fetch)), (error) => log.error(messageOf(error)));
     const exposure = describeExposure(address);
     if (exposure !== undefined) log.warn(exposure);
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
