@@ -52,7 +52,7 @@ describe("on a free port of the loopback interface", () => {
     const build = () =>
       runBough(["build", "--tag", "app"], { workingDirectory: context, environment: client });
     const first = await build();
-    expect(first.stderr).toContain("[INFO] stdout:\nserved\n[INFO] stderr:\ndone\n");
+    expect(first.stderr).toContain("[INFO] stdout:\nserved\ndone\n");
     expect(first.exitCode).toBe(0);
     expect((await build()).stderr).toContain("[INFO] cached layer:");
   });
