@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, type Helper, startHelper } from "../system/helper.ts";
@@ -76,6 +77,8 @@ export function slirp(
   options: { network: string; pid: number; hasNameServer: boolean },
 ): string[] {
   const { network, pid, hasNameServer } = options;
+  // Its sandbox has nothing of the file system but /etc and /run, and it reads the name server's address again and again.
+  const isSandboxed = !hasNameServer || isBelow(["/etc", "/run"], "/etc/resolv.conf");
   return [
     // It has more to say on its standard output.
     ...[
@@ -87,9 +90,21 @@ export function slirp(
     ],
     ...["--configure", "--mtu=65520", `--cidr=${network}.0/24`, "--disable-host-loopback"],
     ...(hasNameServer ? [] : ["--disable-dns"]),
-    ...["--enable-sandbox", "--enable-seccomp", "--ready-fd=3", "--exit-fd=0"],
+    ...(isSandboxed ? ["--enable-sandbox"] : []),
+    ...["--enable-seccomp", "--ready-fd=3", "--exit-fd=0"],
     ...[String(pid), "tap0"],
   ];
+}
+
+/** Links included: WSL's leads to /mnt/wsl. */
+function isBelow(directories: readonly string[], path: string): boolean {
+  try {
+    const real = realpathSync(path);
+    return directories.some((directory) => real.startsWith(`${directory}/`));
+  } catch {
+    // There is none to be read.
+    return true;
+  }
 }
 
 /** Of what slirp4netns says, its warnings of what is experimental in it explain nothing. */

@@ -156,6 +156,24 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 });
 
+test("a name server's address that stands outside of /etc and /run is found", async () => {
+  const other = await World.start("link");
+  try {
+    const bough = [
+      "env",
+      "-i",
+      `PATH=${process.env.PATH}`,
+      `HOME=${temporaryDirectory()}`,
+      join(root, "dist/bough"),
+    ];
+    await other.run([...bough, "images", "import", `oci:${layout}:latest`, "--tag", "base:1"]);
+    const fetched = ["run", "-D", "--use", "tag:base:1", "--", "wget", "-qO-", "http://outside.example/"];
+    expect(await other.run([...bough, ...fetched])).toMatchObject({ stdout: "from outside" });
+  } finally {
+    await other.stop();
+  }
+});
+
 /** What network-world.ts is to the test. */
 class World {
   readonly contacts: string[] = [];
@@ -166,10 +184,15 @@ class World {
     this.#process = process;
   }
 
-  static async start(): Promise<World> {
+  /** `nameServer`: whether the file that names it is in `/etc`, or a link to another place. */
+  static async start(nameServer: "file" | "link" = "file"): Promise<World> {
     const resolvConf = join(temporaryDirectory(), "resolv.conf");
     writeFileSync(resolvConf, "nameserver 127.0.0.1\nsearch example\noptions timeout:1\n");
-    const script = `mount --bind "$1" /etc/resolv.conf; shift; exec "$@"`;
+    const provide = {
+      file: `mount --bind "$1" /etc/resolv.conf`,
+      link: `cp -a /etc "$1.etc"; ln -sf "$1" "$1.etc/resolv.conf"; mount --bind "$1.etc" /etc`,
+    }[nameServer];
+    const script = `${provide}; shift; exec "$@"`;
     const enter = [
       "unshare",
       "--net",
