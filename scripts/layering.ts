@@ -1,6 +1,7 @@
 /**
- * The shape of src/: which folder may import which, no cycles between files, one place that exits, and no reading of
- * the environment or writing to the terminal below the command line. Prints what breaks it and exits 1.
+ * The shape of src/: which folder may import which, how many files a folder may hold, no cycles between files, one place
+ * that exits, and no reading of the environment or writing to the terminal below the command line. Prints what breaks it
+ * and exits 1.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -13,10 +14,10 @@ const allowed: Record<string, readonly string[]> = {
   service: [],
   image: [],
   engine: ["dockerfile/mask.ts", "dockerfile/secrets.ts", "image", "service/types.ts"],
-  build: ["dockerfile", "context", "service", "store"],
-  check: ["dockerfile", "context", "build", "service", "store"],
-  output: ["build", "dockerfile/visible.ts", "service/service.ts"],
-  cli: ["check", "build", "dockerfile", "context", "service", "store", "image", "engine", "output"],
+  builder: ["dockerfile", "context", "service", "store"],
+  check: ["dockerfile", "context", "builder", "service", "store"],
+  terminal: ["builder", "dockerfile/visible.ts", "service/service.ts"],
+  cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
 };
 
 /** Files of src/ itself: what everybody may use, and the entry, which nobody imports. */
@@ -52,12 +53,20 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
   },
 ];
 
+/** What a reader can take in at a glance. */
+const maxFilesInFolder = 25;
+
 const files = readdirSync("src", { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
   .map((entry) => join(entry.parentPath, entry.name).slice("src/".length))
   .sort();
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
-const problems = [...files.flatMap(layerProblems), ...files.flatMap(ruleProblems), ...cycles()];
+const problems = [
+  ...files.flatMap(layerProblems),
+  ...files.flatMap(ruleProblems),
+  ...crowdedFolders(),
+  ...cycles(),
+];
 for (const problem of problems) process.stderr.write(`${problem}\n`);
 if (problems.length > 0) process.exit(1);
 
@@ -92,6 +101,16 @@ function ruleProblems(file: string): string[] {
             : [],
         ),
   );
+}
+
+function crowdedFolders(): string[] {
+  const counts = Map.groupBy(files, (file) => dirname(file));
+  return [...counts]
+    .filter(([, members]) => members.length > maxFilesInFolder)
+    .map(
+      ([folder, members]) =>
+        `src/${folder}: ${members.length} files: a stranger finds at most ${maxFilesInFolder}`,
+    );
 }
 
 function cycles(): string[] {

@@ -78,5 +78,5 @@ export async function allLicenses(): Promise<string> {
 }
 
 if (import.meta.main) {
-  await runScript(async () => writeFileSync(join(root, "src/cli/licenses.txt"), await allLicenses()));
+  await runScript(async () => writeFileSync(join(root, "src/cli/about/licenses.txt"), await allLicenses()));
 }

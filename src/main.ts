@@ -1,14 +1,14 @@
 import { readFileSync, writeSync } from "node:fs";
-import type { GlobalOptions } from "./cli/globals.ts";
-import { requestedFormat, runCommandLine } from "./cli/index.ts";
-import type { BackgroundProcess, Runtime } from "./cli/runtime.ts";
-import { endingSignals } from "./cli/signals.ts";
-import { createInput, createOutput } from "./cli/standard-streams.ts";
+import type { GlobalOptions } from "./cli/command-line/globals.ts";
+import { requestedFormat, runCommandLine } from "./cli/command-line/run.ts";
+import type { BackgroundProcess, Runtime } from "./cli/process/runtime.ts";
+import { endingSignals } from "./cli/process/signals.ts";
+import { createInput, createOutput } from "./cli/process/standard-streams.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
-import { describeFailure, failureOf } from "./output/failure.ts";
-import { dressLines } from "./output/terminal-text.ts";
 import { reasonOf } from "./system-error.ts";
+import { describeFailure, failureOf } from "./terminal/failure.ts";
+import { dressLines } from "./terminal/terminal-text.ts";
 
 const interruption = new AbortController();
 /** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
-import { renderTable } from "../../src/output/table.ts";
+import { renderTable } from "../../src/terminal/table.ts";
 import { runScript } from "../run-script.ts";
 import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";

@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatBytes } from "../../src/output/quantity.ts";
+import { formatBytes } from "../../src/terminal/quantity.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
 import { runScript } from "../run-script.ts";
 import type { ArchiveEntry } from "./archive-entry.ts";

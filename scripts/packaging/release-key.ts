@@ -1,7 +1,7 @@
 /** The pair of keys that releases are signed with: the public one is in the tree, the secret one is nowhere near it. */
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { releaseKey } from "../../src/cli/release-key.ts";
+import { releaseKey } from "../../src/cli/about/release-key.ts";
 import {
   generateKey,
   parseSecretKey,
@@ -15,7 +15,7 @@ export const keyVariable = "BOUGH_RELEASE_KEY_FILE";
 
 /** Where the public key is written down. */
 export const publicKeyFiles: readonly string[] = [
-  "src/cli/release-key.ts",
+  "src/cli/about/release-key.ts",
   "scripts/install.sh",
   "README.md",
 ];

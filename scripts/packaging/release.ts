@@ -6,8 +6,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatBytes } from "../../src/output/quantity.ts";
-import { renderTable } from "../../src/output/table.ts";
+import { formatBytes } from "../../src/terminal/quantity.ts";
+import { renderTable } from "../../src/terminal/table.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
 import { runScript } from "../run-script.ts";
 import type { ArchiveEntry } from "./archive-entry.ts";

@@ -1,5 +1,5 @@
-import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
 import type { Dockerfile } from "../dockerfile/instruction.ts";
+import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import { type ErrorRule, experimentalRules } from "./rules.ts";
 
 /** What `# check=skip=A,B;error=true;experimental=all` asks for. */

@@ -1,11 +1,11 @@
-import type { NetworkPolicy } from "../build/network.ts";
-import { dependsOnPlatform } from "../build/platform.ts";
-import { findUnsupported } from "../build/refusals.ts";
-import { unusedBuildArgs } from "../build/unused-arguments.ts";
-import { DockerfileError } from "../dockerfile/dockerfile-error.ts";
+import type { NetworkPolicy } from "../builder/interpreter/network.ts";
+import { dependsOnPlatform } from "../builder/interpreter/platform.ts";
+import { findUnsupported } from "../builder/interpreter/refusals.ts";
+import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
-import type { Problem } from "../dockerfile/problem.ts";
+import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
+import type { Problem } from "../dockerfile/problems/problem.ts";
 import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import { lintDockerfile } from "./lint.ts";

@@ -1,4 +1,4 @@
-import type { Problem } from "../dockerfile/problem.ts";
+import type { Problem } from "../dockerfile/problems/problem.ts";
 import type { WarningRule } from "./rules.ts";
 
 /** Something that `--check` has to say: a warning or an error. */

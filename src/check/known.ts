@@ -1,4 +1,4 @@
-import { referencesIn } from "../dockerfile/references.ts";
+import { referencesIn } from "../dockerfile/words/references.ts";
 import type { PlannedStage } from "./plan-state.ts";
 
 /** Whether a word comes to the same whatever the base image sets: that is not looked into. */

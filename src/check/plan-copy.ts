@@ -1,9 +1,9 @@
-import { type CopyPlan, planCopy, type Surroundings } from "../build/copy-plan.ts";
-import { type CopyWords, expandCopyWords } from "../build/copy-words.ts";
-import { numericOwner, root } from "../build/ownership.ts";
-import { describeExcluded, skippedCopyFrom } from "../build/warnings.ts";
+import { numericOwner, root } from "../builder/copy/ownership.ts";
+import { type CopyPlan, planCopy, type Surroundings } from "../builder/copy/plan.ts";
+import { type CopyWords, expandCopyWords } from "../builder/copy/words.ts";
+import { describeExcluded, skippedCopyFrom } from "../builder/interpreter/warnings.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
-import type { Lookup } from "../dockerfile/words.ts";
+import type { Lookup } from "../dockerfile/words/words.ts";
 import { BoughError } from "../errors.ts";
 import { type IsKnown, knowledgeOf } from "./known.ts";
 import type { PlanJob, PlannedStage } from "./plan-state.ts";

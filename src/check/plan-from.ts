@@ -1,9 +1,14 @@
-import { expandBase, OtherPlatformError, requireImage, requirePlatform } from "../build/base.ts";
-import { localBaseUrl } from "../build/local-base.ts";
-import { lookUp } from "../build/state.ts";
+import {
+  expandBase,
+  OtherPlatformError,
+  requireImage,
+  requirePlatform,
+} from "../builder/interpreter/base.ts";
+import { localBaseUrl } from "../builder/interpreter/local-base.ts";
+import { lookUp } from "../builder/interpreter/state.ts";
 import type { FromInstruction } from "../dockerfile/instruction.ts";
-import { parseReference } from "../service/reference.ts";
-import { isTag } from "../service/tag.ts";
+import { parseReference } from "../service/images/reference.ts";
+import { isTag } from "../service/images/tag.ts";
 import { type PlanJob, type PlannedStage, type PlanState, startStage } from "./plan-state.ts";
 
 /** FROM: whether it names what could be an image, of a platform that the service runs. */

@@ -1,9 +1,9 @@
-import type { Platform } from "../build/platform.ts";
-import type { Arguments } from "../build/state.ts";
-import type { createReasons } from "../build/warnings.ts";
+import type { Platform } from "../builder/interpreter/platform.ts";
+import type { Arguments } from "../builder/interpreter/state.ts";
+import type { createReasons } from "../builder/interpreter/warnings.ts";
 import type { BuildContext } from "../context/build-context.ts";
-import type { FileSystem } from "../context/file-system.ts";
-import type { IgnoreRules } from "../context/ignore.ts";
+import type { FileSystem } from "../context/file-system/file-system.ts";
+import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type { FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import type { Finding } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";

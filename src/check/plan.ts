@@ -1,8 +1,8 @@
-import { declareArguments } from "../build/settings.ts";
-import { startBuild } from "../build/state.ts";
-import { createReasons } from "../build/warnings.ts";
-import { localFileSystem } from "../context/local-file-system.ts";
-import { rememberFiles } from "../context/remembered-files.ts";
+import { declareArguments } from "../builder/interpreter/settings.ts";
+import { startBuild } from "../builder/interpreter/state.ts";
+import { createReasons } from "../builder/interpreter/warnings.ts";
+import { localFileSystem } from "../context/file-system/local-file-system.ts";
+import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import type { PlannedItem } from "../build/copy-plan.ts";
-import { shownUrl } from "../build/source-url.ts";
+import type { PlannedItem } from "../builder/copy/plan.ts";
+import { shownUrl } from "../builder/remote-files/source-url.ts";
 
 /** One file, link or empty directory that a COPY or ADD brings. What only the image could tell is `undefined`. */
 export interface PlannedFile {

@@ -1,9 +1,9 @@
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { BoughError } from "../errors.ts";
-import { displayPath } from "./display-path.ts";
-import { fileError, isMissing } from "./file-error.ts";
-import { localPath } from "./local-file-system.ts";
+import { displayPath } from "./file-system/display-path.ts";
+import { fileError, isMissing } from "./file-system/file-error.ts";
+import { localPath } from "./file-system/local-file-system.ts";
 
 /** The directory that COPY and ADD take their sources from. */
 export interface BuildContext {

@@ -1,6 +1,6 @@
 import { nearest } from "../suggest.ts";
 import type { Flag } from "./instruction.ts";
-import type { Statement } from "./statement.ts";
+import type { Statement } from "./text/statement.ts";
 
 /** What an instruction takes: a switch, one text, or a text that may be given again and again. */
 export type FlagKind = "switch" | "text" | "texts";

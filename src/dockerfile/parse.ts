@@ -1,6 +1,4 @@
 import { nearest } from "../suggest.ts";
-import { DockerfileError } from "./dockerfile-error.ts";
-import { Findings } from "./findings.ts";
 import { readFlags } from "./flags.ts";
 import type { ArgInstruction, Dockerfile, Instruction, Stage } from "./instruction.ts";
 import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/configuration.ts";
@@ -10,9 +8,11 @@ import { parseHealthcheck } from "./instructions/healthcheck.ts";
 import { parseArg, parseEnv, parseLabel } from "./instructions/pairs.ts";
 import { parseRun } from "./instructions/run.ts";
 import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./instructions/single.ts";
-import type { Problem } from "./problem.ts";
-import { SourceReader } from "./source.ts";
-import { baseOf, placeOf, Statement } from "./statement.ts";
+import { DockerfileError } from "./problems/dockerfile-error.ts";
+import { Findings } from "./problems/findings.ts";
+import type { Problem } from "./problems/problem.ts";
+import { SourceReader } from "./text/source.ts";
+import { baseOf, placeOf, Statement } from "./text/statement.ts";
 
 type Parser = (statement: Statement) => Instruction;
 

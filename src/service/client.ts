@@ -1,19 +1,19 @@
 /** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
-import { type Accounts, createAccounts } from "./account.ts";
-import { withoutCredentials } from "./address.ts";
-import type { ServiceNotice } from "./attempt.ts";
-import { createEventSnapshots, type EventSnapshots } from "./event-snapshot.ts";
-import { createFiles, type KnownFiles } from "./files.ts";
-import { createImageFiles, type ImageFiles } from "./image-files.ts";
-import type { SeenImages } from "./image-list.ts";
-import { createImages, type Images } from "./images.ts";
-import { createInspector } from "./inspect.ts";
-import { createOperationRecords, type OperationRecords } from "./operation-records.ts";
-import { createOperations } from "./operations.ts";
+import { createFiles, type KnownFiles } from "./files/files.ts";
+import { uploadStream } from "./files/upload-stream.ts";
+import { withoutCredentials } from "./http/address.ts";
+import type { ServiceNotice } from "./http/attempt.ts";
+import { createTransport } from "./http/transport.ts";
+import { createImageFiles, type ImageFiles } from "./images/image-files.ts";
+import type { SeenImages } from "./images/image-list.ts";
+import { createImages, type Images } from "./images/images.ts";
+import { createInspector } from "./images/inspect.ts";
+import { createEventSnapshots, type EventSnapshots } from "./operations/event-snapshot.ts";
+import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
+import { createOperations } from "./operations/operations.ts";
+import { type Accounts, createAccounts } from "./profiles/account.ts";
 import type { Fetch, ImageInspector, ImageService } from "./service.ts";
-import { createTransport } from "./transport.ts";
-import { uploadStream } from "./upload-stream.ts";
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */

@@ -1,12 +1,12 @@
 /** Whatever a Dockerfile says, a check ends with a report. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { parsePlatform, usualPlatform } from "../../src/build/platform.ts";
+import { parsePlatform, usualPlatform } from "../../src/builder/interpreter/platform.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport } from "../../src/check/report-json.ts";
 import { renderReport } from "../../src/check/report-text.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import { ignoreRules } from "../../src/context/ignore.ts";
+import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { runs } from "../support/random.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { manual } from "../../src/cli/agent-manual.ts";
+import { manual } from "../../src/cli/about/agent-manual.ts";
 import { version } from "../../src/version.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";

@@ -1,11 +1,11 @@
 /** The small languages of the client's arguments, as tables. */
 import { describe, expect, test } from "bun:test";
-import { parseFileArgument } from "../../src/cli/file-argument.ts";
-import { refuseInteractiveShell } from "../../src/cli/interactive-shell.ts";
-import { readMoment } from "../../src/cli/moment.ts";
-import { splitPartialLine } from "../../src/cli/partial-line.ts";
-import { readEnvironment } from "../../src/cli/run-environment.ts";
-import { checkBranchName } from "../../src/cli/session-argument.ts";
+import { readMoment } from "../../src/cli/command-line/moment.ts";
+import { splitPartialLine } from "../../src/cli/command-line/partial-line.ts";
+import { readEnvironment } from "../../src/cli/run/environment.ts";
+import { parseFileArgument } from "../../src/cli/run/file-argument.ts";
+import { refuseInteractiveShell } from "../../src/cli/run/interactive-shell.ts";
+import { checkBranchName } from "../../src/cli/sessions/session-argument.ts";
 
 describe("--file", () => {
   const plain = { path: undefined, uid: 0, gid: 0, mode: undefined };

@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor-engine.ts";
-import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor-limits.ts";
-import { diagnoseNetwork } from "../../src/cli/doctor-network.ts";
-import type { Finding } from "../../src/cli/finding.ts";
+import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts";
+import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor/limits.ts";
+import { diagnoseNetwork } from "../../src/cli/doctor/network.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { extractArchive } from "../../src/cli/extract.ts";
+import { extractArchive } from "../../src/cli/images/extract.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { inChunks, type RawEntry, tarOf } from "../support/tar-bytes.ts";

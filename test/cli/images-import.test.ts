@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { startImportProgress } from "../../src/output/import-progress.ts";
-import type { Log } from "../../src/output/log.ts";
+import { startImportProgress } from "../../src/terminal/import-progress.ts";
+import type { Log } from "../../src/terminal/log.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";

@@ -13,7 +13,7 @@ const bough = (...words: string[]) => runBough(words, { workingDirectory: "/" })
 
 describe("bough licenses", () => {
   test("has the text for every package that the bundler takes in, as `bun scripts/licenses.ts` writes it", async () => {
-    expect(read("src/cli/licenses.txt")).toBe(await allLicenses());
+    expect(read("src/cli/about/licenses.txt")).toBe(await allLicenses());
     expect((await bough("licenses")).stdout).toBe(await allLicenses());
   });
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 
-const source = join(import.meta.dir, "../../src/cli/standard-streams.ts");
+const source = join(import.meta.dir, "../../src/cli/process/standard-streams.ts");
 
 /** A process that writes `lines` numbered lines, one by one or at once, with an error handler that ends it, and flushes. */
 function writer(lines: number, how: "singly" | "at once" = "singly"): string[] {

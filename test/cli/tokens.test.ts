@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { parseArgs } from "node:util";
 import fc from "fast-check";
-import { type OptionShape, tokenize } from "../../src/cli/tokens.ts";
+import { type OptionShape, tokenize } from "../../src/cli/command-line/tokens.ts";
 import { runs } from "../support/random.ts";
 
 const options: Record<string, OptionShape> = {

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { asRecord } from "../../src/service/json.ts";
+import { asRecord } from "../../src/service/http/json.ts";
 import type { InstanceRequest } from "../../src/service/types.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CommandTable, Entry } from "../../src/cli/command.ts";
-import { commands } from "../../src/cli/commands.ts";
+import type { CommandTable, Entry } from "../../src/cli/command-line/command.ts";
+import { commands } from "../../src/cli/command-line/commands.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { splitWords } from "../support/words.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { freeSubIds, processesWithin } from "../../src/cli/user-namespace.ts";
+import { freeSubIds, processesWithin } from "../../src/cli/process/user-namespace.ts";
 
 test.each([
   [[""], "100000-165535"],

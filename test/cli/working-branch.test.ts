@@ -1,7 +1,7 @@
 /** Where the next image of a session goes, also where two commands end at once. */
 import { beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
-import { advance, workingBranch } from "../../src/cli/working-branch.ts";
+import { advance, workingBranch } from "../../src/cli/sessions/working-branch.ts";
 import { systemClock } from "../../src/clock.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { temporaryDirectory } from "../support/bough.ts";

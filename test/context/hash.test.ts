@@ -13,11 +13,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import type { FileEntry, FileStat } from "../../src/context/entry.ts";
-import { hashFiles } from "../../src/context/hash.ts";
-import { ignoreRules } from "../../src/context/ignore.ts";
-import { resolveSources } from "../../src/context/sources.ts";
-import { type HashCache, isSameStat, isSettled } from "../../src/context/stat-cache.ts";
+import { hashFiles } from "../../src/context/hashing/hash.ts";
+import { type HashCache, isSameStat, isSettled } from "../../src/context/hashing/stat-cache.ts";
+import { ignoreRules } from "../../src/context/patterns/ignore.ts";
+import type { FileEntry, FileStat } from "../../src/context/sources/entry.ts";
+import { resolveSources } from "../../src/context/sources/sources.ts";
 import { BoughError } from "../../src/errors.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";
 

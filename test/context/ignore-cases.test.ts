@@ -5,8 +5,8 @@
  */
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/ignore.ts";
-import { decidePath, isMatch, type Rule } from "../../src/context/rules.ts";
+import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
+import { decidePath, isMatch, type Rule } from "../../src/context/patterns/rules.ts";
 import { BoughError } from "../../src/errors.ts";
 import { formatSections, readCases, readPath, writePath } from "./case-file.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import type { ContextEntry, FileEntry, SourceMatch } from "../../src/context/entry.ts";
-import { parseIgnoreFile } from "../../src/context/ignore.ts";
-import { findLargeContext } from "../../src/context/large-context.ts";
-import { decidePath, isMatch } from "../../src/context/rules.ts";
+import { parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
+import { decidePath, isMatch } from "../../src/context/patterns/rules.ts";
+import type { ContextEntry, FileEntry, SourceMatch } from "../../src/context/sources/entry.ts";
+import { findLargeContext } from "../../src/context/sources/large-context.ts";
 
 const mebibyte = 1024 * 1024;
 const noStat = { device: 0n, inode: 0n, size: 0n, mtimeNanoseconds: 0n, ctimeNanoseconds: 0n };

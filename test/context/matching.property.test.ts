@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseIgnoreFile } from "../../src/context/ignore.ts";
+import { parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import {
   compileSourcePattern,
   enterDirectory,
   isMatched,
   patternStart,
-} from "../../src/context/path-pattern.ts";
-import { decidePath, isMatch } from "../../src/context/rules.ts";
+} from "../../src/context/patterns/path-pattern.ts";
+import { decidePath, isMatch } from "../../src/context/patterns/rules.ts";
 import { runs } from "../support/random.ts";
 import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
 

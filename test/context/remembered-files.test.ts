@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { localFileSystem } from "../../src/context/local-file-system.ts";
-import { rememberFiles } from "../../src/context/remembered-files.ts";
+import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { rememberFiles } from "../../src/context/file-system/remembered-files.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test("what was asked once stays as it was, what was not there is asked again", () => {

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import { ignoreRules, parseIgnoreFile } from "../../src/context/ignore.ts";
-import { resolveSources } from "../../src/context/sources.ts";
+import { ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
+import { resolveSources } from "../../src/context/sources/sources.ts";
 import { runs } from "../support/random.ts";
 import { referenceDecision } from "./reference-matcher.ts";
 

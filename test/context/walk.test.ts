@@ -3,10 +3,10 @@ import { chmodSync, lstatSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import type { FileSystem } from "../../src/context/file-system.ts";
-import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/ignore.ts";
-import { localFileSystem } from "../../src/context/local-file-system.ts";
-import { resolveSources } from "../../src/context/sources.ts";
+import type { FileSystem } from "../../src/context/file-system/file-system.ts";
+import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
+import { resolveSources } from "../../src/context/sources/sources.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";
 
 afterEach(removeTrees);

@@ -5,9 +5,9 @@
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DockerfileError } from "../../src/dockerfile/dockerfile-error.ts";
 import type { CopySource, Dockerfile, LineRange } from "../../src/dockerfile/instruction.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+import { DockerfileError } from "../../src/dockerfile/problems/dockerfile-error.ts";
 
 const root = join(import.meta.dir, "../cases/dockerfile");
 const isUpdate = process.env.UPDATE_GOLDEN === "1";

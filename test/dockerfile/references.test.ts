@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { referencesIn, referencesOf } from "../../src/dockerfile/references.ts";
+import { referencesIn, referencesOf } from "../../src/dockerfile/words/references.ts";
 
 /** Names, with a `?` behind those that say themselves what stands for a missing value. */
 const show = (references: { name: string; isRequired: boolean }[]) =>

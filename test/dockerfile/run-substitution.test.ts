@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expandExecWords, expandRunLine } from "../../src/dockerfile/run-substitution.ts";
+import { expandExecWords, expandRunLine } from "../../src/dockerfile/words/run-substitution.ts";
 import { BoughError } from "../../src/errors.ts";
 import { runs } from "../support/random.ts";
 

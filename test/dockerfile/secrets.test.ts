@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { expandExecWords, expandRunLine } from "../../src/dockerfile/run-substitution.ts";
 import { secretsAmong } from "../../src/dockerfile/secrets.ts";
+import { expandExecWords, expandRunLine } from "../../src/dockerfile/words/run-substitution.ts";
 
 const value = "p4ss w'rd+1";
 const variables: [string, string | undefined][] = [

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Findings } from "../../src/dockerfile/findings.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { type LogicalLine, SourceReader } from "../../src/dockerfile/source.ts";
+import { Findings } from "../../src/dockerfile/problems/findings.ts";
+import { type LogicalLine, SourceReader } from "../../src/dockerfile/text/source.ts";
 import { BoughError } from "../../src/errors.ts";
 import { runs } from "../support/random.ts";
 

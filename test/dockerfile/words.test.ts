@@ -3,8 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { lex } from "../../src/dockerfile/lexer.ts";
-import { expandHeredoc, expandWord, type Lookup } from "../../src/dockerfile/words.ts";
+import { lex } from "../../src/dockerfile/text/lexer.ts";
+import { expandHeredoc, expandWord, type Lookup } from "../../src/dockerfile/words/words.ts";
 import { BoughError } from "../../src/errors.ts";
 import { runs } from "../support/random.ts";
 

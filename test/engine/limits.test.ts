@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readLimitEvents, usableControllers } from "../../src/engine/sandbox/controllers.ts";
-import { containerParent, findHierarchies } from "../../src/engine/sandbox/hierarchies.ts";
-import { layerSize } from "../../src/engine/sandbox/layer-size.ts";
-import { limitsFor } from "../../src/engine/sandbox/limits.ts";
-import { watchEvents } from "../../src/engine/sandbox/watchers.ts";
+import { readLimitEvents, usableControllers } from "../../src/engine/sandbox/limits/controllers.ts";
+import { containerParent, findHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
+import { layerSize } from "../../src/engine/sandbox/limits/layer-size.ts";
+import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
+import { watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";

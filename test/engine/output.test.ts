@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { CapturedStream, decodeBytes, encodeBytes } from "../../src/engine/sandbox/output.ts";
+import { CapturedStream, decodeBytes, encodeBytes } from "../../src/engine/instances/output.ts";
 import { runs } from "../support/random.ts";
 
 function capture(chunks: readonly Uint8Array[], limit = 1_000_000) {

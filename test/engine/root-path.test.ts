@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { resolveInRoot } from "../../src/engine/sandbox/root-path.ts";
+import { resolveInRoot } from "../../src/engine/sandbox/root/root-path.ts";
 import { runs } from "../support/random.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "bough-root-"));

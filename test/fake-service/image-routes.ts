@@ -1,5 +1,5 @@
-import { asRecord, asText } from "../../src/service/json.ts";
-import { isTag } from "../../src/service/tag.ts";
+import { asRecord, asText } from "../../src/service/http/json.ts";
+import { isTag } from "../../src/service/images/tag.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";

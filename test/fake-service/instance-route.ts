@@ -1,4 +1,4 @@
-import { asRecord, asText } from "../../src/service/json.ts";
+import { asRecord, asText } from "../../src/service/http/json.ts";
 import type { InstanceRequest } from "../../src/service/types.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";

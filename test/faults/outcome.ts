@@ -1,5 +1,5 @@
 import { messageOf } from "../../src/errors.ts";
-import { NotFoundError, UnknownOutcomeError } from "../../src/service/errors.ts";
+import { NotFoundError, UnknownOutcomeError } from "../../src/service/http/errors.ts";
 
 /** Kinds of messages, by what makes them out. The first that matches counts. */
 const kinds: readonly [pattern: RegExp, kind: string][] = [

@@ -1,6 +1,6 @@
 import { systemClock } from "../../src/clock.ts";
-import type { ServiceNotice } from "../../src/service/attempt.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/service/client.ts";
+import type { ServiceNotice } from "../../src/service/http/attempt.ts";
 
 export interface TestClient {
   service: Service;

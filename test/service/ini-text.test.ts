@@ -1,8 +1,13 @@
 /** Changes to INI files: what is asked for, and nothing else. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { hasIniValue, removeIniSection, removeIniValue, setIniValue } from "../../src/service/ini-text.ts";
-import { readProfiles } from "../../src/service/profile-text.ts";
+import {
+  hasIniValue,
+  removeIniSection,
+  removeIniValue,
+  setIniValue,
+} from "../../src/service/profiles/ini-text.ts";
+import { readProfiles } from "../../src/service/profiles/profile-text.ts";
 import { runs } from "../support/random.ts";
 
 describe("a value that is there is changed in its place", () => {

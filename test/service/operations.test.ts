@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { NotFoundError } from "../../src/service/errors.ts";
+import { NotFoundError } from "../../src/service/http/errors.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";

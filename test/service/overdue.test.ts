@@ -1,7 +1,7 @@
 /** Operations that never end: how long they are waited for, and what is said and done then. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { OverdueError } from "../../src/service/errors.ts";
-import { withinItsTime } from "../../src/service/overdue.ts";
+import { OverdueError } from "../../src/service/http/errors.ts";
+import { withinItsTime } from "../../src/service/operations/overdue.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
-import { chooseService, type Environment, type ServiceFlags } from "../../src/service/profile.ts";
+import { chooseService, type Environment, type ServiceFlags } from "../../src/service/profiles/profile.ts";
 
 /** As the service's clients write them. */
 const cli = `# written by hand

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
-import { parseReference } from "../../src/service/reference.ts";
-import { parseTag } from "../../src/service/tag.ts";
+import { parseReference } from "../../src/service/images/reference.ts";
+import { parseTag } from "../../src/service/images/tag.ts";
 
 const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
 const uuid = "3F2504E0-4F89-11D3-9A0C-0305E82C3301";

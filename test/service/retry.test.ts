@@ -5,7 +5,7 @@ import {
   type Failure,
   isOutcomeUnknown,
   parseRetryAfter,
-} from "../../src/service/retry.ts";
+} from "../../src/service/http/retry.ts";
 
 const now = Date.UTC(2026, 0, 1, 12, 0, 0);
 

@@ -1,6 +1,6 @@
 /** An instance is started once: what is done where nobody knows whether the service has received the request. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { UnknownOutcomeError } from "../../src/service/errors.ts";
+import { UnknownOutcomeError } from "../../src/service/http/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";

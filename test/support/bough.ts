@@ -2,11 +2,11 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { requestedFormat, runCommandLine } from "../../src/cli/index.ts";
-import type { Runtime } from "../../src/cli/runtime.ts";
+import { requestedFormat, runCommandLine } from "../../src/cli/command-line/run.ts";
+import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
-import { describeFailure } from "../../src/output/failure.ts";
 import type { Fetch } from "../../src/service/service.ts";
+import { describeFailure } from "../../src/terminal/failure.ts";
 
 export interface Ended {
   exitCode: number;

@@ -1,11 +1,11 @@
-import { parsePlatform, usualPlatform } from "../../build/platform.ts";
-import { declareArguments } from "../../build/settings.ts";
-import { type Arguments, lookUp, startBuild } from "../../build/state.ts";
+import { parsePlatform, usualPlatform } from "../../builder/interpreter/platform.ts";
+import { declareArguments } from "../../builder/interpreter/settings.ts";
+import { type Arguments, lookUp, startBuild } from "../../builder/interpreter/state.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
-import { referencesIn } from "../../dockerfile/references.ts";
-import { expandWord } from "../../dockerfile/words.ts";
+import { referencesIn } from "../../dockerfile/words/references.ts";
+import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { parseReference } from "../../service/reference.ts";
+import { parseReference } from "../../service/images/reference.ts";
 import { nearest } from "../../suggest.ts";
 import { type Finding, warn } from "../finding.ts";
 

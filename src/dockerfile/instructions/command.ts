@@ -1,7 +1,7 @@
 import type { Command } from "../instruction.ts";
-import { parseStringArray } from "../json.ts";
-import { placeOf, type Statement } from "../statement.ts";
-import { splitWords, type Word } from "../word-list.ts";
+import { parseStringArray } from "../text/json.ts";
+import { placeOf, type Statement } from "../text/statement.ts";
+import { splitWords, type Word } from "../words/word-list.ts";
 
 /**
  * JSON form where the text is a JSON array of strings, else shell form, as Docker falls back. An array of other things

@@ -5,8 +5,8 @@ import type {
   StartCommandInstruction,
   VolumeInstruction,
 } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../statement.ts";
-import { splitAtBlanks } from "../word-list.ts";
+import { baseOf, placeOf, type Statement } from "../text/statement.ts";
+import { splitAtBlanks } from "../words/word-list.ts";
 import { parseCommand } from "./command.ts";
 import { parseList } from "./list.ts";
 

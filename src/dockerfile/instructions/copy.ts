@@ -1,8 +1,8 @@
 import { type FlagKind, type GivenFlags, readFlags } from "../flags.ts";
-import { parseHeredocMarker } from "../heredoc.ts";
 import type { AddInstruction, CopyInstruction, CopySource } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../statement.ts";
-import type { Word } from "../word-list.ts";
+import { parseHeredocMarker } from "../text/heredoc.ts";
+import { baseOf, placeOf, type Statement } from "../text/statement.ts";
+import type { Word } from "../words/word-list.ts";
 import { parseList } from "./list.ts";
 
 const sharedFlags: Readonly<Record<string, FlagKind>> = {

@@ -1,8 +1,8 @@
 import { nearest } from "../../suggest.ts";
 import { readFlags } from "../flags.ts";
 import type { Command, HealthcheckInstruction } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../statement.ts";
-import type { Word } from "../word-list.ts";
+import { baseOf, placeOf, type Statement } from "../text/statement.ts";
+import type { Word } from "../words/word-list.ts";
 import { parseCommand } from "./command.ts";
 
 const durations = ["interval", "timeout", "start-period", "start-interval"];

@@ -1,6 +1,6 @@
-import { parseStringArray } from "../json.ts";
-import { placeOf, type Statement } from "../statement.ts";
-import { splitAtBlanks, type Word } from "../word-list.ts";
+import { parseStringArray } from "../text/json.ts";
+import { placeOf, type Statement } from "../text/statement.ts";
+import { splitAtBlanks, type Word } from "../words/word-list.ts";
 
 /**
  * The words of a JSON array of strings, which all stand where the array does, or else of a text split at blanks.

@@ -1,6 +1,6 @@
 import { nearest } from "../../suggest.ts";
 import type { Mount } from "../instruction.ts";
-import type { Complaint, Statement } from "../statement.ts";
+import type { Complaint, Statement } from "../text/statement.ts";
 
 const types = ["bind", "cache", "tmpfs", "secret", "ssh"];
 

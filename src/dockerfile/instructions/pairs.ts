@@ -1,7 +1,7 @@
 import { readFlags } from "../flags.ts";
 import type { ArgInstruction, EnvInstruction, LabelInstruction } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../statement.ts";
-import { splitWords, type Word } from "../word-list.ts";
+import { baseOf, placeOf, type Statement } from "../text/statement.ts";
+import { splitWords, type Word } from "../words/word-list.ts";
 
 /** `ENV KEY=VALUE ...`, or `ENV KEY VALUE` as it was written long ago. */
 export function parseEnv(statement: Statement): EnvInstruction {

@@ -1,7 +1,7 @@
 import { readFlags } from "../flags.ts";
-import { parseHeredocMarker } from "../heredoc.ts";
 import type { RunInstruction } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../statement.ts";
+import { parseHeredocMarker } from "../text/heredoc.ts";
+import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import { parseCommand } from "./command.ts";
 import { parseMounts } from "./mount.ts";
 

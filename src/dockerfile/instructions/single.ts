@@ -5,7 +5,7 @@ import type {
   UserInstruction,
   WorkdirInstruction,
 } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../statement.ts";
+import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 
 /** `WORKDIR PATH`: the whole rest of the line is the path, blanks included. */
 export function parseWorkdir(statement: Statement): WorkdirInstruction {

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
 import { basename } from "node:path";
-import { accountNames } from "../sandbox/accounts.ts";
+import { accountNames } from "../sandbox/root/accounts.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
 export interface FileItem {

@@ -3,7 +3,7 @@ import { RequestError } from "../http/answers.ts";
 import { readText } from "../http/query.ts";
 import type { Call } from "../http/router.ts";
 import { requireImage } from "../records/images.ts";
-import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "../sandbox/root-path.ts";
+import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "../sandbox/root/root-path.ts";
 import { type ImageView, openImageView } from "./image-view.ts";
 
 export interface FoundPath extends ResolvedPath {

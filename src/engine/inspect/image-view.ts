@@ -1,6 +1,6 @@
 import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
-import { enterMountNamespace } from "../sandbox/mount-namespace.ts";
+import { enterMountNamespace } from "../sandbox/root/mount-namespace.ts";
 import type { EngineState } from "../state.ts";
 import { endHelper } from "../system/helper.ts";
 

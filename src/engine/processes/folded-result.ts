@@ -1,6 +1,6 @@
 import type { InstanceResult, OperationEvent } from "../../service/types.ts";
-import { decodeBytes, encodeBytes } from "../sandbox/output.ts";
-import { type EventResources, resultResources } from "../sandbox/usage.ts";
+import { decodeBytes, encodeBytes } from "../instances/output.ts";
+import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 
 /**
  * What the events tell of one process so far, in the form of a result: exit code and signal are -1 for as long as it runs.

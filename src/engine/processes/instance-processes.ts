@@ -1,14 +1,14 @@
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
 import { mainProcess } from "../records/event-log.ts";
-import type { ResolveAccount } from "../sandbox/accounts.ts";
-import { type ExecProcess, signalCommand, startInSandbox } from "../sandbox/exec.ts";
-import { commandLine, type ExecSpec, type InputSpec } from "../sandbox/exec-spec.ts";
-import { ProcessInput } from "../sandbox/process-input.ts";
+import type { ResolveAccount } from "../sandbox/root/accounts.ts";
+import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
-import { resolveWorkingDirectory } from "../sandbox/working-directory.ts";
+import { type ExecProcess, signalCommand, startInSandbox } from "./exec.ts";
+import { commandLine, type ExecSpec, type InputSpec } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";
+import { ProcessInput } from "./process-input.ts";
 import { signalOf } from "./signals.ts";
 
 /** At the same time, beside the main one. */

@@ -1,8 +1,8 @@
 import type { InstanceResult, LimitHit } from "../../service/types.ts";
-import { hideSecrets } from "../sandbox/hidden-secrets.ts";
-import { CapturedStream, encodeBytes } from "../sandbox/output.ts";
+import { hideSecrets } from "../instances/hidden-secrets.ts";
+import { CapturedStream, encodeBytes } from "../instances/output.ts";
+import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
-import { type EventResources, resultResources } from "../sandbox/usage.ts";
 
 /** How a process has ended. A signal, where one has ended it, else -1. */
 export interface ProcessEnd {

@@ -1,11 +1,11 @@
 import { RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import type { Route } from "../http/router.ts";
+import { describeRequest } from "../instances/metadata.ts";
+import { performInstance } from "../instances/perform.ts";
+import { readInstanceSpec } from "../instances/spec.ts";
 import { requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
-import { describeRequest } from "../sandbox/instance-metadata.ts";
-import { readInstanceSpec } from "../sandbox/instance-spec.ts";
-import { performInstance } from "../sandbox/instances.ts";
 import { locate } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 

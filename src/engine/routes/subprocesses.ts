@@ -2,13 +2,13 @@ import { answerJson, RequestError } from "../http/answers.ts";
 import { readBody, refuseUnknown } from "../http/fields.ts";
 import { readText } from "../http/query.ts";
 import type { Call, Route } from "../http/router.ts";
+import { execFields, readExecSpec, readInput } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
 import { readSignal } from "../processes/signals.ts";
 import { mainProcess } from "../records/event-log.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
-import { execFields, readExecSpec, readInput } from "../sandbox/exec-spec.ts";
 
 /** Processes beside the main one of an instance that runs. */
 export const subprocessRoutes: readonly Route[] = [

@@ -1,8 +1,8 @@
 import type { OperationKind } from "../../service/types.ts";
 import { answerJson } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
+import { longestTimeout } from "../instances/spec.ts";
 import { unfinishedOperations } from "../records/operations.ts";
-import { longestTimeout } from "../sandbox/instance-spec.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
 /** Names of what this engine can do beyond the public API. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../layout.ts";
-import { removeControlGroups } from "./control-groups.ts";
+import { removeControlGroups } from "./limits/control-groups.ts";
 import type { SandboxHost } from "./sandbox-request.ts";
 
 /** The first process of a container, as the process namespace that runc is in counts it; `undefined` before it is there. */

@@ -1,6 +1,6 @@
 import type { SandboxNetwork } from "../network/networks.ts";
 import { cpuHeatCounters } from "../system/machine.ts";
-import type { LimitSettings } from "./limit-settings.ts";
+import type { LimitSettings } from "./limits/settings.ts";
 import { seccompFilter } from "./seccomp.ts";
 
 /** What runs in a sandbox, in terms of the image. */

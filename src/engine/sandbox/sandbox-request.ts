@@ -2,13 +2,13 @@ import type { Clock } from "../../clock.ts";
 import type { LimitHit, NetworkMode } from "../../service/types.ts";
 import type { Layout } from "../layout.ts";
 import type { Networks } from "../network/networks.ts";
+import type { InputSpec } from "../processes/exec-spec.ts";
+import type { ProcessInput } from "../processes/process-input.ts";
 import type { Environment } from "../system/programs.ts";
-import type { InputSpec } from "./exec-spec.ts";
-import type { InstanceLimits } from "./limits.ts";
-import type { ProcessInput } from "./process-input.ts";
+import type { InstanceLimits } from "./limits/limits.ts";
+import type { EventResources } from "./limits/usage.ts";
+import type { StagedFile } from "./root/staging.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
-import type { StagedFile } from "./staging.ts";
-import type { EventResources } from "./usage.ts";
 
 export interface SandboxHost {
   layout: Layout;

@@ -7,20 +7,20 @@ import { machineArchitecture } from "../system/machine.ts";
 import { locate } from "../system/programs.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
-import { LimitGuard } from "./limit-guard.ts";
-import type { LimitSettings } from "./limit-settings.ts";
-import { enterMountNamespace } from "./mount-namespace.ts";
+import { LimitGuard } from "./limits/guard.ts";
+import type { LimitSettings } from "./limits/settings.ts";
+import { enterMountNamespace } from "./root/mount-namespace.ts";
 import {
   copyRootAttributes,
   type MountPoints,
   provideMountPoints,
   removeMountPoints,
-} from "./mount-points.ts";
+} from "./root/mount-points.ts";
+import { stageFiles } from "./root/staging.ts";
+import { resolveWorkingDirectory } from "./root/working-directory.ts";
 import { type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
-import { stageFiles } from "./staging.ts";
 import { supervise } from "./supervise.ts";
-import { resolveWorkingDirectory } from "./working-directory.ts";
 
 /**
  * Runs one command in a container on top of the image's layers. What it changed is in `<directory>/upper` afterwards, and

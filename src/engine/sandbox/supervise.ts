@@ -5,10 +5,10 @@ import { BoughError } from "../../errors.ts";
 import { firstProcess } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import type { KillSwitch } from "./kill-switch.ts";
-import type { LimitGuard } from "./limit-guard.ts";
-import type { MountNamespace } from "./mount-namespace.ts";
+import type { LimitGuard } from "./limits/guard.ts";
+import { eventResources } from "./limits/usage.ts";
+import type { MountNamespace } from "./root/mount-namespace.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
-import { eventResources } from "./usage.ts";
 
 /** Lets the command go, and sees it to its end. */
 export async function supervise(

@@ -7,7 +7,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { limitSettings } from "../../../src/engine/sandbox/limit-settings.ts";
+import { limitSettings } from "../../../src/engine/sandbox/limits/settings.ts";
 import { type SandboxConfigOptions, sandboxConfig } from "../../../src/engine/sandbox/sandbox-config.ts";
 import { cpuHeatCounters } from "../../../src/engine/system/machine.ts";
 import { temporaryDirectory } from "../../support/bough.ts";

@@ -1,0 +1,203 @@
+import type { Instruction } from "../dockerfile/instruction.ts";
+import {
+  ForgottenLayerError,
+  forgetLayer,
+  isForgotten,
+  noticeLoss,
+  withReminders,
+} from "./cache/forgotten.ts";
+import { performCopy } from "./copy/copy.ts";
+import { performFrom } from "./interpreter/from.ts";
+import { inheritEnvironment, takesVariables } from "./interpreter/inherited.ts";
+import { locate, titleOf } from "./interpreter/location.ts";
+import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./interpreter/platform.ts";
+import { commitPending, performRun } from "./interpreter/run.ts";
+import { declareArguments, expandPairs, expandRequired } from "./interpreter/settings.ts";
+import {
+  type Arguments,
+  type BuildState,
+  lookUp,
+  type StageState,
+  setEnvironment,
+  startBuild,
+} from "./interpreter/state.ts";
+import { countEvents, recordStep } from "./interpreter/step-record.ts";
+import { undefinedVariables } from "./interpreter/undefined-variables.ts";
+import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
+import { createReasons, skippedInstruction } from "./interpreter/warnings.ts";
+import { performWorkdir } from "./interpreter/workdir.ts";
+import type { BuildJob, BuildRequest } from "./job.ts";
+import type { BuildResult, StepRecord } from "./result.ts";
+import { createEarlyUploads } from "./staging/early-uploads.ts";
+import { createLookAhead } from "./staging/look-ahead.ts";
+
+/**
+ * Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. That it has `finished` is said by
+ * whoever knows that nothing else can fail.
+ */
+export async function runBuild(build: BuildRequest): Promise<BuildResult> {
+  const { dockerfile, emit, clock, tags, session } = build;
+  const startedAt = clock.now();
+  const { request, uploaded, skippedCopies } = countEvents(build);
+  const explain = createReasons();
+  for (const { rule, message, range } of dockerfile.warnings)
+    emit({ type: "warning", rule, message, line: range.start });
+  for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
+    emit({ type: "warning", ...difference, line: undefined });
+  for (;;) {
+    const early = createEarlyUploads({ ...request, uploads: request.store.uploads });
+    const job: BuildJob = { ...request, explain, early, ahead: createLookAhead({ ...request, early }) };
+    try {
+      const { image, steps } = await runInstructions(job);
+      const seconds = (clock.now() - startedAt) / 1000;
+      return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
+    } catch (error) {
+      // Each round drops one layer, so there is an end to it.
+      if (!(error instanceof ForgottenLayerError)) throw error;
+      forgetLayer(error, job);
+    } finally {
+      await Promise.all([job.ahead.stop(), early.stop()]);
+    }
+  }
+}
+
+async function runInstructions(build: BuildJob): Promise<{ image: string; steps: StepRecord[] }> {
+  const { dockerfile, emit, tags } = build;
+  const steps: StepRecord[] = [];
+  let state = startBuild(await findPlatform(build), build.buildArgs);
+  for (const [index, instruction] of dockerfile.instructions.entries()) {
+    build.signal.throwIfAborted();
+    const step = index + 1;
+    emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
+    const since = build.clock.now();
+    if (instruction.name === "FROM" || instruction.name === "RUN") {
+      build.early.hold();
+      build.ahead.begin(index + 1);
+    }
+    const next = await locate(build, instruction, () =>
+      noticeLoss(state.stage, build, () => perform(instruction, state, build)),
+    );
+    const record = recordStep(placeOf(instruction, since, build), state.stage, next.stage);
+    steps.push(record);
+    emit({ type: "step-end", step, record });
+    state = next;
+  }
+  const stage = await commitLast(state, steps, build);
+  build.signal.throwIfAborted();
+  const { image } = stage.layer;
+  // Where everything came from the cache, nothing has asked yet whether the result is still there.
+  if (tags.length === 0 && (await isForgotten(stage.layer, build)))
+    throw new ForgottenLayerError(stage.layer);
+  for (const tag of tags) {
+    await withReminders({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
+    emit({ type: "tagged", image, tag });
+  }
+  return { image, steps };
+}
+
+/** What the last instructions have left to do is a step of its own, on the last one's line. */
+async function commitLast(
+  { stage, runs }: BuildState,
+  steps: StepRecord[],
+  build: BuildJob,
+): Promise<StageState> {
+  const last = build.dockerfile.instructions.at(-1);
+  if (stage === undefined || last === undefined)
+    throw new Error("a Dockerfile without a FROM does not parse");
+  const since = build.clock.now();
+  build.early.hold();
+  const committed = await locate(build, last, () => commitPending(stage, runs, build));
+  if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
+  return committed;
+}
+
+function placeOf(instruction: Instruction, since: number, { clock }: BuildJob) {
+  const seconds = (clock.now() - since) / 1000;
+  return { line: instruction.range.start, instruction: titleOf(instruction), seconds };
+}
+
+/** Spec 1: `build:<sha16(abspath(context))>`. */
+export function buildSession(contextDirectory: string): string {
+  return `build:${new Bun.CryptoHasher("sha256").update(contextDirectory).digest("hex").slice(0, 16)}`;
+}
+
+async function perform(instruction: Instruction, state: BuildState, build: BuildJob): Promise<BuildState> {
+  if (instruction.name === "FROM") return performFrom(instruction, state, build);
+  const { stage } = state;
+  if (stage === undefined) {
+    if (instruction.name !== "ARG") return state;
+    const declared = { args: state.globals, env: new Map(), inherited: undefined, globals: state.globals };
+    const { escape } = build.dockerfile;
+    return { ...state, globals: declareArguments(instruction, declared, build.buildArgs, escape) };
+  }
+  const informed = await inheritEnvironment(instruction, stage, build);
+  warnOfUndefined(instruction, informed, state.globals, build);
+  if (instruction.name === "RUN") {
+    const made = await performRun(instruction, state.runs, informed, build);
+    return { ...state, stage: made, runs: state.runs + 1 };
+  }
+  return { ...state, stage: await performInStage(instruction, informed, state.globals, build) };
+}
+
+function warnOfUndefined(
+  instruction: Instruction,
+  stage: StageState,
+  globals: Arguments,
+  { dockerfile, emit }: BuildJob,
+): void {
+  if (!takesVariables(instruction)) return;
+  for (const warning of undefinedVariables(instruction, { ...stage, globals }, dockerfile.escape))
+    emit({ type: "warning", ...warning, line: instruction.range.start });
+}
+
+async function performInStage(
+  instruction: Exclude<Instruction, { name: "FROM" | "RUN" }>,
+  stage: StageState,
+  globals: Arguments,
+  build: BuildJob,
+): Promise<StageState> {
+  const { escape } = build.dockerfile;
+  const lookup = lookUp(stage.env, stage.args, stage.inherited);
+  switch (instruction.name) {
+    case "COPY":
+    case "ADD":
+      return performCopy(instruction, stage, build);
+    case "WORKDIR":
+      return performWorkdir(
+        instruction,
+        expandRequired(instruction, instruction.path, lookup, escape),
+        stage,
+        build,
+      );
+    case "ENV":
+      return setEnvironment(stage, expandPairs(instruction, lookup, escape));
+    case "ARG": {
+      const args = declareArguments(instruction, { ...stage, globals }, build.buildArgs, escape);
+      return { ...stage, args };
+    }
+    case "USER":
+      return { ...stage, user: expandRequired(instruction, instruction.user, lookup, escape) };
+    case "CMD":
+    case "ENTRYPOINT":
+    case "LABEL":
+    case "EXPOSE":
+    case "VOLUME":
+    case "STOPSIGNAL":
+    case "MAINTAINER":
+    case "HEALTHCHECK":
+    case "ONBUILD":
+    case "SHELL":
+      build.emit({
+        type: "warning",
+        ...build.explain(skippedInstruction(instruction.name)),
+        line: instruction.range.start,
+      });
+      return stage;
+  }
+}
+
+/** `undefined` where no instruction has to know it. */
+async function findPlatform({ dockerfile, service }: BuildJob): Promise<Platform | undefined> {
+  if (!dependsOnPlatform(dockerfile)) return undefined;
+  return parsePlatform((await service.platform()) ?? usualPlatform);
+}

@@ -1,0 +1,83 @@
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { Layer, StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { layerBranch } from "./layer.ts";
+
+/** The service no longer has the image of a cached layer: the build has to go back to before it. */
+export class ForgottenLayerError extends Error {
+  override readonly name = "ForgottenLayerError";
+  readonly layer: Layer;
+
+  constructor(layer: Layer) {
+    super(`the service no longer has image ${layer.image}`);
+    this.layer = layer;
+  }
+}
+
+/**
+ * Runs `action` for a stage. Where the service answers that something is not there, it is found out what: uploads are
+ * forgotten here, too, and `action` is run once more, which sends them again; a cached layer's image ends in a
+ * `ForgottenLayerError`.
+ */
+export async function withReminders<Result>(
+  stage: Pick<StageState, "layer" | "staged">,
+  build: BuildJob,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    if (await isForgotten(stage.layer, build)) throw new ForgottenLayerError(stage.layer);
+    if (!forgetUploads(stage, build)) throw await lossOf(stage.layer, error, build);
+  }
+  try {
+    return await action();
+  } catch (error) {
+    throw error instanceof NotFoundError ? await lossOf(stage.layer, error, build) : error;
+  }
+}
+
+/** Runs `action`, which may look into the stage's image; where that is why it fails, with a `ForgottenLayerError`. */
+export async function noticeLoss<Result>(
+  stage: StageState | undefined,
+  build: BuildJob,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (stage === undefined || !(error instanceof NotFoundError)) throw error;
+    throw (await isForgotten(stage.layer, build)) ? new ForgottenLayerError(stage.layer) : error;
+  }
+}
+
+/** Whether the service says that it has no such image; one that can't be asked says nothing. */
+export async function isForgotten(layer: Layer, { service }: BuildJob): Promise<boolean> {
+  return layer.cached && (await service.hasImage(layer.image)) === false;
+}
+
+/** Drops all that bough remembers of a forgotten layer, so that the next round makes it anew. */
+export function forgetLayer({ layer }: ForgottenLayerError, { store, session, emit }: BuildJob): void {
+  emit({ type: "forgotten-layer", layer: layer.hash, image: layer.image });
+  store.sessions.deleteBranch(session, layerBranch(layer.hash));
+  store.imports.forgetImage(layer.image);
+}
+
+/** Answers whether there was anything to forget. */
+function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: BuildJob): boolean {
+  const forgotten = new Set<string>();
+  for (const entry of stage.staged.values()) {
+    if (entry.type !== "file" || store.uploads.get(entry.sha256) === undefined) continue;
+    forgotten.add(entry.sha256);
+    store.uploads.delete(entry.sha256);
+  }
+  if (forgotten.size > 0) emit({ type: "forgotten-files", files: forgotten.size });
+  return forgotten.size > 0;
+}
+
+/** Only what an earlier build left can have been forgotten since; anything else is a fault of the service. */
+async function lossOf(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
+  const isThere = layer.cached ? await service.hasImage(layer.image) : true;
+  return isThere === true ? error : new ForgottenLayerError(layer);
+}

@@ -1,0 +1,63 @@
+import type { StepEntry, StepStore } from "../../store/steps.ts";
+import { type Explanation, findDifference } from "./explain.ts";
+import type { StepInputs } from "./step-inputs.ts";
+
+/** What the latest build of this Dockerfile in this context was made from, and, step by step, what this one is. */
+export interface StepMemory {
+  /** True: whoever builds wants to hear why a step is not taken from the cache. */
+  readonly explains: boolean;
+  /** `titles`: of all instructions of the Dockerfile that make a layer. */
+  explain(step: RememberedStep, titles: readonly string[]): Explanation;
+  /** Once the step's layer is there. */
+  remember(step: RememberedStep, hash: string): void;
+}
+
+export interface RememberedStep {
+  ordinal: number;
+  /** Made when they are needed: most steps are as they were. */
+  inputs: () => StepInputs;
+}
+
+/** `dockerfile`: its absolute path. */
+export function createStepMemory(
+  store: StepStore,
+  { session, dockerfile, explains }: { session: string; dockerfile: string; explains: boolean },
+): StepMemory {
+  // Read before this build begins to replace it.
+  const earlier = explains ? store.list(session, dockerfile) : [];
+  const hashes = store.hashes(session, dockerfile);
+  return {
+    explains,
+
+    explain({ ordinal, inputs }, titles) {
+      if (earlier.length === 0) return { reason: "first build" };
+      const now = inputs();
+      const nearest = findNearest(earlier, { ordinal, title: now.title }, titles);
+      if (nearest === undefined) return { reason: "new instruction" };
+      return findDifference(JSON.parse(nearest.inputs), now) ?? { reason: "layer gone" };
+    },
+
+    remember({ ordinal, inputs }, hash) {
+      if (hashes.get(ordinal) === hash) return;
+      hashes.set(ordinal, hash);
+      const made = inputs();
+      store.set(session, dockerfile, { ordinal, hash, title: made.title, inputs: JSON.stringify(made) });
+    },
+  };
+}
+
+/**
+ * The step of the latest build that this one is compared with: of the same text, the nearest where there are several;
+ * else what stood in its place, unless that instruction is still in the Dockerfile and has only moved.
+ */
+function findNearest(
+  earlier: readonly StepEntry[],
+  { ordinal, title }: { ordinal: number; title: string },
+  titles: readonly string[],
+): StepEntry | undefined {
+  const distance = (entry: StepEntry) => Math.abs(entry.ordinal - ordinal);
+  const [same] = earlier
+    .filter((entry) => entry.title === title)
+    .sort((one, other) => distance(one) - distance(other));
+  return same ?? earlier.find((entry) => entry.ordinal === ordinal && !titles.includes(entry.title));
+}

@@ -1,0 +1,190 @@
+import { posix } from "node:path";
+import type { ContextWarning, FileEntry } from "../../context/sources/entry.ts";
+import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import { titleOf } from "../interpreter/location.ts";
+import { lookUp, type StageState } from "../interpreter/state.ts";
+import { type BuildWarning, skippedCopyFrom } from "../interpreter/warnings.ts";
+import type { BuildJob } from "../job.ts";
+import { addFromUrl } from "../remote-files/download.ts";
+import { collectLeftovers } from "../staging/gc.ts";
+import type { FoundSources } from "../staging/look-ahead.ts";
+import { stage as addToStaged, type Owned, type StagedEntry, type StagedFile } from "../staging/staged.ts";
+import { hashSources } from "./hash-sources.ts";
+import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
+import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
+import {
+  type PlannedDocument,
+  type PlannedEntry,
+  type PlannedItem,
+  type PlannedUrl,
+  planCopy,
+} from "./plan.ts";
+import { expandCopyWords } from "./words.ts";
+
+/** COPY and ADD: what the sources come to is staged for the next RUN; of it only URLs go to the service already. */
+export async function performCopy(
+  instruction: CopyInstruction | AddInstruction,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  const line = instruction.range.start;
+  const warn = (warning: ContextWarning | BuildWarning) => build.emit({ type: "warning", ...warning, line });
+  if (instruction.name === "COPY" && instruction.from !== undefined) {
+    warn(skippedCopyFrom(instruction.from));
+    return stage;
+  }
+  const { escape } = build.dockerfile;
+  const lookup = lookUp(stage.env, stage.args, stage.inherited);
+  const words = expandCopyWords(instruction, lookup, escape);
+  words.warnings.forEach(warn);
+  const { context, ignore, signal } = build;
+  const { workdir, staged } = stage;
+  const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
+  const ahead = await build.ahead.take(instruction);
+  let isImageAsked = false;
+  const { destination, items, warnings, excluded, largeContext } = await planCopy(words, instruction, {
+    ...{ context, ignore, signal, workdir, staged, lookup, escape, found: ahead?.sources },
+    isDirectoryInImage: (path) => {
+      isImageAsked = true;
+      return isDirectoryInImage(path);
+    },
+  });
+  warnings.forEach(warn);
+  if (isImageAsked && build.facts.isGuessing && items.some((item) => mayGoInto(destination.path, item))) {
+    const { path } = destination;
+    const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
+    build.emit({ type: "warning", message, line });
+  }
+  if (excluded.length > 0)
+    build.emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
+  if (largeContext !== undefined)
+    build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
+  const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
+
+  const owned = { ...owner, line };
+  const hashes = await hashEntries(items, build, ahead);
+  const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
+  const isIntoExisting =
+    items.length > 0 &&
+    (!isRoot(owner) || items.some(isNestedDirectory)) &&
+    (await isDirectoryInImage(place));
+  /** Of a directory source; Docker copies its contents, not itself. */
+  const tops: string[] = [];
+  const additions: [string, StagedEntry][] = [];
+  for (const item of items) {
+    const mayBeThere =
+      isNestedDirectory(item) &&
+      (staged.has(item.path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, item.path)))));
+    if (isTop(item)) tops.push(item.path);
+    else if (item.kind === "entry") additions.push([item.path, stageEntry(item, hashes, owned, mayBeThere)]);
+    else if (item.kind === "document") additions.push([item.path, stageDocument(item, owned)]);
+    else additions.push([item.path, await stageUrl(item, owned, words.checksum, build)]);
+  }
+
+  const amount = { files: 0, bytes: 0 };
+  for (const [, entry] of additions) {
+    if (entry.type !== "file") continue;
+    amount.files += 1;
+    amount.bytes += entry.size;
+  }
+  collectLeftovers(amount.files);
+  build.emit({ type: "staged", title: titleOf(instruction), ...amount });
+  const made = directoriesToMake(tops, additions, owner).filter(
+    (path) => !(isIntoExisting && leadsTo(path, place)),
+  );
+  const directories = stageDirectories(made, owner, line, stage);
+  return { ...stage, staged: addToStaged(staged, [...directories, ...additions]) };
+}
+
+/** Root's parents of a file need no mention: the service makes them. */
+function directoriesToMake(
+  tops: readonly string[],
+  additions: readonly [string, StagedEntry][],
+  owner: Owner,
+): string[] {
+  if (isRoot(owner)) return [...tops];
+  return [
+    ...tops.flatMap((path) => [...directoriesAbove(path), path]),
+    ...additions.flatMap(([path]) => directoriesAbove(path)),
+  ];
+}
+
+/** The directory next below `place` on the way to `path`: where the image lacks it, it lacks `path`, too. */
+function nextBelow(place: string, path: string): string {
+  const [top = ""] = posix.relative(place, path).split("/");
+  return posix.join(place, top);
+}
+
+/** Whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */
+function mayGoInto(destination: string, item: PlannedItem): boolean {
+  if (item.kind === "document") return false;
+  const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;
+  return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);
+}
+
+function isTop(item: PlannedItem): boolean {
+  return item.kind === "entry" && item.isTop;
+}
+
+function isNestedDirectory(item: PlannedItem): boolean {
+  return item.kind === "entry" && item.entry.type === "directory" && !item.isTop;
+}
+
+async function hashEntries(
+  items: readonly PlannedItem[],
+  { emit, signal, clock, hashes, early }: BuildJob,
+  ahead: FoundSources | undefined,
+): Promise<ReadonlyMap<string, string>> {
+  const files: FileEntry[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (item.kind !== "entry" || item.entry.type !== "file") continue;
+    files.push(item.entry);
+    bytes += item.entry.size;
+  }
+  emit({ type: "hashing", files: files.length, bytes });
+  const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
+  const known = await ahead?.hashes(onProgress);
+  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress, early }));
+}
+
+/** `mayBeThere`: a directory in the image may have another mode and owner. */
+function stageEntry(
+  { entry, mode }: PlannedEntry,
+  hashes: ReadonlyMap<string, string>,
+  owned: Required<Owned>,
+  mayBeThere: boolean,
+): StagedEntry {
+  // Named one by one they are kept in the object itself, which is felt where there are many of them.
+  const { uid, gid, line } = owned;
+  switch (entry.type) {
+    case "symlink":
+      return { type: "symlink", target: entry.target, uid, gid, line };
+    case "directory": {
+      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot(owned);
+      return { type: "directory", mode, isExplicit, uid, gid, line };
+    }
+    case "file": {
+      const sha256 = hashes.get(entry.absolutePath);
+      if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
+      const content = { kind: "local", absolutePath: entry.absolutePath } as const;
+      return { type: "file", sha256, size: entry.size, mode, content, uid, gid, line };
+    }
+  }
+}
+
+function stageDocument({ text, mode }: PlannedDocument, owned: Required<Owned>): StagedFile {
+  const bytes = new TextEncoder().encode(text);
+  const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+  return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };
+}
+
+async function stageUrl(
+  { url, mode }: PlannedUrl,
+  owned: Required<Owned>,
+  checksum: string | undefined,
+  build: BuildJob,
+): Promise<StagedFile> {
+  const { sha256, size } = await addFromUrl(url, checksum, build);
+  return { type: "file", sha256, size, mode, content: { kind: "url", url }, ...owned };
+}

@@ -1,0 +1,54 @@
+import { posix } from "node:path";
+import type { SourceMatch } from "../../context/sources/entry.ts";
+
+/** Where the sources of one COPY or ADD go: into a directory, or a single file to exactly this path. */
+export interface Destination {
+  /** Absolute and normalised. */
+  path: string;
+  isDirectory: boolean;
+}
+
+/** What is staged, by absolute path, as far as it matters here. */
+export type StagedTypes = ReadonlyMap<string, { type: string }>;
+
+/**
+ * The Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory where it ends in a slash, is `.`,
+ * takes several sources, or is a directory already. `isDirectoryInImage` is asked only where nothing else decides.
+ */
+export async function resolveDestination(
+  destination: string,
+  workdir: string,
+  staged: StagedTypes,
+  sources: { count: number; anyDirectory: boolean },
+  isDirectoryInImage: (path: string) => Promise<boolean>,
+): Promise<Destination> {
+  const path = posix.resolve(workdir, destination);
+  const isDirectory =
+    saysDirectory(destination) ||
+    sources.count !== 1 ||
+    sources.anyDirectory ||
+    path === "/" ||
+    path === workdir ||
+    isDirectoryWhenStaged(path, staged) ||
+    (!staged.has(path) && (await isDirectoryInImage(path)));
+  return { path, isDirectory };
+}
+
+/** `dir/`, `.`, `..` and their kind. */
+export function saysDirectory(destination: string): boolean {
+  return /(^|\/)\.{0,2}$/.test(destination);
+}
+
+/** The absolute path in the image for each entry of a match. */
+export function placeEntry(destination: Destination, match: SourceMatch, relativePath: string): string {
+  const { path, isDirectory } = destination;
+  if (relativePath === "" || !(match.isDirectory || isDirectory)) return path;
+  // Both are clean: there is nothing for `posix.join` to do.
+  return path === "/" ? `/${relativePath}` : `${path}/${relativePath}`;
+}
+
+function isDirectoryWhenStaged(path: string, staged: StagedTypes): boolean {
+  if (staged.get(path)?.type === "directory") return true;
+  for (const other of staged.keys()) if (other.startsWith(`${path}/`)) return true;
+  return false;
+}

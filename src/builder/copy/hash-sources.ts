@@ -1,0 +1,31 @@
+import { type HashOptions, hashFiles } from "../../context/hashing/hash.ts";
+import type { FileEntry } from "../../context/sources/entry.ts";
+import type { ContextHashes } from "../../store/hashes.ts";
+import type { EarlyUploads } from "../staging/early-uploads.ts";
+import { collectLeftovers } from "../staging/gc.ts";
+
+/**
+ * The SHA-256 of the files of a COPY or ADD, by absolute path; what had to be read for it is remembered at once. Each is
+ * offered for sending as soon as it is known.
+ */
+export async function hashSources(
+  files: readonly FileEntry[],
+  {
+    early,
+    ...options
+  }: Omit<HashOptions, "cache" | "onHash"> & {
+    cache: ContextHashes;
+    early: Pick<EarlyUploads, "offer">;
+  },
+): Promise<ReadonlyMap<string, string>> {
+  const hashes = await hashFiles(files, {
+    ...options,
+    onHash: ({ absolutePath, size }, sha256) => early.offer({ absolutePath, sha256, size }),
+  });
+  const { unsaved } = options.cache;
+  // Of hashing, and then of saving: the two would add up.
+  collectLeftovers(unsaved);
+  options.cache.save();
+  collectLeftovers(unsaved);
+  return hashes;
+}

@@ -1,0 +1,45 @@
+import type { StageState } from "../interpreter/state.ts";
+import type { StagedDirectory } from "../staging/staged.ts";
+import { type Owner, root } from "./ownership.ts";
+
+export const defaultDirectoryMode = 0o755;
+
+/**
+ * Directories that have to be there: WORKDIR and the way to a destination. Those that the image lacks belong to `owner`
+ * (BuildKit gives them the `--chown` of the COPY, or the USER of the WORKDIR), unless an instruction before this one has
+ * made them: then they are root's.
+ */
+export function stageDirectories(
+  paths: Iterable<string>,
+  owner: Owner,
+  line: number,
+  stage: StageState,
+): [string, StagedDirectory][] {
+  return [...new Set(paths)].map((path) => [
+    path,
+    {
+      type: "directory",
+      mode: defaultDirectoryMode,
+      isExplicit: false,
+      ...(isMadeBefore(path, stage) ? root : owner),
+      line,
+    },
+  ]);
+}
+
+/** The directories on the way to `path`, from the top down, without the root and without `path` itself. */
+export function directoriesAbove(path: string): string[] {
+  const names = path.split("/").slice(1, -1);
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+}
+
+/** Whether `directory` is `path` itself or on the way to it. */
+export function leadsTo(directory: string, path: string): boolean {
+  return path === directory || directory === "/" || path.startsWith(`${directory}/`);
+}
+
+function isMadeBefore(path: string, { staged, workdir, workdirIsPending }: StageState): boolean {
+  if (workdirIsPending && leadsTo(path, workdir)) return true;
+  for (const other of staged.keys()) if (other.startsWith(`${path}/`)) return true;
+  return false;
+}

@@ -1,0 +1,180 @@
+import { readFile } from "node:fs/promises";
+import { accountRows, idOf } from "../../account-rows.ts";
+import { fileError } from "../../context/file-system/file-error.ts";
+import { BoughError } from "../../errors.ts";
+import { numericUser } from "../interpreter/command.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { askImage, exitCodeOf } from "../operations/ask-image.ts";
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+export const root: Owner = { uid: 0, gid: 0 };
+
+/** 0 everywhere: nobody needs to be asked. */
+const rootName = "root";
+
+export function isRoot({ uid, gid }: Owner): boolean {
+  return uid === 0 && gid === 0;
+}
+
+/** Where names have their numbers: what is staged counts before the image below it. */
+export type Accounts = Pick<StageState, "layer" | "staged">;
+
+/**
+ * `--chown=user[:group]`, by number or by name; names are those of the stage's own passwd and group. A number alone
+ * is both uid and gid, a name alone brings its primary group (BuildKit's rule).
+ */
+export async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
+  const { user, group } = splitOwner(chown);
+  const person = await findUser(user, accounts, build);
+  return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, accounts, build) };
+}
+
+/** What can be told without the image: names have no number yet. */
+export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | undefined } {
+  const { user, group } = splitOwner(chown);
+  const uid = user === "" ? 0 : numberOf(user);
+  return { uid, gid: group === "" ? uid : numberOf(group) };
+}
+
+function splitOwner(chown: string): { user: string; group: string } {
+  const [user = "", group = ""] = chown.split(":", 2);
+  if (user !== "" || group !== "") return { user, group };
+  throw new BoughError(`--chown=${chown} names no user`, {
+    kind: "usage",
+    hint: "Write --chown=user:group.",
+  });
+}
+
+function numberOf(text: string): number | undefined {
+  if (!/^\d+$/.test(text)) return undefined;
+  const id = idOf(text);
+  if (id !== undefined) return id;
+  throw new BoughError(`${text} is out of range for a uid or gid`, {
+    kind: "usage",
+    hint: "They go from 0 to 2147483647.",
+  });
+}
+
+/** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
+export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
+  const { user } = stage;
+  if (user === undefined || !user.includes(":") || numericUser(user) !== undefined) return user;
+  const { uid, gid } = await resolveOwner(user, stage, build);
+  return `${uid}:${gid}`;
+}
+
+async function findUser(user: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
+  const number = user === "" || user === rootName ? 0 : numberOf(user);
+  if (number !== undefined) return { uid: number, gid: number };
+  const fields = await findRow("/etc/passwd", user, "user", accounts, build);
+  const gid = idOf(fields[3]);
+  if (gid !== undefined) return { uid: idOf(fields[2]) ?? 0, gid };
+  throw new BoughError(`the image gives the user ${user} no group: its /etc/passwd has no number for it`, {
+    hint: "Write numbers, such as 1000:1000.",
+  });
+}
+
+async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
+  if (group === rootName) return 0;
+  return numberOf(group) ?? idOf((await findRow("/etc/group", group, "group", accounts, build))[2]) ?? 0;
+}
+
+/** Whether names can be looked up at all: some services can't be asked. */
+export async function isKnowingUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
+  return (await readAccounts("/etc/passwd", accounts, build)) !== "unknowable";
+}
+
+async function readAccounts(
+  path: AccountFile,
+  { layer, staged }: Accounts,
+  build: BuildJob,
+): Promise<string | undefined | "unknowable"> {
+  const entry = staged.get(path);
+  if (entry === undefined) return readFromImage(path, { layer }, build);
+  if (entry.type === "directory") return undefined;
+  if (entry.type === "symlink") return "unknowable";
+  switch (entry.content.kind) {
+    case "text":
+      return entry.content.text;
+    case "local":
+      return readLocal(entry.content.absolutePath);
+    case "url":
+      return "unknowable";
+  }
+}
+
+/** Of a service that can't be asked for files, the image itself is asked for both tables, once. */
+async function readFromImage(
+  path: AccountFile,
+  { layer }: Pick<Accounts, "layer">,
+  build: BuildJob,
+): Promise<string | undefined | "unknowable"> {
+  const told = await build.facts.readTextFile(layer.image, path);
+  if (told !== "unknowable") return told;
+  const { facts } = build.store;
+  const key = "accounts";
+  const known = facts.get(layer.image, key) ?? (await askAccounts({ layer }, build));
+  if (known === undefined) return "unknowable";
+  facts.set(layer.image, key, known);
+  return known
+    .split("\n")
+    .filter((line) => line.split(":").length === fieldCounts[path])
+    .join("\n");
+}
+
+/** What tells the lines of one file from those of the other. */
+const fieldCounts = { "/etc/passwd": 7, "/etc/group": 4 };
+type AccountFile = keyof typeof fieldCounts;
+
+async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
+  const files = Object.keys(fieldCounts);
+  const outcome = await askImage(
+    { command: "cat", args: files, title: "asks for the image's users" },
+    accounts,
+    build,
+  );
+  // 1: one of them is not there, and the other has been read all the same.
+  return [0, 1].includes(exitCodeOf(outcome) ?? -1) ? outcome.stdout.text.slice(0, maxTables) : undefined;
+}
+
+/** Characters of both tables, which a hostile image may have of any length. */
+const maxTables = 4 * 1024 * 1024;
+
+async function readLocal(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw fileError("read", path, error);
+  }
+}
+
+async function findRow(
+  path: AccountFile,
+  name: string,
+  what: string,
+  accounts: Accounts,
+  build: BuildJob,
+): Promise<string[]> {
+  const content = await readAccounts(path, accounts, build);
+  if (content === "unknowable") {
+    const reason = accounts.staged.has(path)
+      ? `the ${path} that is staged can't be read before a RUN`
+      : `neither the service nor the image itself can be asked for ${path}`;
+    throw new BoughError(`${reason}, so the ${what} ${name} has no number`, {
+      hint: "Write it as a number, such as 1000:1000.",
+    });
+  }
+  const row = accountRows(content ?? "").find(
+    (fields) => fields[0] === name && idOf(fields[2]) !== undefined,
+  );
+  if (row !== undefined) return row;
+  const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
+  throw new BoughError(`the image doesn't know the ${what} ${name}: ${known}`, {
+    hint: `Make the ${what} in a RUN before this line, or write a number.`,
+  });
+}

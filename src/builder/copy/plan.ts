@@ -1,0 +1,176 @@
+import { posix } from "node:path";
+import type { BuildContext } from "../../context/build-context.ts";
+import type { FileSystem } from "../../context/file-system/file-system.ts";
+import type { IgnoreRules } from "../../context/patterns/ignore.ts";
+import type { ContextEntry, ContextWarning, SourceMatch } from "../../context/sources/entry.ts";
+import { findLargeContext, type LargeContext } from "../../context/sources/large-context.ts";
+import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
+import type { AddInstruction, CopyInstruction, HereDocument } from "../../dockerfile/instruction.ts";
+import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+import { shownUrl } from "../remote-files/source-url.ts";
+import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
+import { defaultDirectoryMode } from "./made-directories.ts";
+import type { ModeChange } from "./mode.ts";
+import type { CopyWords } from "./words.ts";
+
+/** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
+export interface CopyPlan {
+  destination: Destination;
+  /** In the order in which later ones replace earlier ones of the same path. */
+  items: readonly PlannedItem[];
+  warnings: readonly ContextWarning[];
+  /** What default excludes left out, relative to the context; the most surprising first. */
+  excluded: readonly string[];
+  /** More than was likely meant. */
+  largeContext: LargeContext | undefined;
+}
+
+interface Placed {
+  /** Absolute, in the image. */
+  path: string;
+  /** Of what it makes of a file; a symbolic link has none of its own. */
+  mode: number;
+}
+
+export interface PlannedEntry extends Placed {
+  kind: "entry";
+  entry: ContextEntry;
+  /** The directory that stands for its contents: it only has to exist. */
+  isTop: boolean;
+}
+
+export interface PlannedDocument extends Placed {
+  kind: "document";
+  document: HereDocument;
+  /** Variables replaced. */
+  text: string;
+}
+
+export interface PlannedUrl extends Placed {
+  kind: "url";
+  url: string;
+}
+
+export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
+
+/** What a plan depends on beside the words. */
+export interface Surroundings {
+  context: BuildContext;
+  ignore: IgnoreRules;
+  /** What the context is read through; the machine's own where it is left out. */
+  files?: FileSystem | undefined;
+  signal: AbortSignal;
+  workdir: string;
+  /** By earlier instructions. */
+  staged: StagedTypes;
+  /** Asked where nothing else says whether the destination is a directory. */
+  isDirectoryInImage(path: string): Promise<boolean>;
+  /** What the sources come to, where that is known already. */
+  found?: ResolvedSources | undefined;
+  lookup: Lookup;
+  escape: "\\" | "`";
+}
+
+const documentMode = 0o644;
+/** Docker gives a file from a URL to its owner alone. */
+const urlMode = 0o600;
+
+/** Finds the sources of a COPY or ADD, and says where each goes. */
+export async function planCopy(
+  words: CopyWords,
+  instruction: CopyInstruction | AddInstruction,
+  around: Surroundings,
+): Promise<CopyPlan> {
+  const { matches, warnings, excluded } =
+    around.found ??
+    (words.paths.length === 0
+      ? { matches: [], warnings: [], excluded: [] }
+      : await resolveSources({
+          context: around.context,
+          ignore: around.ignore,
+          files: around.files,
+          sources: words.paths,
+          exclude: words.exclude,
+          parents: instruction.parents,
+          signal: around.signal,
+        }));
+  const destination = await resolveDestination(
+    words.destination,
+    around.workdir,
+    around.staged,
+    {
+      count: matches.length + words.urls.length + words.documents.length,
+      anyDirectory: matches.some((match) => match.isDirectory),
+    },
+    around.isDirectoryInImage,
+  );
+  const change = words.changeMode;
+  const items: PlannedItem[] = [];
+  for (const match of matches) {
+    for (const entry of match.entries) {
+      const planned = planEntry(entry, match, destination, change);
+      if (planned.path !== "/") items.push(planned);
+    }
+  }
+  for (const document of words.documents) items.push(planDocument(document, destination, change, around));
+  for (const url of words.urls) items.push(planUrl(url, destination, change));
+  return {
+    destination,
+    items,
+    warnings,
+    excluded,
+    largeContext: findLargeContext(matches),
+  };
+}
+
+function planEntry(
+  entry: ContextEntry,
+  match: SourceMatch,
+  destination: Destination,
+  change: ModeChange,
+): PlannedEntry {
+  const isTop = entry.relativePath === "";
+  const mode = isTop ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
+  return { kind: "entry", path: placeEntry(destination, match, entry.relativePath), entry, isTop, mode };
+}
+
+function planDocument(
+  document: HereDocument,
+  destination: Destination,
+  change: ModeChange,
+  { lookup, escape }: Surroundings,
+): PlannedDocument {
+  const text = document.expand ? expandHeredoc(document.content, lookup, escape) : document.content;
+  const path = placeName(destination, document.name);
+  return { kind: "document", path, document, text, mode: change(documentMode, false) };
+}
+
+function planUrl(url: string, destination: Destination, change: ModeChange): PlannedUrl {
+  const name = fileName(url);
+  if (destination.isDirectory && name === "") {
+    throw new BoughError(
+      `ADD ${shownUrl(url)}: the address ends in no file name to give it in ${destination.path}`,
+      {
+        kind: "usage",
+        hint: "Name the file in the destination.",
+      },
+    );
+  }
+  return { kind: "url", path: placeName(destination, name), url, mode: change(urlMode, false) };
+}
+
+function placeName({ path, isDirectory }: Destination, name: string): string {
+  return isDirectory ? posix.join(path, name) : path;
+}
+
+/** The last part of the address's path, decoded; empty where it ends in a slash. */
+function fileName(url: string): string {
+  const encoded = new URL(url).pathname.split("/").at(-1) ?? "";
+  try {
+    const name = decodeURIComponent(encoded);
+    return name.includes("/") || name === "." || name === ".." ? encoded : name;
+  } catch {
+    return encoded;
+  }
+}

@@ -1,0 +1,118 @@
+import type { AddInstruction, CopyInstruction, HereDocument } from "../../dockerfile/instruction.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
+import { shownUrl } from "../remote-files/source-url.ts";
+import { saysDirectory } from "./destination.ts";
+import { type ModeChange, parseMode } from "./mode.ts";
+
+/** The words of a COPY or ADD once their variables are replaced. */
+export interface CopyWords {
+  /** Of the context; an empty one is its root. */
+  paths: readonly string[];
+  urls: readonly string[];
+  documents: readonly HereDocument[];
+  /** Empty: the WORKDIR. */
+  destination: string;
+  exclude: readonly string[];
+  /** Empty where there is none. */
+  chown: string;
+  /** `--chmod` */
+  changeMode: ModeChange;
+  /** Of `ADD --checksum`: 64 hex digits. */
+  checksum: string | undefined;
+  /** From what Docker would do with these words. */
+  warnings: readonly BuildWarning[];
+}
+
+/** @throws BoughError of kind `usage` for words that make no COPY or ADD, or none that bough knows */
+export function expandCopyWords(
+  instruction: CopyInstruction | AddInstruction,
+  lookup: Lookup,
+  escape: "\\" | "`",
+): CopyWords {
+  const expand = (word: string) => expandWord(word, lookup, escape);
+  const sources = instruction.sources.flatMap((source) =>
+    source.kind === "path" ? [expand(source.path)] : [],
+  );
+  const documents = instruction.sources.flatMap((source) =>
+    source.kind === "heredoc" ? [source.document] : [],
+  );
+  const isAdd = instruction.name === "ADD";
+  const checksum =
+    isAdd && instruction.checksum !== undefined ? parseChecksum(expand(instruction.checksum)) : undefined;
+  const urls = isAdd ? sources.filter(isUrl) : [];
+  const paths = sources.filter((source) => !urls.includes(source));
+  const destination = expand(instruction.destination);
+  const chmod = expand(instruction.chmod ?? "");
+  requireDirectory(destination, instruction);
+  if (isAdd) requireAddable(sources, checksum);
+  return {
+    paths,
+    urls,
+    documents,
+    destination,
+    exclude: instruction.exclude.map(expand),
+    chown: expand(instruction.chown ?? ""),
+    changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
+    checksum,
+    warnings: isAdd ? paths.filter(isArchive).map(copiedArchive) : [],
+  };
+}
+
+/** A source that Docker's ADD would unpack. */
+function isArchive(source: string): boolean {
+  return /\.(tar|tar\.(gz|bz2|xz|zst)|tgz|tbz2?|txz)$/i.test(source);
+}
+
+function isUrl(source: string): boolean {
+  return /^https?:\/\//i.test(source);
+}
+
+function isGitRepository(source: string): boolean {
+  return /^(git@|git:\/\/|ssh:\/\/)/.test(source) || /^https?:\/\/[^?#]*\.git(#.*)?$/i.test(source);
+}
+
+function requireDirectory(
+  destination: string,
+  { name, sources: written }: CopyInstruction | AddInstruction,
+): void {
+  if (written.length > 1 && !saysDirectory(destination)) {
+    throw new BoughError(
+      `${name} of several sources needs a directory as its destination: ${destination} does not end in a slash`,
+      {
+        kind: "usage",
+        hint: `Write ${destination}/ instead.`,
+      },
+    );
+  }
+}
+
+function requireAddable(sources: readonly string[], checksum: string | undefined): void {
+  const repository = sources.find(isGitRepository);
+  if (repository !== undefined) {
+    const shown = shownUrl(repository);
+    throw new BoughError(`ADD ${shown}: git repositories are not fetched`, {
+      kind: "usage",
+      hint: "Clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
+    });
+  }
+  const path = sources.find((source) => !isUrl(source));
+  if (checksum !== undefined && path !== undefined) {
+    throw new BoughError(`ADD --checksum goes with a URL, and ${path} is a local path`, { kind: "usage" });
+  }
+  const bad = sources.find((source) => isUrl(source) && !URL.canParse(source));
+  if (bad !== undefined)
+    throw new BoughError(`ADD ${shownUrl(bad)}: this is no valid address`, { kind: "usage" });
+}
+
+/** Empty, as where its variable is not set: none. */
+function parseChecksum(text: string): string | undefined {
+  if (text === "") return undefined;
+  const match = /^sha256:([0-9a-f]{64})$/i.exec(text);
+  if (match?.[1] !== undefined) return match[1].toLowerCase();
+  throw new BoughError(`--checksum=${text} is no SHA-256 digest`, {
+    kind: "usage",
+    hint: "Write --checksum=sha256: and 64 hexadecimal digits, as sha256sum prints them.",
+  });
+}

@@ -1,0 +1,57 @@
+import type { LargeContext } from "../context/sources/large-context.ts";
+import type { Instruction } from "../dockerfile/instruction.ts";
+import type { CapturedOutput, OutputChunk } from "../service/service.ts";
+import type { Explanation } from "./cache/explain.ts";
+import type { BuildResult, StepRecord } from "./result.ts";
+
+/** What a build reports while it goes on. `output/` decides what a person or a program sees of it. */
+export type BuildEvent =
+  | { type: "step"; instruction: Instruction; step: number; steps: number }
+  | { type: "step-end"; step: number; record: StepRecord }
+  /** `rule`: its name for `# check=skip=`, where it has one. */
+  | { type: "warning"; rule?: string; message: string; line: number | undefined }
+  | { type: "resolved"; reference: string; image: string }
+  | { type: "importing"; reference: string; url: string }
+  /** What the service says of an import that goes on. */
+  | { type: "import-progress"; message: string }
+  | { type: "cached"; title: string; layer: string; image: string }
+  /** Why a step is not taken from the cache, for those who ask. */
+  | { type: "explained"; title: string; line: number; explanation: Explanation }
+  /** Default excludes leave these out of a COPY or ADD: paths in the context, the most surprising first. */
+  | { type: "excluded"; title: string; line: number; paths: readonly string[] }
+  /** A COPY or ADD takes more from the context than was likely meant. */
+  | ({ type: "large-context"; title: string; line: number } & LargeContext)
+  /** Of all files of an instruction; `hashed` follows, again and again, with how far it has come. */
+  | { type: "hashing"; files: number; bytes: number }
+  | { type: "hashed"; files: number; bytes: number }
+  | { type: "staged"; title: string; files: number; bytes: number }
+  | { type: "downloading"; url: string }
+  /** `total`: where the server says it. */
+  | { type: "download-progress"; bytes: number; total: number | undefined }
+  | { type: "downloaded"; url: string; bytes: number; sha256: string }
+  | { type: "url-cache-hit"; url: string }
+  | { type: "uploading"; files: number; bytes: number }
+  | { type: "upload-progress"; files: number; sentBytes: number; reused: number }
+  | { type: "uploaded"; files: number; sentBytes: number; reused: number }
+  | { type: "forgotten-files"; files: number }
+  | { type: "forgotten-layer"; layer: string; image: string }
+  | { type: "spawned"; operation: string; title: string }
+  /** An operation of an earlier build, which was ended before it. */
+  | { type: "resumed"; operation: string; title: string }
+  | { type: "output"; chunk: OutputChunk }
+  | ({ type: "ran" } & Ran)
+  | { type: "cancelling"; operation: string }
+  | { type: "cancelled"; operation: string; confirmed: boolean }
+  | { type: "tagged"; image: string; tag: string }
+  | { type: "finished"; result: BuildResult };
+
+/** A command is over, or nobody waits for it any more: then this is its output so far. */
+export interface Ran {
+  operation: string;
+  /** Its exit code is 0, and it was not stopped. */
+  succeeded: boolean;
+  stdout: CapturedOutput;
+  stderr: CapturedOutput;
+}
+
+export type Emit = (event: BuildEvent) => void;

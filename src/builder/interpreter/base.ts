@@ -1,0 +1,46 @@
+import type { FromInstruction } from "../../dockerfile/instruction.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+import { requireTransport } from "../../service/images/reference.ts";
+import { formatPlatform, isSamePlatform, type Platform, wantedPlatform } from "./platform.ts";
+
+/** What a FROM names: an earlier stage or an image. */
+export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: "\\" | "`"): string {
+  const reference = expandWord(image, lookup, escape);
+  if (reference !== "") return reference;
+  throw new BoughError(`FROM ${image} comes to nothing once its variables are replaced`, {
+    kind: "usage",
+    hint: "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
+  });
+}
+
+/** Throws for what names no image that a build could start from, wherever it is. */
+export function requireImage(reference: string): void {
+  requireTransport(reference);
+  if (reference !== "scratch") return;
+  throw new BoughError("FROM scratch is not supported: the service starts every image from another one", {
+    kind: "usage",
+    hint: "Start from a small image, such as busybox.",
+  });
+}
+
+/** `available`: what the service runs; `undefined` only where no FROM has a `--platform`. */
+export function requirePlatform(
+  instruction: FromInstruction,
+  available: Platform | undefined,
+  lookup: Lookup,
+  escape: "\\" | "`",
+): void {
+  const wanted = wantedPlatform(instruction, lookup, escape);
+  if (wanted === undefined || available === undefined || isSamePlatform(wanted, available)) return;
+  const [want, have] = [formatPlatform(wanted), formatPlatform(available)];
+  throw new OtherPlatformError(`FROM --platform=${want}: the service runs ${have} and nothing else`, {
+    kind: "usage",
+    hint: "Leave --platform out, or build on a service of that platform.",
+  });
+}
+
+/** A FROM asks for a platform that the service does not run. */
+export class OtherPlatformError extends BoughError {
+  override readonly name = "OtherPlatformError";
+}

@@ -1,0 +1,143 @@
+import { posix } from "node:path";
+import type { FromInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import type { FoundImage } from "../../service/service.ts";
+import type { ImageConfiguration } from "../../service/types.ts";
+import { baseHash, commitLayer, findLayer } from "../cache/layer.ts";
+import type { BuildJob } from "../job.ts";
+import { expandBase, requireImage, requirePlatform } from "./base.ts";
+import { inheritedVariables } from "./inherited.ts";
+import { localBaseUrl } from "./local-base.ts";
+import { titleOf } from "./location.ts";
+import { type BuildState, type Layer, lookUp, type StageState, startStage } from "./state.ts";
+
+/** How long the service may take to import a base image. */
+const importTimeoutSeconds = 1800;
+
+/** Starts a stage: from an earlier stage of that name, else from an image, imported where the service lacks it. */
+export async function performFrom(
+  instruction: FromInstruction,
+  state: BuildState,
+  build: BuildJob,
+): Promise<BuildState> {
+  const lookup = lookUp(new Map(), state.globals);
+  const { escape } = build.dockerfile;
+  const reference = expandBase(instruction, lookup, escape);
+  requirePlatform(instruction, state.platform, lookup, escape);
+  const stages =
+    state.stage?.name === undefined ? state.stages : new Map(state.stages).set(state.stage.name, state.stage);
+  const name = instruction.stageName?.toLowerCase();
+  const earlier = stages.get(reference.toLowerCase());
+  const stage =
+    earlier === undefined ? await startFromImage(name, reference, instruction, build) : { ...earlier, name };
+  return { ...state, stages, stage };
+}
+
+/** The image's own WORKDIR, USER and ENV go on to hold, where the service says what they are. */
+async function startFromImage(
+  name: string | undefined,
+  reference: string,
+  instruction: FromInstruction,
+  build: BuildJob,
+): Promise<StageState> {
+  requireImage(reference);
+  const { uuid, config } = await resolveImage(reference, build);
+  build.emit({ type: "resolved", reference, image: uuid });
+  const stage = startStage(name, baseLayer(uuid, instruction, build));
+  if (config === undefined) return stage;
+  warnOfConfiguration(reference, config, instruction, build);
+  return {
+    ...stage,
+    workdir: posix.resolve("/", config.working_dir ?? "/"),
+    user: config.user ?? undefined,
+    inherited: inheritedVariables(Object.entries(config.env)),
+  };
+}
+
+function warnOfConfiguration(
+  reference: string,
+  { onbuild, shell }: ImageConfiguration,
+  { range }: FromInstruction,
+  { emit }: BuildJob,
+): void {
+  const ignored = [
+    ...onbuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
+    ...(shell.length === 0
+      ? []
+      : [`its SHELL ${JSON.stringify(shell)} is not used: every RUN goes through /bin/sh`]),
+  ];
+  for (const what of ignored) emit({ type: "warning", message: `${reference}: ${what}`, line: range.start });
+}
+
+function baseLayer(
+  image: string,
+  instruction: FromInstruction,
+  { store, session, useCache, early }: BuildJob,
+): Layer {
+  const hash = baseHash(image);
+  const known = findLayer(store.sessions, session, hash);
+  // No layer is known of an image that this session has never started from.
+  if (known === undefined || !useCache) early.begin();
+  if (known !== undefined) return known;
+  return commitLayer(store.sessions, session, {
+    hash,
+    image,
+    parent: undefined,
+    kind: "from",
+    title: titleOf(instruction),
+    operation: undefined,
+  });
+}
+
+async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
+  const { service, store, useCache } = build;
+  const found = await service.findImage(reference);
+  if (found !== undefined && found !== "unknowable") return found;
+  if (found === "unknowable" && useCache) {
+    const remembered = store.imports.get(reference);
+    if (remembered !== undefined) return { uuid: remembered };
+  }
+  const parsed = parseReference(reference);
+  if (parsed.kind === "uuid" || parsed.kind === "tag") {
+    throw new BoughError(`the service has no image ${reference}`, {
+      hint: "`bough images` lists those it has.",
+    });
+  }
+  const image =
+    parsed.kind === "local"
+      ? await importBase(reference, { url: localBaseUrl(parsed, build), tag: undefined }, build)
+      : await importBase(
+          reference,
+          { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) },
+          build,
+        );
+  // A path means another image in every context.
+  if (parsed.kind === "registry") store.imports.set(reference, image);
+  const imported = found === "unknowable" ? found : await service.findImage(image);
+  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
+}
+
+/** A Dockerfile moves no tag that is there. That there is none of the reference's own name is known already. */
+async function freeTag(
+  reference: string,
+  tag: string | undefined,
+  { service }: BuildJob,
+): Promise<string | undefined> {
+  if (tag === undefined || !reference.startsWith("docker://")) return tag;
+  return (await service.findImage(tag)) === undefined ? tag : undefined;
+}
+
+function importBase(
+  reference: string,
+  { url, tag }: { url: string; tag: string | undefined },
+  { service, emit }: BuildJob,
+): Promise<string> {
+  emit({ type: "importing", reference, url });
+  return service.importImage({
+    url,
+    tag,
+    timeoutSeconds: importTimeoutSeconds,
+    onProgress: (message) => emit({ type: "import-progress", message }),
+  });
+}

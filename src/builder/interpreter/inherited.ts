@@ -1,0 +1,87 @@
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import { referencesOf } from "../../dockerfile/words/references.ts";
+import { BoughError } from "../../errors.ts";
+import type { BuildJob } from "../job.ts";
+import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "../operations/ask-image.ts";
+import { lookUp, type StageState } from "./state.ts";
+
+/**
+ * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
+ * `ENV PATH=/opt/bin:$PATH`. A service that tells nothing of an image's configuration is asked by one small operation, once
+ * for an image. A RUN needs none of this: its shell has them.
+ */
+export async function inheritEnvironment(
+  instruction: Instruction,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (stage.inherited !== undefined || !namesUnknown(instruction, stage, build.dockerfile.escape))
+    return stage;
+  return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
+}
+
+const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
+
+/** Whether the build, and not a shell, replaces the variables of an instruction. */
+export function takesVariables({ name }: Instruction): boolean {
+  return expanding.includes(name);
+}
+
+function namesUnknown(instruction: Instruction, stage: StageState, escape: "\\" | "`"): boolean {
+  const lookup = lookUp(stage.env, stage.args);
+  return (
+    takesVariables(instruction) &&
+    referencesOf(instruction, escape).some(({ name }) => lookup(name) === undefined)
+  );
+}
+
+/** What Docker takes for an image that sets none. */
+export const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+async function readEnvironment(
+  stage: StageState,
+  line: number,
+  build: BuildJob,
+): Promise<ReadonlyMap<string, string>> {
+  const { image } = stage.layer;
+  const { facts } = build.store;
+  const question = "environment";
+  const known = facts.get(image, question) ?? (await askEnvironment(stage, build));
+  facts.set(image, question, known);
+  if (known === "") {
+    const message = `the image has no program env to say what it sets: PATH is taken to be ${defaultPath}, all else to be empty`;
+    build.emit({ type: "warning", message, line });
+  }
+  return inheritedVariables(parseEnvironment(known));
+}
+
+export function inheritedVariables(variables: readonly [string, string][]): ReadonlyMap<string, string> {
+  return new Map([["PATH", defaultPath], ...variables]);
+}
+
+/** The output of env(1); empty where the image has no such program. */
+async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
+  const question = { command: "env", args: [], title: "asks for the image's variables" };
+  const outcome = await askImage(question, stage, build);
+  if (exitCodeOf(outcome) === 0) return outcome.stdout.text;
+  if (cannotBeStarted(outcome)) return "";
+  throw new BoughError(
+    `the image could not be asked for its variables: ${describeEnd(outcome)} (operation ${outcome.operation})`,
+    { hint: "Run the build again, or set each variable that this line uses in an ENV or ARG before it." },
+  );
+}
+
+/** Set by whatever runs a command, not by the image. */
+const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
+
+/** A value may go on in further lines. */
+function parseEnvironment(text: string): [string, string][] {
+  const variables: [string, string][] = [];
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    const [, name, value = ""] = /^([A-Za-z_]\w*)=(.*)$/s.exec(line) ?? [];
+    const last = variables.at(-1);
+    if (name !== undefined) variables.push([name, value]);
+    else if (last !== undefined) last[1] += `\n${line}`;
+  }
+  return variables.filter(([name]) => !ofTheProcess.includes(name));
+}

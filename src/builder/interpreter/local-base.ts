@@ -1,0 +1,62 @@
+import { realpathSync } from "node:fs";
+import { resolve, sep } from "node:path";
+import type { BuildContext } from "../../context/build-context.ts";
+import { BoughError } from "../../errors.ts";
+import type { LocalReference } from "../../service/images/reference.ts";
+import { reasonOf } from "../../system-error.ts";
+
+/** What a Dockerfile may do with this machine's files beside those of its context. */
+export interface LocalPermissions {
+  context: BuildContext;
+  /** `--allow-local-from`. */
+  allowsLocalFrom: boolean;
+}
+
+/**
+ * The address of an image that a FROM takes from this machine: an absolute path below the context, without links. Whoever wrote
+ * the Dockerfile may be somebody else than the person who builds it, and has no business with other files. Throws BoughError.
+ */
+export function localBaseUrl(
+  { transport, path, suffix, url }: LocalReference,
+  { context, allowsLocalFrom }: LocalPermissions,
+): string {
+  if (!allowsLocalFrom) {
+    throw new BoughError(`FROM ${url} is not allowed: it names files of this machine`, {
+      kind: "usage",
+      hint: "Where you trust the Dockerfile, build with --allow-local-from; the image has to be below the context.",
+    });
+  }
+  const found = realPathOf(resolve(context.realPath, path), url);
+  if (found !== context.realPath && !found.startsWith(withSeparator(context.realPath))) {
+    throw new BoughError(`FROM ${url} leads out of the build context: ${found}`, {
+      kind: "usage",
+      hint: "Its path counts from the context's root. Import others with `bough images import`.",
+    });
+  }
+  if (transport !== "dir" && found.includes(":")) {
+    throw new BoughError(
+      `FROM ${url}: there is a colon in its path (${found}), where an image's name begins`,
+      {
+        kind: "usage",
+        hint: "Build it from a directory without one.",
+      },
+    );
+  }
+  return `${transport}:${found}${suffix}`;
+}
+
+function realPathOf(path: string, url: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    throw new BoughError(`FROM ${url}: cannot read ${path}: ${reasonOf(error)}`, {
+      kind: "usage",
+      cause: error,
+      hint: "Its path counts from the context's root.",
+    });
+  }
+}
+
+function withSeparator(directory: string): string {
+  return directory.endsWith(sep) ? directory : `${directory}${sep}`;
+}

@@ -1,0 +1,41 @@
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import { maskSecrets } from "../../dockerfile/mask.ts";
+import { renderProblem } from "../../dockerfile/problems/problem-text.ts";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { visible } from "../../dockerfile/visible.ts";
+import { BoughError } from "../../errors.ts";
+import type { BuildJob } from "../job.ts";
+import { PlacementError } from "../staging/placement-error.ts";
+
+/** Performs `action` for an instruction; what it rejects with gets the instruction's place and its source lines. */
+export async function locate<Result>(
+  { dockerfile, buildArgs }: Pick<BuildJob, "dockerfile" | "buildArgs">,
+  instruction: Instruction,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
+    const { range } = instructionToBlame(error, dockerfile) ?? instruction;
+    const message = secretsAmong(buildArgs).mask(error.message);
+    throw new BoughError(renderProblem(dockerfile, { message, range }), {
+      kind: error.kind,
+      cause: error,
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+    });
+  }
+}
+
+function instructionToBlame(error: BoughError, { instructions }: Dockerfile): Instruction | undefined {
+  if (!(error instanceof PlacementError)) return undefined;
+  return instructions.find(({ range }) => range.start === error.line);
+}
+
+/** The instruction on one line and without its secrets, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */
+export function titleOf({ name, title, heredocs }: Instruction): string {
+  const document = name === "RUN" ? heredocs[0]?.content.trim() : undefined;
+  const [first = "", ...others] = document?.split("\n", 2) ?? [];
+  const body = first === "" ? "" : ` (${first.trim()}${others.length > 0 ? "..." : ""})`;
+  return visible(maskSecrets(`${title}${body}`.replaceAll("\t", " ")));
+}

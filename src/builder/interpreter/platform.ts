@@ -1,0 +1,104 @@
+import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+
+/** What an image runs on, in the terms of the OCI image specification. */
+export interface Platform {
+  os: string;
+  architecture: string;
+  /** Empty where the architecture has only the usual one. */
+  variant: string;
+}
+
+/** What a service runs that does not say otherwise: the API has no word for it, and all that are known run this. */
+export const usualPlatform = "linux/amd64";
+
+/** `linux/amd64`, `linux/arm/v7`, or an architecture alone; spelt as containerd spells it. Rejects anything else. */
+export function parsePlatform(text: string): Platform {
+  const parts = text.toLowerCase().split("/");
+  if (parts.length > 3 || !parts.every((part) => /^[a-z0-9._-]+$/.test(part))) throw invalid(text);
+  if (parts.length === 1) {
+    if (systems.includes(text.toLowerCase())) throw invalid(text);
+    parts.unshift("linux");
+  }
+  const [os = "", name = "", given] = parts;
+  const [architecture = "", implied = ""] = (aliases[name] ?? name).split("/");
+  const variant = given ?? implied;
+  const isUsual = variant === usualVariants[architecture];
+  return { os: os === "macos" ? "darwin" : os, architecture, variant: isUsual ? "" : variant };
+}
+
+export function formatPlatform({ os, architecture, variant }: Platform): string {
+  return [os, architecture, ...(variant === "" ? [] : [variant])].join("/");
+}
+
+/**
+ * The automatic arguments, which count in FROM, and in a stage once an ARG declares them. A build runs where its result does,
+ * so BUILD and TARGET are the same.
+ * https://docs.docker.com/reference/dockerfile/#automatic-platform-args-in-the-global-scope
+ */
+export function platformArguments(platform: Platform): [name: string, value: string][] {
+  const values = {
+    PLATFORM: formatPlatform(platform),
+    OS: platform.os,
+    ARCH: platform.architecture,
+    VARIANT: platform.variant,
+  };
+  return ["BUILD", "TARGET"].flatMap((whose) =>
+    Object.entries(values).map(([what, value]): [string, string] => [whose + what, value]),
+  );
+}
+
+export function isPlatformArgument(name: string): boolean {
+  return /^(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)$/.test(name);
+}
+
+/** Whether the platform makes any difference to a Dockerfile: else nobody has to be asked for it. */
+export function dependsOnPlatform({ instructions }: Dockerfile): boolean {
+  return instructions.some((instruction) => {
+    const { name, original } = instruction;
+    if (name === "FROM" && instruction.platform !== undefined) return true;
+    return (name === "FROM" || name === "ARG") && /(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)/.test(original);
+  });
+}
+
+/** The platform that a FROM asks for; `undefined` where it leaves it to the service. */
+export function wantedPlatform(
+  { platform }: FromInstruction,
+  lookup: Lookup,
+  escape: "\\" | "`",
+): Platform | undefined {
+  if (platform === undefined) return undefined;
+  const text = expandWord(platform, lookup, escape);
+  if (text !== "") return parsePlatform(text);
+  throw new BoughError(`FROM --platform=${platform} comes to nothing once its variables are replaced`, {
+    kind: "usage",
+    hint: "Give the variable a default in an ARG before FROM, or leave --platform out.",
+  });
+}
+
+export function isSamePlatform(one: Platform, other: Platform): boolean {
+  return formatPlatform(one) === formatPlatform(other);
+}
+
+const systems = ["linux", "darwin", "macos", "windows", "freebsd"];
+
+/** Other names of an architecture, with the variant that they stand for. */
+const aliases: Readonly<Record<string, string>> = {
+  x86_64: "amd64",
+  "x86-64": "amd64",
+  aarch64: "arm64",
+  arm: "arm/v7",
+  armhf: "arm/v7",
+  armel: "arm/v6",
+  i386: "386",
+};
+
+const usualVariants: Readonly<Record<string, string>> = { amd64: "v1", arm64: "v8" };
+
+function invalid(text: string): BoughError {
+  return new BoughError(`${JSON.stringify(text)} is no platform`, {
+    kind: "usage",
+    hint: "A platform reads linux/amd64 or linux/arm64.",
+  });
+}

@@ -1,0 +1,62 @@
+import type { Dockerfile, Instruction, Mount, RunInstruction } from "../../dockerfile/instruction.ts";
+import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import type { Problem } from "../../dockerfile/problems/problem.ts";
+import { asksForHostNetwork, type NetworkPolicy } from "./network.ts";
+
+/**
+ * Refuses what would silently give another image than Docker's, before anything is run. What makes no difference to
+ * the result, such as a cache mount, is warned about where it is performed.
+ */
+export function refuseUnsupported(dockerfile: Dockerfile, network: NetworkPolicy): void {
+  const problems = findUnsupported(dockerfile, network);
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}
+
+export function findUnsupported({ instructions }: Dockerfile, network: NetworkPolicy): Problem[] {
+  return instructions.flatMap((instruction) => {
+    const { range } = instruction;
+    const problems = refusals(instruction).map((reason) => ({ message: `not supported: ${reason}`, range }));
+    const isDenied = instruction.name === "RUN" && asksForHostNetwork(instruction) && !network.allowsHost;
+    return isDenied ? [...problems, { message: hostNetworkDenied, range }] : problems;
+  });
+}
+
+/** BuildKit's rule: the host's loopback is not for a Dockerfile to open. */
+const hostNetworkDenied =
+  "--network=host is not allowed: the command line has to grant it, with --allow network.host (or --network host for every RUN)";
+
+function refusals(instruction: Instruction): string[] {
+  switch (instruction.name) {
+    case "RUN":
+      return runRefusals(instruction);
+    case "ADD":
+      return [
+        ...(instruction.unpack === true
+          ? ["--unpack: archives are not unpacked here; unpack it in a RUN"]
+          : []),
+        ...(instruction.keepGitDir
+          ? ["--keep-git-dir: git repositories are not fetched here; clone it in a RUN"]
+          : []),
+      ];
+    default:
+      return [];
+  }
+}
+
+/** A mount that is empty to begin with, and whose content nobody is meant to keep. */
+export function canBeLeftOut({ type }: Mount): boolean {
+  return type === "cache" || type === "tmpfs";
+}
+
+function runRefusals({ mounts, flags }: RunInstruction): string[] {
+  const flagValue = (name: string) => flags.find((flag) => flag.name === name)?.value;
+  const found = mounts
+    .filter((mount) => !canBeLeftOut(mount))
+    .map(
+      ({ type }) =>
+        `--mount=type=${type}: the service has no such mounts, and the command would miss its files`,
+    );
+  if (flagValue("security") === "insecure")
+    found.push("--security=insecure: the service runs everything in its sandbox");
+  return found;
+}

@@ -1,0 +1,57 @@
+import type { ArgInstruction, EnvInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+import { type Arguments, declareArgument, lookUp } from "./state.ts";
+
+/** ENV: its pairs. All of them see the values from before the instruction. */
+export function expandPairs(
+  { pairs }: EnvInstruction,
+  lookup: Lookup,
+  escape: "\\" | "`",
+): { key: string; value: string }[] {
+  return pairs.map(({ key, value }) => ({
+    key: expandWord(key, lookup, escape),
+    value: expandWord(value, lookup, escape),
+  }));
+}
+
+/** What an ARG finds when it is reached. */
+export interface Declared {
+  args: Arguments;
+  /** Empty before the first FROM, as the next one. */
+  env: ReadonlyMap<string, string>;
+  inherited: ReadonlyMap<string, string> | undefined;
+  /** From before the first FROM. */
+  globals: Arguments;
+}
+
+/** ARG: one may declare several names; each default may use the ones before it. */
+export function declareArguments(
+  { declarations }: ArgInstruction,
+  { args, env, inherited, globals }: Declared,
+  supplied: ReadonlyMap<string, string>,
+  escape: "\\" | "`",
+): Arguments {
+  let declared = args;
+  for (const { key, value } of declarations) {
+    const lookup = lookUp(env, declared, inherited);
+    const expanded = value === undefined ? undefined : expandWord(value, lookup, escape);
+    declared = declareArgument(declared, key, expanded, supplied, globals);
+  }
+  return declared;
+}
+
+/** WORKDIR and USER: their one word, which must not come to nothing. */
+export function expandRequired(
+  { name }: Pick<Instruction, "name">,
+  word: string,
+  lookup: Lookup,
+  escape: "\\" | "`",
+): string {
+  const value = expandWord(word, lookup, escape);
+  if (value !== "") return value;
+  throw new BoughError(`${name} comes to nothing once its variables are replaced`, {
+    kind: "usage",
+    hint: "Declare the variable with ARG or ENV before this line, or give it a default: ${NAME:-value}.",
+  });
+}

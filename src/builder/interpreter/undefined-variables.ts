@@ -1,0 +1,49 @@
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import { referencesOf } from "../../dockerfile/words/references.ts";
+import { nearest } from "../../suggest.ts";
+import { isPlatformArgument } from "./platform.ts";
+import type { Arguments } from "./state.ts";
+import type { BuildWarning } from "./warnings.ts";
+
+/** The names that an instruction's words can use. */
+export interface Scope {
+  env: ReadonlyMap<string, string>;
+  args: Arguments;
+  /** Of the image; undefined where they are not known. */
+  inherited: ReadonlyMap<string, string> | undefined;
+  /** Declared before the first FROM: of no use here until an ARG repeats them. */
+  globals: Arguments;
+}
+
+/** Always set: where an image sets none, Docker and the engine do. */
+const everywhere = "PATH";
+
+/** Docker's check UndefinedVar: names that come to nothing, each once. */
+export function undefinedVariables(
+  instruction: Instruction,
+  scope: Scope,
+  escape: "\\" | "`",
+): BuildWarning[] {
+  const { env, args, inherited } = scope;
+  const isKnown = (name: string) =>
+    name === everywhere || env.has(name) || args.has(name) || inherited?.has(name) === true;
+  return referencesOf(instruction, escape)
+    .filter(({ name, isRequired }) => isRequired && !isKnown(name))
+    .map(({ name }) => ({
+      rule: "UndefinedVar",
+      message: `Usage of undefined variable '$${name}'${adviceOn(name, scope)}`,
+    }));
+}
+
+/** More names than any Dockerfile has: to compare each with each would take for ever. */
+const mostCompared = 1000;
+
+function adviceOn(name: string, { env, args, inherited, globals }: Scope): string {
+  if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;
+  const scopes = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
+  const count = scopes.reduce((sum, { size }) => sum + size, 0);
+  const names = count > mostCompared ? [] : scopes.flatMap((scope) => [...scope.keys()]);
+  const meant = nearest(name, [everywhere, ...names]);
+  if (meant !== undefined) return ` (did you mean $${meant}?)`;
+  return inherited === undefined ? ": it is empty unless the base image sets it" : ": it is empty";
+}

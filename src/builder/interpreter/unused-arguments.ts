@@ -1,0 +1,23 @@
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { isPlatformArgument } from "./platform.ts";
+import { predefinedArguments } from "./state.ts";
+import type { BuildWarning } from "./warnings.ts";
+
+/** `--build-arg` of names that nothing in the Dockerfile asks for. */
+export function unusedBuildArgs(
+  { instructions, path }: Dockerfile,
+  supplied: ReadonlyMap<string, string>,
+): BuildWarning[] {
+  const declared = new Set(
+    instructions.flatMap((instruction) =>
+      instruction.name === "ARG" ? instruction.declarations.map(({ key }) => key) : [],
+    ),
+  );
+  const predefined = predefinedArguments(supplied);
+  return [...supplied.keys()]
+    .filter((name) => !declared.has(name) && !predefined.has(name) && !isPlatformArgument(name))
+    .map((name) => ({
+      rule: "UnusedBuildArg",
+      message: `--build-arg ${name} has no effect: no ARG in ${path} declares it`,
+    }));
+}

@@ -1,0 +1,74 @@
+import { displayPath } from "../../context/file-system/display-path.ts";
+import type { ConfigurationInstruction, Mount } from "../../dockerfile/instruction.ts";
+
+/** What a build has to say of a Dockerfile; a check says the same in the same words. */
+export interface BuildWarning {
+  /** Its name for `# check=skip=`. */
+  rule:
+    | "ArchiveNotUnpacked"
+    | "CopyFromSkipped"
+    | "InstructionSkipped"
+    | "MountLeftOut"
+    | "UndefinedVar"
+    | "UnusedBuildArg";
+  message: string;
+}
+
+/** Why something is warned about, said with the first of the warnings that have the same reason. */
+export interface ReasonedWarning extends BuildWarning {
+  reason: string;
+}
+
+/** Keeps in mind which reasons have been given: a Dockerfile of ten LABELs is told once why none of them counts. */
+export function createReasons(): (warning: ReasonedWarning) => BuildWarning {
+  const given = new Set<string>();
+  return ({ rule, message, reason }) => {
+    if (given.has(reason)) return { rule, message };
+    given.add(reason);
+    return { rule, message: `${message}: ${reason}` };
+  };
+}
+
+export function skippedInstruction(name: ConfigurationInstruction["name"]): ReasonedWarning {
+  const reason = skipReasons[name] ?? "an image of this service carries no such setting";
+  return { rule: "InstructionSkipped", message: `${name} is skipped`, reason };
+}
+
+const skipReasons: Partial<Record<ConfigurationInstruction["name"], string>> = {
+  SHELL: "every shell-form RUN goes through /bin/sh",
+  ONBUILD: "no image inherits its triggers here",
+};
+
+/** Whether a warning says that the image becomes another one than the Dockerfile asks for. */
+export function changesImage({ rule, message }: { rule?: string; message: string }): boolean {
+  if (rule === "InstructionSkipped") return message.startsWith("SHELL ");
+  return rule !== undefined && imageRules.includes(rule);
+}
+
+const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude", "MountLeftOut"];
+
+export function skippedCopyFrom(from: string): BuildWarning {
+  const message = `COPY --from=${from} is skipped: builds of several stages are not supported yet`;
+  return { rule: "CopyFromSkipped", message };
+}
+
+export function leftOutMount({ type, target }: Mount): BuildWarning {
+  const place = target === undefined ? "its directory" : target;
+  const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
+  return { rule: "MountLeftOut", message };
+}
+
+export function copiedArchive(source: string): BuildWarning {
+  const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would; unpack it in a RUN`;
+  return { rule: "ArchiveNotUnpacked", message };
+}
+
+const maxExcludedNamed = 4;
+
+/** `paths` in the context, the most surprising first. */
+export function describeExcluded(paths: readonly string[]): string {
+  const named = paths.slice(0, maxExcludedNamed).map(displayPath);
+  const more = paths.length - named.length;
+  const names = named.join(", ") + (more === 0 ? "" : ` and ${more} more`);
+  return `left out by default excludes: ${names} (--no-default-excludes copies them)`;
+}

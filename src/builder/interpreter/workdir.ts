@@ -1,0 +1,39 @@
+import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
+import { directoriesAbove, leadsTo, stageDirectories } from "../copy/made-directories.ts";
+import { isKnowingUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
+import type { BuildJob } from "../job.ts";
+import { stage as addToStaged } from "../staging/staged.ts";
+import { changeWorkdir, type StageState } from "./state.ts";
+
+/**
+ * WORKDIR makes its directory where it is missing. Usually the next RUN does that on the side, by starting in it; what would
+ * be missed that way is staged: a directory that is left again before a RUN, and one that belongs to USER.
+ */
+export async function performWorkdir(
+  { range: { start: line } }: Pick<WorkdirInstruction, "range">,
+  path: string,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  const next = changeWorkdir(stage, path);
+  const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
+  const left = stage.workdir;
+  const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
+  const staged = isLost
+    ? addToStaged(stage.staged, stageDirectories([left], root, line, stage))
+    : stage.staged;
+
+  const owner = await resolveWorkdirOwner(stage, build);
+  if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
+  const paths = [...directoriesAbove(next.workdir), next.workdir];
+  const made = stageDirectories(paths, owner, line, { ...stage, staged });
+  return { ...next, staged: addToStaged(staged, made), workdirIsPending: false };
+}
+
+/** Root where the service can't be asked who USER is. */
+async function resolveWorkdirOwner(stage: StageState, build: BuildJob): Promise<Owner> {
+  const { user } = stage;
+  if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
+  const isNumber = /^\d+(:\d+)?$/.test(user);
+  return isNumber || (await isKnowingUsers(stage, build)) ? resolveOwner(user, stage, build) : root;
+}

@@ -1,0 +1,65 @@
+import type { OperationOutcome } from "../../service/service.ts";
+import { withReminders } from "../cache/forgotten.ts";
+import { ownOperationNetwork } from "../interpreter/network.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { finishOperations } from "./operation.ts";
+import { runOperation } from "./run-operation.ts";
+
+/** A question to an image, for a service that tells little of what is in it: a program whose output is the answer. */
+export interface Question {
+  command: string;
+  args: readonly string[];
+  /** For people: what it is asked for. */
+  title: string;
+}
+
+/** Runs a program in the image of a stage; what it changes is thrown away. */
+export async function askImage(
+  { command, args, title }: Question,
+  { layer }: Pick<StageState, "layer">,
+  build: BuildJob,
+): Promise<OperationOutcome> {
+  const words = [command, ...args].join(" ");
+  const step = {
+    key: `${words} ${layer.image}`,
+    title: `${words} (${title})`,
+    showsOutput: false,
+  };
+  const ask = () =>
+    runOperation(
+      {
+        image: layer.image,
+        command,
+        args: [...args],
+        shell: false,
+        env: {},
+        cwd: "/",
+        files: {},
+        timeout: build.timeoutSeconds,
+        disposable: true,
+        ...ownOperationNetwork(build.network),
+      },
+      step,
+      build,
+    );
+  const outcome = await withReminders({ layer, staged: new Map() }, build, ask);
+  finishOperations([step.key], build);
+  return outcome;
+}
+
+/** The exit code of a program that was run to its end; `undefined` for one that was not. */
+export function exitCodeOf({ status, timedOut, exitCode }: OperationOutcome): number | undefined {
+  return status === "SUCCESS" && !timedOut ? (exitCode ?? 0) : undefined;
+}
+
+/** As a shell has it: not executable, not there. */
+export function cannotBeStarted(outcome: OperationOutcome): boolean {
+  return [126, 127].includes(exitCodeOf(outcome) ?? 0);
+}
+
+export function describeEnd(outcome: OperationOutcome): string {
+  if (outcome.timedOut) return "it was stopped for taking too long";
+  if (outcome.status === "SUCCESS") return `exit code ${outcome.exitCode}`;
+  return outcome.error ?? `it ended as ${outcome.status}`;
+}

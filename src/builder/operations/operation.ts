@@ -1,0 +1,160 @@
+import { BoughError } from "../../errors.ts";
+import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
+import { describeLimitHits } from "../../service/operations/limits.ts";
+import { saysMissing } from "../../service/operations/missing.ts";
+import type { OperationOutcome, OutputChunk } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import type { BuildEvent } from "../events.ts";
+import type { BuildJob } from "../job.ts";
+
+/** What an operation is for. */
+export interface OperationStep {
+  /** Tells it from all others of the session, in every build that needs the very same one. */
+  key: string;
+  /** For people. */
+  title: string;
+  /** Default true. */
+  showsOutput?: boolean;
+  /** It is run for a layer that is not there yet. */
+  makesLayer?: boolean;
+}
+
+/** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
+export const outputLimit = 16 * 1024 * 1024;
+
+/** Follows an operation that runs. Rejects with NotFoundError where the service lacks what the operation needs. */
+export async function followOperation(
+  operation: string,
+  { key, showsOutput = true }: OperationStep,
+  build: BuildJob,
+): Promise<OperationOutcome> {
+  const { service, emit } = build;
+  const soFar = { stdout: "", stderr: "" };
+  const onOutput = (chunk: OutputChunk) => {
+    soFar[chunk.stream] += chunk.text;
+    emit({ type: "output", chunk });
+  };
+  try {
+    const outcome = await service
+      .follow(operation, showsOutput ? onOutput : undefined, undefined, build.timeoutSeconds)
+      .catch((error: unknown) => {
+        throw error instanceof NotFoundError ? forgottenOperation(operation, error) : error;
+      });
+    if (!isSuccess(outcome)) finishOperations([key], build);
+    if (showsOutput) emit(ranEvent(outcome));
+    warnOfLimits(outcome, build);
+    refuseMissing(outcome);
+    return outcome;
+  } catch (error) {
+    // Another build that goes on with it would wait as long, for as little.
+    if (error instanceof OverdueError) finishOperations([key], build);
+    if (build.signal.aborted) {
+      const cut = (text: string) => ({ text, truncated: false });
+      const { stdout, stderr } = soFar;
+      // What a command has said before it hung is what tells why.
+      if (showsOutput)
+        emit({ type: "ran", operation, succeeded: false, stdout: cut(stdout), stderr: cut(stderr) });
+      emit({ type: "cancelling", operation });
+      const confirmed = await service.cancel(operation);
+      if (confirmed) finishOperations([key], build);
+      emit({ type: "cancelled", operation, confirmed });
+    }
+    throw error;
+  }
+}
+
+export function ranEvent(outcome: OperationOutcome): BuildEvent {
+  const { operation, stdout, stderr } = outcome;
+  return { type: "ran", operation, succeeded: isSuccess(outcome), stdout, stderr };
+}
+
+/** A command that has made do with less, or believes that it has: its result may lack something. */
+function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
+  const hint = describeLimitHits(outcome.limitsHit);
+  if (hint === undefined || !isSuccess(outcome)) return;
+  const message = `the command succeeded, but ran into a limit (operation ${outcome.operation}). ${hint}`;
+  emit({ type: "warning", message, line: undefined });
+}
+
+/** Not what the request lacks: it was started. */
+function forgottenOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
+  return new UnknownOutcomeError(
+    `the service no longer knows operation ${operation}: what became of its command is unknown`,
+    { hint: "Build again: what is finished is cached, and this step is run anew.", cause },
+  );
+}
+
+/** @throws NotFoundError where the operation failed because the service lacks what the request names */
+export function refuseMissing({ status, error, operation }: OperationOutcome): void {
+  if (status !== "FAILED" || error === undefined || !saysMissing(error)) return;
+  throw new NotFoundError(`the service could not run the command: ${error} (operation ${operation})`);
+}
+
+/** What they have come to is kept, or of no use: no later build needs to find them. */
+export function finishOperations(keys: readonly string[], { store, session, owner }: BuildJob): void {
+  store.unfinished.finish(session, keys, owner.id);
+}
+
+export function isSuccess({ status, exitCode, timedOut }: OperationOutcome): boolean {
+  return status === "SUCCESS" && !timedOut && (exitCode === undefined || exitCode === 0);
+}
+
+/** Starts an instance; written down before and after: a kill at any instant leaves something to find the operation by. */
+export async function startOperation(
+  request: InstanceRequest,
+  { key }: OperationStep,
+  build: BuildJob,
+): Promise<string> {
+  const { service, store, session, owner, clock, signal, limits } = build;
+  const entry = { session, step: key, owner: owner.id, mark: service.newMark() };
+  store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
+  try {
+    // It starts from the same image each time: a second run costs time, and the result is the same.
+    const bounds = limits === undefined ? {} : { resources_limits: limits };
+    const options = { mark: entry.mark, mayRunTwice: true };
+    const operation = await service.spawn(
+      { ...request, ...bounds, truncate_output_at: outputLimit },
+      options,
+    );
+    store.unfinished.setOperation(entry, operation);
+    return operation;
+  } catch (error) {
+    if (!(error instanceof UnknownOutcomeError) && !signal.aborted) finishOperations([key], build);
+    throw error;
+  }
+}
+
+/** The resulting image of a command that was run to its end and exited 0; anything else is an error that says which. */
+export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number): string {
+  const { operation, status, error, exitCode, image } = outcome;
+  if (outcome.timedOut) {
+    throw new BoughError(
+      `the command was stopped after ${timeoutSeconds} ${timeoutSeconds === 1 ? "second" : "seconds"} (operation ${operation})`,
+      {
+        hint: "Allow it more time with --timeout SECONDS.",
+      },
+    );
+  }
+  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
+  if (status === "FAILED") {
+    throw new BoughError(
+      `the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`,
+    );
+  }
+  if (exitCode !== undefined && exitCode !== 0) {
+    const hint = describeLimitHits(outcome.limitsHit) ?? exitCodeHints[exitCode];
+    throw new BoughError(
+      `the command failed with exit code ${exitCode} (operation ${operation})`,
+      hint === undefined ? {} : { hint },
+    );
+  }
+  if (image === undefined)
+    throw new BoughError(`operation ${operation} succeeded, but the service names no resulting image`);
+  return image;
+}
+
+const exitCodeHints: Partial<Record<number, string>> = {
+  126: "Exit code 126: a file was found that can't be executed. Is its mode right (COPY --chmod=755)?",
+  127: "Exit code 127: a program was not found in the image.",
+  137: "Exit code 137: the command was killed, often for want of memory.",
+};

@@ -1,0 +1,78 @@
+/** Operations of builds that were killed: the next build that comes to the same step goes on with them. */
+import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { UnfinishedEntry } from "../../store/unfinished.ts";
+import type { BuildJob } from "../job.ts";
+import { followOperation, isSuccess, type OperationStep, outputLimit, ranEvent } from "./operation.ts";
+
+/** After so long a request that was sent just before its sender was killed has become an operation, or never will. */
+const settlingMilliseconds = 5000;
+const betweenLooksMilliseconds = 500;
+
+/**
+ * The outcome of the step's operation where a build that is gone has started it: followed where it still runs, taken over
+ * where it has succeeded since. `undefined`: there is none, or none that helps.
+ */
+export async function resumeOperation(
+  step: OperationStep,
+  build: BuildJob,
+): Promise<OperationOutcome | undefined> {
+  const { store, session, owner } = build;
+  const left = store.unfinished.takeOver(session, step.key, owner.id, owner.isAlive);
+  if (left === undefined) return undefined;
+  const operation = left.operation ?? (await findAgain(left, step, build));
+  if (operation !== undefined) {
+    store.unfinished.setOperation(left, operation);
+    const outcome = await goOnWith(operation, step, build);
+    if (outcome !== undefined) return outcome;
+  }
+  store.unfinished.finish(session, [step.key], owner.id);
+  return undefined;
+}
+
+/** The build was killed before it heard what its request has become. */
+async function findAgain(
+  { mark, startedAt }: UnfinishedEntry,
+  { title }: OperationStep,
+  { service, clock, signal, emit }: BuildJob,
+): Promise<string | undefined> {
+  for (;;) {
+    const found = await service.findSpawned({ mark, truncateAt: outputLimit, since: startedAt });
+    if (found === "unknowable") {
+      const message = `a build was ended while it started ${title}, and the service can't be asked whether it runs that`;
+      emit({ type: "warning", message, line: undefined });
+      return undefined;
+    }
+    const left = startedAt + settlingMilliseconds - clock.now();
+    if (found !== undefined || left <= 0) return found;
+    await clock.sleep(Math.min(left, betweenLooksMilliseconds), signal);
+  }
+}
+
+async function goOnWith(
+  operation: string,
+  step: OperationStep,
+  build: BuildJob,
+): Promise<OperationOutcome | undefined> {
+  const { service, emit } = build;
+  const { title } = step;
+  try {
+    if (!(await service.hasEnded(operation))) {
+      emit({ type: "resumed", operation, title });
+      return await followOperation(operation, step, build);
+    }
+    const outcome = await service.follow(operation, undefined, undefined, build.timeoutSeconds);
+    if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
+    emit({ type: "resumed", operation, title });
+    if (step.showsOutput !== false) emit(ranEvent(outcome));
+    return outcome;
+  } catch (error) {
+    if (error instanceof NotFoundError || error instanceof UnknownOutcomeError) return undefined;
+    throw error;
+  }
+}
+
+/** The service may have lost it since. One that can't be asked is taken at its word. */
+async function hasImage({ image }: OperationOutcome, { service }: BuildJob): Promise<boolean> {
+  return image === undefined || (await service.hasImage(image)) !== false;
+}

@@ -1,0 +1,130 @@
+import { BoughError } from "../../errors.ts";
+import type { Failure } from "../../service/http/retry.ts";
+import type { UploadedFile } from "../../service/service.ts";
+import type { UrlEntry } from "../../store/urls.ts";
+import type { BuildJob } from "../job.ts";
+import { fetchUrl, SourceError, sourceFault, withRetries } from "./fetch-url.ts";
+import { shownUrl } from "./source-url.ts";
+
+/** What a URL's content is, and that the service has it or had it when it was last fetched. */
+export interface UrlContent {
+  sha256: string;
+  size: number;
+}
+
+/**
+ * Spec 1, `ADD`: where the cached validators still hold, by one conditional HEAD, nothing is fetched; else the body
+ * goes from the source's socket into `POST /v1/files`. `checksum`: the SHA-256 it must have.
+ */
+export async function addFromUrl(
+  url: string,
+  checksum: string | undefined,
+  build: BuildJob,
+): Promise<UrlContent> {
+  const shown = shownUrl(url, build.buildArgs);
+  const known = build.store.urls.get(shown);
+  if (
+    known !== undefined &&
+    (checksum === undefined || checksum === known.sha256) &&
+    (await isUnchanged(url, known, build))
+  ) {
+    build.emit({ type: "url-cache-hit", url: shown });
+    return known;
+  }
+  return download(url, checksum, build);
+}
+
+/** Streams the body into the service. With an `expected` digest, a body that has another is never stored. */
+export async function download(
+  url: string,
+  expected: string | undefined,
+  build: BuildJob,
+): Promise<UploadedFile> {
+  const shown = shownUrl(url, build.buildArgs);
+  build.emit({ type: "downloading", url: shown });
+  const isKnown = build.store.urls.get(shown) !== undefined;
+  const { file, headers } = await withRetries(build, isKnown, () => passOn(url, expected, build));
+  build.store.uploads.set(file.sha256, file.uuid);
+  build.store.uploads.flush();
+  build.store.urls.set(shown, { ...validatorsOf(headers), sha256: file.sha256, size: file.size });
+  build.emit({ type: "downloaded", url: shown, bytes: file.size, sha256: file.sha256 });
+  return file;
+}
+
+/** One attempt, from the request to the service's answer. */
+async function passOn(
+  url: string,
+  expected: string | undefined,
+  build: BuildJob,
+): Promise<{ file: UploadedFile; headers: Headers }> {
+  const shown = shownUrl(url, build.buildArgs);
+  const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, build);
+  if (!ok || body === null) {
+    await body?.cancel();
+    const message = `ADD ${shown}: the server answers ${status} ${statusText}`.trimEnd();
+    const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
+    throw new SourceError(message, failure, "Is the address right, and may this machine have it?");
+  }
+  const length = headers.get("content-length");
+  const total = length !== null && /^\d+$/.test(length) ? Number(length) : undefined;
+  const { maxAddBytes } = build;
+  const requireSize = (bytes: number) => {
+    if (bytes > maxAddBytes) throw tooLarge(shown, maxAddBytes);
+  };
+  if (total !== undefined && total > maxAddBytes) {
+    await body.cancel();
+    throw tooLarge(shown, maxAddBytes);
+  }
+  try {
+    const progress = (bytes: number) => {
+      requireSize(bytes);
+      build.emit({ type: "download-progress", bytes, total });
+    };
+    const inspect =
+      expected === undefined ? undefined : (actual: string) => requireDigest(actual, expected, shown);
+    const file = await build.service.uploadStream(body, { progress, contentLength: total, inspect });
+    return { file, headers };
+  } catch (error) {
+    build.signal.throwIfAborted();
+    throw error instanceof BoughError ? error : sourceFault(url, error, build);
+  }
+}
+
+function tooLarge(shown: string, most: number): BoughError {
+  return new BoughError(`ADD ${shown}: it is larger than ${most} bytes; nothing was stored`, {
+    hint: "If the address is right, allow more with --max-add-size SIZE.",
+  });
+}
+
+type Validators = Pick<UrlEntry, "etag" | "lastModified" | "contentMd5">;
+
+async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promise<boolean> {
+  if (known.etag === null && known.lastModified === null && known.contentMd5 === null) return false;
+  const headers: Record<string, string> = {};
+  if (known.etag !== null) headers["If-None-Match"] = known.etag;
+  if (known.lastModified !== null) headers["If-Modified-Since"] = known.lastModified;
+  const response = await withRetries(build, true, () => fetchUrl(url, { method: "HEAD", headers }, build));
+  if (response.status === 304) return true;
+  return response.ok && validatorsMatch(known, validatorsOf(response.headers));
+}
+
+/** Every validator that was given then has to be given again, and be the same. */
+export function validatorsMatch(known: Validators, now: Validators): boolean {
+  const names = (["etag", "lastModified", "contentMd5"] as const).filter((name) => known[name] !== null);
+  return names.length > 0 && names.every((name) => known[name] === now[name]);
+}
+
+function validatorsOf(headers: Headers): Validators {
+  return {
+    etag: headers.get("etag"),
+    lastModified: headers.get("last-modified"),
+    contentMd5: headers.get("content-md5"),
+  };
+}
+
+function requireDigest(actual: string, expected: string, shown: string): void {
+  if (actual === expected) return;
+  throw new BoughError(`ADD ${shown}: the content has the digest sha256:${actual}, not sha256:${expected}`, {
+    hint: "Check the address and the checksum; nothing was stored.",
+  });
+}

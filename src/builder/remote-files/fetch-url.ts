@@ -1,0 +1,136 @@
+/** Requests to the servers that `ADD <url>` names: redirects, deadlines, and which failures may pass. */
+import { BoughError } from "../../errors.ts";
+import { withDeadline } from "../../service/http/abort.ts";
+import { explainFault } from "../../service/http/connection.ts";
+import { SpentBodyError } from "../../service/http/errors.ts";
+import { decide, type Failure } from "../../service/http/retry.ts";
+import type { BuildJob } from "../job.ts";
+import { shownUrl, splitCredentials } from "./source-url.ts";
+
+export interface UrlRequest {
+  method: "GET" | "HEAD";
+  headers?: Record<string, string>;
+}
+
+/** The server, or the way to it, has failed in a way that may pass. */
+export class SourceError extends BoughError {
+  override readonly name = "SourceError";
+  readonly failure: Failure;
+
+  constructor(message: string, failure: Failure, hint: string) {
+    super(message, { hint });
+    this.failure = failure;
+  }
+}
+
+const mostRedirects = 10;
+/** Until the head of an answer is there. */
+const answerMilliseconds = 60_000;
+
+/**
+ * Follows redirects itself: one from https to http is refused, and credentials stay with the origin that they were given
+ * for. The bytes stay as they are sent, compressed or not. Rejects with a SourceError where there is no answer.
+ */
+export async function fetchUrl(url: string, init: UrlRequest, build: BuildJob): Promise<Response> {
+  const { target, authorization } = splitCredentials(url);
+  let address = target;
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    const isOwn = authorization !== undefined && address.origin === target.origin;
+    const response = await reach(address, build, {
+      method: init.method,
+      headers: {
+        "Accept-Encoding": "identity",
+        ...init.headers,
+        ...(isOwn ? { Authorization: authorization } : {}),
+      },
+    });
+    const location = response.headers.get("location");
+    if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
+    await response.body?.cancel();
+    address = redirectTarget(url, address, location);
+  }
+  throw new BoughError(`ADD ${shownUrl(url)}: more than ${mostRedirects} redirects`, {
+    hint: "Name the final address in the Dockerfile.",
+  });
+}
+
+/** Works until it succeeds, or fails for good; says so when it tries again. */
+export async function withRetries<Result>(
+  build: BuildJob,
+  isKnownToAnswer: boolean,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { clock, signal, emit } = build;
+  const started = clock.now();
+  for (let number = 1; ; number++) {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      const failure = failureOf(error);
+      if (failure === undefined || !(error instanceof BoughError)) throw error;
+      const answeredBefore = isKnownToAnswer || (failure.kind === "connection" ? failure.received : true);
+      const elapsedMilliseconds = clock.now() - started;
+      // Without jitter: one build is no crowd.
+      const decision = decide(
+        { number, repeatable: true, answeredBefore, failure, elapsedMilliseconds },
+        clock.now(),
+        0,
+      );
+      if (decision.action === "give up") throw number === 1 ? error : tired(error, number);
+      const seconds = (decision.milliseconds / 1000).toFixed(1);
+      emit({ type: "warning", message: `${error.message}; trying again in ${seconds} s`, line: undefined });
+      await clock.sleep(decision.milliseconds, signal);
+    }
+  }
+}
+
+function tired({ message, hint }: BoughError, attempts: number): BoughError {
+  return new BoughError(`${message} (tried ${attempts} times)`, hint === undefined ? {} : { hint });
+}
+
+/** What went wrong on the way from a server, for people; an interruption as it is. */
+export function sourceFault(url: string, error: unknown, { buildArgs }: BuildJob): SourceError {
+  const { reason, received, permanent } = explainFault(error);
+  return new SourceError(
+    `ADD ${shownUrl(url, buildArgs)}: ${reason}`,
+    { kind: "connection", received, permanent },
+    received ? "Run the build again." : "Is the address right, and can this machine reach it?",
+  );
+}
+
+function failureOf(error: unknown): Failure | undefined {
+  return error instanceof SourceError || error instanceof SpentBodyError ? error.failure : undefined;
+}
+
+async function reach(address: URL, build: BuildJob, init: BunFetchRequestInit): Promise<Response> {
+  const { clock, signal } = build;
+  const request: BunFetchRequestInit = { ...init, redirect: "manual", decompress: false };
+  try {
+    return await withDeadline({ clock, milliseconds: answerMilliseconds, parent: signal }, (own) =>
+      build.fetchUrl(address.href, { ...request, signal: own }),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    throw sourceFault(address.href, error, build);
+  }
+}
+
+function redirectTarget(url: string, from: URL, location: string): URL {
+  const hint = "Name the final address in the Dockerfile if you trust it.";
+  const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+  if (next === undefined || !/^https?:$/.test(next.protocol)) {
+    const message = `ADD ${shownUrl(url)}: the server redirects to something that is no web address; refused`;
+    throw new BoughError(message, { hint });
+  }
+  // Credentials are what the Dockerfile gives, not what a server wants to be sent on.
+  next.username = "";
+  next.password = "";
+  if (from.protocol === "https:" && next.protocol === "http:") {
+    throw new BoughError(
+      `ADD ${shownUrl(url)}: the server redirects to ${shownUrl(next.href)}, which is less secure; refused`,
+      { hint },
+    );
+  }
+  return next;
+}

@@ -1,0 +1,140 @@
+import type { Clock } from "../../clock.ts";
+import type { BuildContext } from "../../context/build-context.ts";
+import type { HashOptions } from "../../context/hashing/hash.ts";
+import type { IgnoreRules } from "../../context/patterns/ignore.ts";
+import type { FileEntry } from "../../context/sources/entry.ts";
+import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
+import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfile/instruction.ts";
+import type { ContextHashes } from "../../store/hashes.ts";
+import { hashSources } from "../copy/hash-sources.ts";
+import { expandCopyWords } from "../copy/words.ts";
+import type { EarlyUploads } from "./early-uploads.ts";
+
+/** The sources of COPYs to come, found and hashed while the service is busy with what stands before them. */
+export interface LookAhead {
+  /** For the COPYs and ADDs from an instruction on, up to the next one that keeps the service busy. */
+  begin(index: number): void;
+  /** What was found, or why nothing could be; `undefined` where that instruction was not looked at. */
+  take(instruction: CopyInstruction | AddInstruction): Promise<FoundSources | undefined>;
+  /** Resolves when nothing is read any more. */
+  stop(): Promise<void>;
+}
+
+export interface FoundSources {
+  /** `undefined` where that was too long ago: what was written to the context while a RUN went on is to be copied, too. */
+  sources: ResolvedSources | undefined;
+  /**
+   * By absolute path, once all of them are hashed; `undefined` where they have to be asked for again, which takes no time
+   * for those that have not changed.
+   */
+  hashes(
+    onProgress: NonNullable<HashOptions["onProgress"]>,
+  ): Promise<ReadonlyMap<string, string> | undefined>;
+}
+
+export interface LookAheadOptions {
+  dockerfile: Dockerfile;
+  context: BuildContext;
+  ignore: IgnoreRules;
+  hashes: ContextHashes;
+  early: Pick<EarlyUploads, "offer">;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+interface Search {
+  since: number;
+  sources: Promise<ResolvedSources>;
+  hashes: Promise<ReadonlyMap<string, string>>;
+  /** Of who waits for it. */
+  onProgress?: HashOptions["onProgress"];
+}
+
+const freshMilliseconds = 2000;
+
+export function createLookAhead(options: LookAheadOptions): LookAhead {
+  const { dockerfile, context, ignore, hashes: cache, early, clock } = options;
+  const stopping = new AbortController();
+  const signal = AbortSignal.any([options.signal, stopping.signal]);
+  const searches = new Map<CopyInstruction | AddInstruction, Search>();
+  /** One at a time: there is one disk. Never rejects, and holds on to nothing that was found. */
+  let last: Promise<void> = Promise.resolve();
+
+  async function find(instruction: CopyInstruction | AddInstruction): Promise<ResolvedSources> {
+    await last;
+    // The request to the service goes first.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    const words = expandCopyWords(instruction, () => undefined, dockerfile.escape);
+    const { paths: sources, exclude } = words;
+    const { parents } = instruction;
+    return resolveSources({ context, ignore, sources, exclude, parents, signal });
+  }
+
+  function search(instruction: CopyInstruction | AddInstruction): Search {
+    const sources = find(instruction);
+    const hashes = sources.then((resolved) =>
+      hashSources(filesOf(resolved), {
+        ...{ signal, clock, cache, early },
+        onProgress: (done) => begun.onProgress?.(done),
+      }),
+    );
+    const begun: Search = { since: clock.now(), sources, hashes };
+    // Whoever takes it hears of what went wrong.
+    last = settled(hashes);
+    return begun;
+  }
+
+  return {
+    begin(index) {
+      for (const instruction of dockerfile.instructions.slice(index)) {
+        if (instruction.name === "FROM" || instruction.name === "RUN") return;
+        if (instruction.name !== "COPY" && instruction.name !== "ADD") continue;
+        if (!searches.has(instruction) && isLiteral(instruction))
+          searches.set(instruction, search(instruction));
+      }
+    },
+    async take(instruction) {
+      const taken = searches.get(instruction);
+      searches.delete(instruction);
+      if (taken === undefined) return undefined;
+      const isFresh = clock.now() - taken.since < freshMilliseconds;
+      return {
+        sources: isFresh ? await taken.sources : undefined,
+        async hashes(onProgress) {
+          taken.onProgress = onProgress;
+          if (isFresh) return taken.hashes;
+          await settled(taken.hashes);
+          return undefined;
+        },
+      };
+    },
+    async stop() {
+      stopping.abort();
+      await last;
+    },
+  };
+}
+
+function settled(promise: Promise<unknown>): Promise<void> {
+  return promise.then(
+    () => undefined,
+    () => undefined,
+  );
+}
+
+/** Its words are known before the build gets there, and all sources are of the context. */
+function isLiteral(instruction: CopyInstruction | AddInstruction): boolean {
+  if (instruction.name === "COPY" && instruction.from !== undefined) return false;
+  const { sources, exclude, destination, chmod = "", chown = "" } = instruction;
+  const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));
+  const words = [...paths, ...exclude, destination, chmod, chown];
+  return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
+}
+
+function isUrl(word: string): boolean {
+  return /^[a-z]+:\/\//i.test(word);
+}
+
+function filesOf({ matches }: ResolvedSources): FileEntry[] {
+  return matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
+}

@@ -1,0 +1,207 @@
+import { posix } from "node:path";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceFile } from "../../service/types.ts";
+import { isRoot } from "../copy/ownership.ts";
+import { quote } from "../interpreter/command.ts";
+import { ownOperationNetwork } from "../interpreter/network.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { isSuccess, requireSuccess } from "../operations/operation.ts";
+import { runOperation } from "../operations/run-operation.ts";
+import { lineNamedIn, PlacementError } from "./placement-error.ts";
+import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
+import { uploadStaged } from "./upload.ts";
+
+/** What the next operation starts from, and the files that it still has to be given. */
+export interface Placement {
+  image: string;
+  files: Record<string, InstanceFile>;
+}
+
+/**
+ * Uploads what is staged. The API puts regular files in place and makes their parents; symbolic links, empty
+ * directories, and directories with an owner or mode of their own are made by one small operation before. `hash`: the
+ * chain hash of the layer that comes of it.
+ */
+export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
+  const files = instanceFiles(stage.staged, await uploadStaged(stage.staged, build));
+  const script = placementScript(stage.staged);
+  if (script === "") return { image: stage.layer.image, files };
+
+  const outcome = await runOperation(
+    {
+      image: stage.layer.image,
+      command: "sh",
+      args: ["-s"],
+      shell: false,
+      stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
+      cwd: "/",
+      files: {},
+      timeout: build.timeoutSeconds,
+      disposable: false,
+      ...ownOperationNetwork(build.network),
+    },
+    {
+      key: placementKey(hash),
+      title: "sh -s (makes the staged directories and links)",
+      showsOutput: false,
+    },
+    build,
+  );
+  if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
+    throw placementError(outcome, stage.staged);
+  return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+}
+
+function placementError(outcome: OperationOutcome, staged: Staged): PlacementError {
+  const { exitCode, stdout, stderr, operation } = outcome;
+  const [path, first] = madeByScript(staged)[0] ?? [];
+  if (exitCode === exitCodeWithoutShell) {
+    const what = first?.type === "symlink" ? "the symbolic link" : "the directory";
+    return new PlacementError(`the image has no shell, which it takes to make ${what} ${path}`, first?.line, {
+      hint: "Start from an image with /bin/sh, or copy plain files alone, without --chown for their directories.",
+    });
+  }
+  const reason = stderr.text.trim() || `exit code ${exitCode}`;
+  return new PlacementError(
+    `what is staged can't be put in place: ${reason} (operation ${operation})`,
+    staged.get(stdout.text)?.line ?? lineNamedIn(reason, staged) ?? first?.line,
+  );
+}
+
+/** Of the operation that prepares the layer of this chain hash. */
+export function placementKey(hash: string): string {
+  return `place ${hash}`;
+}
+
+/** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */
+export function placementScript(staged: Staged): string {
+  if (madeByScript(staged).length === 0) return "";
+  const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
+  const directories = entries.flatMap(([path, entry]) =>
+    entry.type === "directory" ? [{ ...entry, path }] : [],
+  );
+  const links = entries.flatMap(([path, entry]) => (entry.type === "symlink" ? [{ ...entry, path }] : []));
+  return [prelude, ...directoryLines(directories), ...linkLines(links, directories), ""].join("\n");
+}
+
+/** No command of the script can end it with this one: its own trap sees to that. */
+const exitCodeWithoutShell = 127;
+
+/**
+ * What is in the way is found before anything is made. Then standard output is the path that can't be made, and standard
+ * error the reason for a person.
+ */
+const prelude = `set -e
+umask 022
+trap 'code=$?; [ $code -ne 127 ] || code=1; exit $code' EXIT
+stop() { printf %s "$path"; printf '%s\\n' "$1" >&2; exit 1; }
+directories() {
+  for path; do
+    way=$path
+    until [ -d "$way/" ]; do
+      if [ -e "$way" ] || [ -L "$way" ]; then
+        stop "cannot make the directory $path: $way in the image is not a directory"
+      fi
+      way=\${way%/*}
+    done
+  done
+  mkdir -p "$@"
+}
+links() {
+  for path; do
+    if [ -d "$path" ] && [ ! -L "$path" ]; then
+      stop "cannot make the link $path: there is a directory in the image"
+    fi
+  done
+  rm -f "$@"
+}`;
+
+type PlacedDirectory = StagedDirectory & { path: string };
+type PlacedLink = StagedSymlink & { path: string };
+
+const pathsPerCommand = 100;
+
+/** All but files and the directories that come with what is in them, as the service makes parents. */
+function madeByScript(staged: Staged): [string, StagedEntry][] {
+  const parents = new Set(staged.keys().map((path) => posix.dirname(path)));
+  const made = staged.entries().filter(([path, entry]) => {
+    if (entry.type !== "directory") return entry.type === "symlink";
+    return entry.isExplicit || !isRoot(entry) || !parents.has(path);
+  });
+  return [...made];
+}
+
+/** From the top down, neighbours of one kind together. */
+function directoryLines(directories: readonly PlacedDirectory[]): string[] {
+  const groups: [PlacedDirectory, ...PlacedDirectory[]][] = [];
+  for (const directory of directories) {
+    const group = groups.at(-1);
+    if (group !== undefined && isAlike(group[0], directory)) group.push(directory);
+    else groups.push([directory]);
+  }
+  return groups.flatMap((group) => {
+    const [{ isExplicit, uid, gid, mode }] = group;
+    const paths = group.map(({ path }) => path);
+    if (!isExplicit && !isRoot(group[0])) {
+      return paths
+        .map(quote)
+        .map((path) => `[ -d ${path} ] || { directories ${path} && chown ${uid}:${gid} ${path}; }`);
+    }
+    const attributes = isExplicit ? [`chown ${uid}:${gid}`, `chmod ${mode.toString(8)}`] : [];
+    return ["directories", ...attributes].flatMap((command) => commands(command, paths));
+  });
+}
+
+function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
+  return (
+    one.isExplicit === other.isExplicit &&
+    one.uid === other.uid &&
+    one.gid === other.gid &&
+    one.mode === other.mode
+  );
+}
+
+function linkLines(links: readonly PlacedLink[], directories: readonly PlacedDirectory[]): string[] {
+  const made = new Set(["/", ...directories.map(({ path }) => path)]);
+  const parents = new Set(links.map(({ path }) => posix.dirname(path)).filter((path) => !made.has(path)));
+  return [
+    ...commands("directories", [...parents]),
+    ...commands(
+      "links",
+      links.map(({ path }) => path),
+    ),
+    ...links.map(({ path, target }) => `ln -s -- ${quote(target)} ${quote(path)}`),
+    ...links
+      .filter((link) => !isRoot(link))
+      .map(({ path, uid, gid }) => `chown -h ${uid}:${gid} ${quote(path)}`),
+  ];
+}
+
+/** Each command is a process: as few as its arguments allow. */
+function commands(command: string, paths: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (let index = 0; index < paths.length; index += pathsPerCommand)
+    lines.push(
+      `${command} ${paths
+        .slice(index, index + pathsPerCommand)
+        .map(quote)
+        .join(" ")}`,
+    );
+  return lines;
+}
+
+function instanceFiles(staged: Staged, ids: ReadonlyMap<string, string>): Record<string, InstanceFile> {
+  const files: Record<string, InstanceFile> = {};
+  /** Files have but a few: one string for each. */
+  const octals = new Map<number, string>();
+  for (const [path, entry] of staged) {
+    if (entry.type !== "file") continue;
+    const uuid = ids.get(entry.sha256);
+    if (uuid === undefined) throw new Error(`no file id for ${path}`);
+    const mode = octals.get(entry.mode) ?? entry.mode.toString(8).padStart(4, "0");
+    octals.set(entry.mode, mode);
+    files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
+  }
+  return files;
+}

@@ -1,0 +1,78 @@
+import type { LocalFile, UploadProgress } from "../../service/service.ts";
+import type { BuildJob } from "../job.ts";
+import { download } from "../remote-files/download.ts";
+import { collectLeftovers, createUploadCollector } from "./gc.ts";
+import type { Staged, StagedFile } from "./staged.ts";
+
+/**
+ * Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. What has been sent
+ * before the step began counts as sent for it.
+ */
+export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
+  const known = new Map<string, string>();
+  const local = new Map<string, StagedFile>();
+  const early = new Map<string, StagedFile>();
+  let bytes = 0;
+  for (const entry of staged.values()) {
+    if (entry.type !== "file") continue;
+    const { sha256, size, content } = entry;
+    if (known.has(sha256) || local.has(sha256) || early.has(sha256)) continue;
+    const isEarly = build.early.has(sha256);
+    const id = isEarly ? undefined : build.store.uploads.get(sha256);
+    if (id !== undefined) known.set(sha256, id);
+    else if (content.kind === "local") {
+      (isEarly ? early : local).set(sha256, entry);
+      bytes += size;
+    } else known.set(sha256, await sendContent(entry, build));
+  }
+  const files = early.size + local.size;
+  if (files === 0) return known;
+
+  build.emit({ type: "uploading", files, bytes });
+  const report = (done: UploadProgress) => build.emit({ type: "upload-progress", ...done });
+  const before = await build.early.finish(early.keys(), report);
+  for (const [sha256, entry] of early) {
+    const id = build.store.uploads.get(sha256);
+    if (id === undefined) local.set(sha256, entry);
+    else known.set(sha256, id);
+  }
+  let last = before;
+  const collect = createUploadCollector();
+  const ids = await build.service.uploadFiles(localFiles(local.values()), (done) => {
+    last = {
+      files: before.files + done.files,
+      sentBytes: before.sentBytes + done.sentBytes,
+      reused: before.reused + done.reused,
+    };
+    collect(done.files);
+    report(last);
+  });
+  build.emit({ type: "uploaded", ...last });
+  for (const [sha256, id] of known) ids.set(sha256, id);
+  collectLeftovers(staged.size);
+  return ids;
+}
+
+/** Each made when its turn comes: of a large context, all at once would be felt. */
+function* localFiles(files: Iterable<StagedFile>): Generator<LocalFile> {
+  for (const { content, sha256, size } of files) {
+    if (content.kind === "local") yield { absolutePath: content.absolutePath, sha256, size };
+  }
+}
+
+/** Contents that are no file of the context: a here-document, or a URL whose upload the service has forgotten. */
+async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
+  switch (content.kind) {
+    case "text": {
+      const text = new Blob([content.text]);
+      const { uuid } = await build.service.uploadStream(text.stream(), { contentLength: text.size });
+      build.store.uploads.set(sha256, uuid);
+      build.store.uploads.flush();
+      return uuid;
+    }
+    case "url":
+      return (await download(content.url, sha256, build)).uuid;
+    case "local":
+      throw new Error("local files are uploaded together");
+  }
+}

@@ -1,0 +1,103 @@
+import { version } from "../../version.ts";
+
+/**
+ * What a coding agent has to know. Lines that begin with two spaces and `bough` are command lines, each run by a test;
+ * two spaces or more part them from what they do.
+ */
+export const manual = `# bough ${version} for coding agents
+
+bough builds images from Dockerfiles and runs commands in them: on an image service, or where none is configured on its
+own embedded engine (Linux). Nothing of it asks questions when there is no terminal.
+
+## From a Dockerfile to work in its image
+  bough build . --tag app:dev                   build ./Dockerfile; every RUN becomes a cached layer
+  bough -S k use tag:app:dev                    the session k works in that image from now on
+  bough -S k run -D -- app --version            one command in it; its changes are thrown away
+  bough session list --filter build:            one session for every context that was built
+  bough session show build:0123456789abcdef     a build's layers, as a tree
+
+## Output and exit codes
+- Results go to stdout, log lines ([INFO], [WARN], [ERROR]) to stderr. -q prints ids only and logs errors only.
+- -f json prints one object or one array; errors are then {"error": {"code", "message", "hint"}} on stderr.
+- 0 done; 1 the build or call failed; 2 bad usage or a Dockerfile that does not parse; 130 interrupted.
+- \`bough run\` exits with the command's own code; where it could not be run at all, with 1.
+- Errors say what to do next. Every command has -h.
+
+## Build
+  bough build -q .                              print nothing but the image's UUID
+  bough build -f json .                         {"image", "tag", "tags", "session"}
+  bough build . --build-arg VERSION=1.2         value of a declared ARG
+  bough build . --no-cache                      ignore the layers of earlier builds
+  bough build . --explain                       say why each step was not cached
+  bough build . --check -f json                 parse, plan and lint without a service; exit 2 if it can't be built
+  bough build . --timeout 1800                  seconds that each RUN may take (default 600)
+  bough build . --network none                  no RUN reaches any network; host: this machine's
+  bough build . --memory 8g --pids 2000 --cpus 2  limits of each RUN; \`run\` takes them, too (bough's own engine)
+- It is mutating: it starts operations, stores images, moves the tag.
+- The layer cache is per context directory (its absolute path); run it from the same place to profit.
+- COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
+- .git, node_modules, dist, build and the like are never copied, unless --no-default-excludes is given.
+- On the engine a RUN reaches the outside, but nothing on this machine's loopback: --network host gives it that.
+  RUN --network=host needs --allow network.host.
+- FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
+- CMD, ENTRYPOINT, LABEL and other image settings are skipped with a warning; so is COPY --from (one stage only).
+
+## A failed build
+It prints the Dockerfile line, exit code and whole output, and lines to paste that step into the image before it:
+  bough -S build:0123456789abcdef session checkout layer:0123456789ab
+  bough -S build:0123456789abcdef run -D -s -- 'ls -l /usr/src && env'
+Then mend the Dockerfile and build again: what was built before the step stays cached.
+
+## Run
+  bough -S k run -D -s -- 'ls -l | head -3'     a shell expression
+  bough -S k run -D -e DEBUG=1 -C /srv -- env   environment, working directory (default /)
+  bough -S k run -D -F ./src:/src -- ls /src    local files and directories are put in place first
+  bough -S k run -D -F app.sh:/bin/app:u0:m0755 --file-excludes '*.log' -- app
+  bough -S k run -D -t 60 -- make test          at most 60 seconds (default 600)
+  bough -S k run -D --use app:dev -- true       in another image
+  bough -S k run -D -f json -- echo hi          {"operation", "exitCode", "image", "stdout", "stderr", ...}
+- The command stands after --. It gets what is piped into bough as its standard input: give it </dev/null in scripts
+  whose own input stays open. There is no terminal in it.
+- Ctrl-C and SIGTERM cancel the operation on the service.
+
+## Operations
+  bough -S k run -d -D -- sleep 30              do not wait: prints the operation's id
+  bough ps                                      what is under way; --all lists those that have ended, too
+  bough ps --all --since 1h -f json
+  bough show OP                                 status, exit code, resulting image
+  bough logs OP                                 its output so far; --follow until its end
+  bough kill OP                                 cancel it
+The image that comes of \`run -d\` does not become the session's: \`bough use\` the one that \`bough show\` names.
+SUCCESS means that the command was run to its end: look at the exit code.
+
+## Images and their files
+  bough images --tag app:                       images by the beginning of their tag
+  bough images import alpine:3.20 debian:12     bring images from a registry; FROM does it by itself
+  bough images import alpine:3.20 --tag alpine:3.20   anew: a tag that is taken is moved with --tag only
+  bough ls app:dev:/etc                         without IMAGE: a path in the session's image
+  bough cat app:dev:/etc/os-release
+  bough cp app:dev:/etc/os-release .            no operation is started for these three
+  bough tag app:dev app:1.0                     by UUID, tag:NAME or tag; some services keep one tag an image
+  bough untag app:1.0
+
+## Sessions
+A session (-S KEY, else BOUGH_SESSION, else \`default\`) is a tree of images on this machine, with branches. Give every
+task its own. -S does not matter to builds.
+  bough -S k use                                which image, on which branch
+  bough -S k run -- apt-get update              without -D the result is the session's new image, whatever the exit code
+  bough -S k session rollback                   take the last run or use back; \`rollback 3\` the last three
+  bough -S k session branch try                 a branch at the current image; \`--from BRANCH\` or \`--from ID\` elsewhere
+  bough -S k session checkout try               go on from there
+  bough -S k session show                       the history as a tree; a filled circle is where the session works
+  bough -S k session branch try2 --from ID     or at an entry that session show lists
+  bough -S k session branch try2 --delete
+  bough session delete k                        images stay
+
+## Which service
+--url/--token/--project, else the profile of the service's clients (\`bough auth\`), else CONTREE_URL, CONTREE_TOKEN and
+CONTREE_PROJECT, else the embedded engine; --local always takes the engine. [INFO] service: ... says which one it is.
+  bough auth list                               saved profiles, and whether their tokens are accepted
+  bough --local engine df                       what the engine keeps on this machine
+  bough --local engine check                    whether it is whole: reads all of it; --repair drops what is damaged
+  bough --local engine prune                    what could be removed; -y removes it
+`;

@@ -1,0 +1,39 @@
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+// Written by scripts/licenses.ts; a test compares.
+import text from "./licenses.txt" with { type: "text" };
+
+const definitions: ArgumentDefinitions = {};
+
+export const licenses: Command = {
+  definition: {
+    meta: {
+      name: "licenses",
+      description: "Print the licences of bough and of all that its executable holds.",
+    },
+    args: definitions,
+    run: ({ data }) => printLicenses(data),
+  },
+  examples: [
+    ["licenses | less", "page by page"],
+    ["licenses -q", "what there is, without the texts"],
+  ],
+  agentNote: "It prints some 500 lines; with -q it is one for each part.",
+};
+
+function printLicenses(invocation: Invocation): void {
+  const components = listComponents(text);
+  printResult(invocation, {
+    id: components.map(({ name, version, license }) => `${name} ${version}: ${license}`).join("\n"),
+    json: components,
+    table: () => text,
+  });
+}
+
+/** Every part has a heading with its name and version, and below it its licence. */
+export function listComponents(document: string): { name: string; version: string; license: string }[] {
+  return [...document.matchAll(/^## (\S+) (\d[^\s,]*).*\n\n(.+)$/gm)].map(
+    ([, name = "", version = "", license = ""]) => ({ name, version, license }),
+  );
+}

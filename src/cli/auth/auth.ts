@@ -1,0 +1,140 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError, messageOf } from "../../errors.ts";
+import { parseBaseUrl, urlOf } from "../../service/http/address.ts";
+import type { Account } from "../../service/profiles/account.ts";
+import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
+import type { Profile } from "../../service/profiles/profile-text.ts";
+import { renderTable } from "../../terminal/table.ts";
+import { type ArgumentDefinitions, oneOf } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { probe } from "../service/probe.ts";
+import { loadProfiles, storeProfiles } from "./profiles.ts";
+import { askSecret, canAsk, readSecretLine } from "./secret.ts";
+
+const definitions: ArgumentDefinitions = {
+  type: {
+    type: "string",
+    completes: ["iam", "jwt"],
+    valueHint: "iam|jwt",
+    description: "Kind of the token (default: iam with a project, else jwt)",
+  },
+  "no-verify": { type: "boolean", description: "Save without asking the service whether it takes the token" },
+};
+
+export const save: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "auth",
+      description:
+        "Save a profile: a service's address and token. The service's other clients use the same profiles.",
+    },
+    args: definitions,
+    run: ({ data }) => saveCommand(data),
+  }),
+  examples: [
+    ["auth --url https://service.example", "asks for the token, and saves the profile `default`"],
+    [
+      "auth -p work --url https://service.example --project p1 --token - < token",
+      "token from standard input",
+    ],
+    ["auth -p ci --no-verify", "address and token from CONTREE_URL and CONTREE_TOKEN"],
+  ],
+  agentNote:
+    "The token is --token, else CONTREE_TOKEN or NEBIUS_API_KEY, else asked for; --token - reads standard input.",
+};
+
+async function saveCommand(invocation: Invocation): Promise<void> {
+  const { values, globals, runtime, log } = invocation;
+  const { environment } = runtime;
+  const { texts, profiles, active } = loadProfiles(runtime);
+  const name = checkProfileName(globals.profile ?? (environment.CONTREE_PROFILE || active));
+  const earlier = profiles.byName.get(name);
+  const url = readUrl(globals.url ?? earlier?.url ?? environment.CONTREE_URL, name);
+  const project =
+    globals.project ??
+    (environment.CONTREE_PROJECT || environment.NEBIUS_AI_PROJECT || undefined) ??
+    (earlier?.url === url ? earlier.project : undefined);
+  const givenType = values.text("type");
+  const type = givenType === undefined ? undefined : oneOf(givenType, ["iam", "jwt"], "--type");
+  const token = await readToken(invocation);
+  const profile: Profile = { name, token, url, type: type ?? kindOf(token, project), project };
+  if (profile.type === "iam" && project === undefined) {
+    throw new BoughError("a token of type iam needs a project", {
+      kind: "usage",
+      hint: "Give --project ID.",
+    });
+  }
+  const account = values.flag("no-verify") ? undefined : await verify(profile, invocation);
+  // The first profile is the one to use; later ones are switched to.
+  const isActive = active === name || profiles.byName.get(active) === undefined;
+  const saved = saveProfile(texts, profile);
+  const isNamed = profiles.active === name;
+  storeProfiles(runtime, texts, isActive && !isNamed ? switchProfile(saved, name) : saved);
+  if (!isActive) log.info(`profile ${active} stays the active one: \`bough auth switch ${name}\``);
+  printResult(invocation, {
+    id: name,
+    json: {
+      profile: name,
+      url,
+      type: profile.type,
+      project: project ?? null,
+      active: isActive,
+      expires: account?.expires ?? null,
+    },
+    table: (style) =>
+      renderTable(
+        ["PROFILE", "ACTIVE", "URL", "TYPE", "PROJECT"],
+        [[name, isActive ? "*" : "", url, profile.type ?? "-", project ?? "-"]],
+        style,
+      ),
+  });
+}
+
+function readUrl(given: string | undefined, name: string): string {
+  if (given !== undefined && given !== "") return urlOf(parseBaseUrl(given), "");
+  throw new BoughError(`profile ${name}: the service's address is missing`, {
+    kind: "usage",
+    hint: "Give it with --url https://..., or in CONTREE_URL.",
+  });
+}
+
+async function readToken({ globals, runtime, log }: Invocation): Promise<string> {
+  if (globals.token === "-") return await readSecretLine(runtime, "--token -");
+  if (globals.token !== undefined) return globals.token;
+  for (const variable of ["CONTREE_TOKEN", "NEBIUS_API_KEY"]) {
+    const value = runtime.environment[variable];
+    if (!value) continue;
+    log.info(`the token is that of ${variable}`);
+    return value;
+  }
+  if (!canAsk(runtime)) {
+    throw new BoughError("there is no token, and nobody to ask for one", {
+      kind: "usage",
+      hint: "Pipe it in with --token -, or set CONTREE_TOKEN.",
+    });
+  }
+  const typed = await askSecret(runtime, "Token");
+  if (typed === "") throw new BoughError("no token was given", { kind: "usage" });
+  return typed;
+}
+
+/** A JWT says itself which project it is for. */
+function kindOf(token: string, project: string | undefined): "iam" | "jwt" {
+  const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token) && token.startsWith("ey");
+  return isJwt || project === undefined ? "jwt" : "iam";
+}
+
+async function verify(profile: Profile, { runtime, log }: Invocation): Promise<Account> {
+  try {
+    const account = await probe(profile, runtime);
+    if (account.expires !== undefined) log.info(`the token is valid until ${account.expires}`);
+    return account;
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    throw new BoughError(`profile ${profile.name} is not saved: ${messageOf(error)}`, {
+      hint: "Check address, token and project; --no-verify saves it as it is.",
+      cause: error,
+    });
+  }
+}

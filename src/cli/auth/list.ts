@@ -1,0 +1,79 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { messageOf } from "../../errors.ts";
+import { RefusedTokenError } from "../../service/http/errors.ts";
+import type { Profile } from "../../service/profiles/profile-text.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { probe } from "../service/probe.ts";
+import { loadProfiles } from "./profiles.ts";
+
+export const list: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "list",
+      description: "List the saved profiles, and ask each service whether it takes the token.",
+    },
+    args: {},
+    run: ({ data }) => listProfiles(data),
+  }),
+  examples: [
+    ["auth list", "all of them; * is the active one"],
+    ["auth list -f json", "as JSON, with the reason where something is wrong"],
+  ],
+  agentNote: "Tokens are never printed.",
+};
+
+/** `refused`: the service does not take the token; `failed`: it could not be asked, or has no answer. */
+interface Status {
+  status: "ok" | "refused" | "failed";
+  detail: string | null;
+  expires: string | null;
+}
+
+async function listProfiles(invocation: Invocation): Promise<void> {
+  const { runtime, log } = invocation;
+  const { profiles, active } = loadProfiles(runtime);
+  const saved = [...profiles.byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  if (saved.length === 0) log.info("no profile is saved yet: `bough auth --url https://...` saves one");
+  const rows = await Promise.all(
+    saved.map(async (profile) => ({ profile, ...(await check(profile, runtime)) })),
+  );
+  for (const { profile, detail } of rows) if (detail !== null) log.warn(`profile ${profile.name}: ${detail}`);
+  printResult(invocation, {
+    id: saved.map(({ name }) => name).join("\n"),
+    json: rows.map(({ profile: { name, url, type, project }, ...status }) => ({
+      profile: name,
+      active: name === active,
+      url: url ?? null,
+      type: type ?? null,
+      project: project ?? null,
+      ...status,
+    })),
+    table: (style) =>
+      renderTable(
+        ["PROFILE", "ACTIVE", "URL", "TYPE", "PROJECT", "STATUS"],
+        rows.map(({ profile: { name, url, type, project }, status }) => [
+          name,
+          name === active ? "*" : "",
+          url ?? "-",
+          type ?? "-",
+          project ?? "-",
+          status,
+        ]),
+        style,
+      ),
+  });
+}
+
+async function check(profile: Profile, runtime: Runtime): Promise<Status> {
+  try {
+    const { expires } = await probe(profile, runtime);
+    return { status: "ok", detail: null, expires: expires ?? null };
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    const status = error instanceof RefusedTokenError ? "refused" : "failed";
+    return { status, detail: messageOf(error), expires: null };
+  }
+}

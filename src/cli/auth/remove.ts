@@ -1,0 +1,36 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { removeProfile } from "../../service/profiles/profile-editor.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { loadProfiles, requireProfile, storeProfiles } from "./profiles.ts";
+
+const definitions: ArgumentDefinitions = {
+  name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
+};
+
+export const remove: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "remove",
+      description: "Remove a profile with its token; other sections of the files stay.",
+    },
+    args: definitions,
+    run: ({ data }) => removeNamed(data),
+  }),
+  examples: [
+    ["auth remove work", "the profile `work`"],
+    ["auth list", "which ones there are"],
+  ],
+  agentNote: "The token stays valid at the service: it is only forgotten here.",
+};
+
+function removeNamed(invocation: Invocation): void {
+  const { values, runtime, log } = invocation;
+  const { texts, profiles, active } = loadProfiles(runtime);
+  const { name } = requireProfile(profiles, values.positionals[0] ?? "");
+  storeProfiles(runtime, texts, removeProfile(texts, name));
+  if (name === active)
+    log.warn("it was the active profile: `bough auth switch NAME` makes another one active");
+  printResult(invocation, { id: name, json: { removed: name }, table: () => `${name}\n` });
+}

@@ -1,0 +1,69 @@
+import { BoughError } from "../../errors.ts";
+import { abandonable } from "../../service/http/abort.ts";
+import { isCi } from "../../terminal/color.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** Somebody sits at the terminal who can be asked. */
+export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
+  return stdin.isTerminal && stderr.isTerminal && !isCi(environment.CI);
+}
+
+/** Asks for a line that is not shown while it is typed. */
+export async function askSecret(runtime: Runtime, question: string): Promise<string> {
+  const { stdin, stderr, signal } = runtime;
+  stderr.write(`${question}: `);
+  stdin.setRawMode(true);
+  try {
+    return await abandonable(signal, readKeys(stdin.stream()));
+  } finally {
+    stdin.setRawMode(false);
+    stderr.write("\n");
+  }
+}
+
+/** The first line of what is piped in, for `--token -` and `--password-stdin`. */
+export async function readSecretLine(runtime: Runtime, option: string): Promise<string> {
+  const { stdin, signal } = runtime;
+  if (!stdin.isPiped) {
+    throw new BoughError(`${option} reads standard input, and nothing is piped in`, {
+      kind: "usage",
+      hint: "For example: bough ... < file, or another program's output | bough ...",
+    });
+  }
+  const text = await abandonable(signal, readText(stdin.stream()));
+  const line = text.split(/\r?\n/, 1)[0]?.trim() ?? "";
+  if (line === "") throw new BoughError(`${option}: standard input is empty`, { kind: "usage" });
+  return line;
+}
+
+const longestSecret = 64 * 1024;
+const interrupt = "\u0003";
+const endOfInput = "\u0004";
+const eraseLine = "\u0015";
+const backspaces = "\u007f\b";
+
+/** In raw mode the terminal edits nothing and interrupts nobody: both are done here. */
+async function readKeys(source: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let typed: string[] = [];
+  for await (const chunk of source) {
+    for (const key of decoder.decode(chunk, { stream: true })) {
+      if (key === interrupt) throw new BoughError("interrupted", { kind: "interrupted" });
+      if (key === "\r" || key === "\n" || key === endOfInput) return typed.join("").trim();
+      if (key === eraseLine) typed = [];
+      else if (backspaces.includes(key)) typed.pop();
+      else typed.push(key);
+    }
+  }
+  return typed.join("").trim();
+}
+
+async function readText(source: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of source) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > longestSecret) break;
+  }
+  return text;
+}

@@ -1,0 +1,38 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { switchProfile } from "../../service/profiles/profile-editor.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { loadProfiles, requireProfile, storeProfiles } from "./profiles.ts";
+
+const definitions: ArgumentDefinitions = {
+  name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
+};
+
+export const switchCommand: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "switch",
+      description: "Make another profile the active one, for all of the service's clients.",
+    },
+    args: definitions,
+    run: ({ data }) => switchTo(data),
+  }),
+  examples: [
+    ["auth switch work", "from now on"],
+    ["-p work images", "for one command there is -p, or CONTREE_PROFILE"],
+  ],
+  agentNote: "It changes one line of the shared files. Prefer -p NAME: it leaves no trace.",
+};
+
+function switchTo(invocation: Invocation): void {
+  const { values, runtime } = invocation;
+  const { texts, profiles } = loadProfiles(runtime);
+  const { name, url } = requireProfile(profiles, values.positionals[0] ?? "");
+  storeProfiles(runtime, texts, switchProfile(texts, name));
+  printResult(invocation, {
+    id: name,
+    json: { profile: name, url: url ?? null },
+    table: () => `${name}\n`,
+  });
+}

@@ -1,0 +1,25 @@
+import { parsePlatform, usualPlatform } from "../../builder/interpreter/platform.ts";
+import type { AssumedPlatform } from "../../check/plan-state.ts";
+import { BoughError } from "../../errors.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** What the service that a build would use runs, as far as that can be told without asking it. */
+export async function assumePlatform(runtime: Runtime, globals: GlobalOptions): Promise<AssumedPlatform> {
+  if (!(await usesEngine(runtime, globals)))
+    return { platform: parsePlatform(usualPlatform), isCertain: false };
+  const { machineArchitecture } = await import("../../engine/system/machine.ts");
+  return { platform: parsePlatform(`linux/${machineArchitecture()}`), isCertain: true };
+}
+
+async function usesEngine({ environment }: Runtime, flags: GlobalOptions): Promise<boolean> {
+  const { chooseService } = await import("../../service/profiles/profile.ts");
+  const { readProfileFiles } = await import("../../service/profiles/profile-files.ts");
+  try {
+    return chooseService({ flags, environment, files: readProfileFiles(environment) }).kind === "embedded";
+  } catch (error) {
+    // A profile that can't be used is for the build to complain about.
+    if (error instanceof BoughError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,34 @@
+import type { CheckReport } from "../../check/check.ts";
+import { checkDockerfile } from "../../check/check.ts";
+import { describeReport } from "../../check/report-json.ts";
+import { renderReport } from "../../check/report-text.ts";
+import { exitCodes } from "../../errors.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { assumePlatform } from "./assumed-platform.ts";
+import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+
+/** `bough build --check`: neither a service nor any state is touched. Answers the exit code. */
+export async function runCheckCommand(invocation: Invocation): Promise<number> {
+  const report = await checkInputs(await readBuildInputs(invocation), invocation);
+  printResult(invocation, {
+    id: "",
+    get json() {
+      return describeReport(report);
+    },
+    table: () => renderReport(report),
+  });
+  return report.errors.length > 0 ? exitCodes.usage : 0;
+}
+
+export function checkInputs(
+  { dockerfile, ...inputs }: BuildInputs,
+  { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
+): Promise<CheckReport> {
+  const { path, text } = dockerfile;
+  const { signal } = runtime;
+  return checkDockerfile({
+    ...{ ...inputs, text, path, signal },
+    assumePlatform: () => assumePlatform(runtime, globals),
+  });
+}

@@ -1,0 +1,69 @@
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { abandonable } from "../../service/http/abort.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
+
+export interface DockerfilePlace {
+  /** As given; for messages. */
+  path: string;
+  absolutePath: string;
+  /** By `--dockerfile`: it may then be a pipe, such as `/dev/stdin`. What a context brings with it may not. */
+  isNamed: boolean;
+}
+
+/** The parser refuses far less. */
+const mostBytes = 16 * 1024 * 1024;
+
+/** @throws BoughError of kind `usage` */
+export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal): Promise<string> {
+  try {
+    return readFile(place) ?? (await abandonable(signal, readPipe(place.absolutePath)));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw unreadable(place, error);
+  }
+}
+
+/** `undefined`: it is something that is read until it ends. */
+function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefined {
+  // A look that opens it would let a pipe's writer go, and end it with the look.
+  if (isNamed && isStream(statSync(absolutePath))) return undefined;
+  // Without waiting: to open a pipe would hang until somebody writes to it.
+  const descriptor = openSync(absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) throw new BoughError("it is a directory", { kind: "usage" });
+    if (!stats.isFile()) throw new BoughError("it is not a regular file", { kind: "usage" });
+    const bytes = Buffer.alloc(Math.min(stats.size, mostBytes));
+    return bytes.toString("utf8", 0, readSync(descriptor, bytes));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function isStream(stats: Stats): boolean {
+  return stats.isFIFO() || stats.isCharacterDevice();
+}
+
+async function readPipe(path: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of Bun.file(path).stream()) {
+    chunks.push(chunk);
+    size += chunk.byteLength;
+    if (size > mostBytes) break;
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
+  const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
+  return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
+    kind: "usage",
+    hint:
+      path === "-"
+        ? "It is not taken from standard input by that name; --dockerfile /dev/stdin reads it there."
+        : "Name it with --dockerfile PATH, or give the context directory that holds it.",
+    cause: error,
+  });
+}

@@ -1,0 +1,54 @@
+import { BoughError } from "../../errors.ts";
+import { isCi } from "../../terminal/color.ts";
+import type { Progress } from "../../terminal/progress.ts";
+import { createPlainProgress } from "../../terminal/progress.ts";
+import { dressLines } from "../../terminal/terminal-text.ts";
+import type { Invocation } from "../command-line/command.ts";
+
+const modes = ["auto", "tty", "plain", "json"] as const;
+type Mode = (typeof modes)[number];
+
+/** How `--progress` wants the build to be shown. What is not needed is not loaded. */
+export async function createProgress(invocation: Invocation): Promise<Progress> {
+  const { runtime, globals, log } = invocation;
+  const { stderr, clock } = runtime;
+  switch (chooseMode(invocation)) {
+    case "plain":
+      return createPlainProgress({
+        log,
+        logLevel: globals.logLevel,
+        write: (text) => stderr.write(dressLines(text, stderr)),
+      });
+    case "json": {
+      const { createJsonProgress } = await import("../../terminal/json-progress.ts");
+      return createJsonProgress({ write: stderr.write, clock, logLevel: globals.logLevel });
+    }
+    case "tty": {
+      const { createLiveView } = await import("../../terminal/live-view.ts");
+      const view = createLiveView({ terminal: stderr, clock, logLevel: globals.logLevel });
+      runtime.views.add(view);
+      return view;
+    }
+  }
+}
+
+function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
+  const { stderr, environment } = runtime;
+  const given = values.text("progress") ?? "auto";
+  const mode = modes.find((known) => known === given);
+  if (mode === undefined) {
+    throw new BoughError(`--progress takes ${modes.join(" or ")}, not ${JSON.stringify(given)}`, {
+      kind: "usage",
+    });
+  }
+  if (mode === "tty" && !stderr.isTerminal) {
+    throw new BoughError("--progress tty needs a terminal on standard error", {
+      kind: "usage",
+      hint: "Without --progress a terminal is used where there is one; --progress plain prints log lines.",
+    });
+  }
+  if (mode !== "auto") return mode;
+  const isWatched =
+    stderr.isTerminal && !globals.quiet && !isCi(environment.CI) && environment.TERM !== "dumb";
+  return isWatched ? "tty" : "plain";
+}

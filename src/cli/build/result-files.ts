@@ -1,0 +1,62 @@
+import { basename } from "node:path";
+import type { BuildResult } from "../../builder/result.ts";
+import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
+import { BoughError } from "../../errors.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { findPlace, type ResultPlace, unsuitable } from "../command-line/result-place.ts";
+import { removeOld, tryOut, writeTogether } from "../command-line/result-writing.ts";
+import { isSameFile } from "../process/same-file.ts";
+import { locateInputs } from "./inputs.ts";
+
+/** Files that a successful build leaves for other programs: `--metadata-file` and `--iidfile`. */
+export interface ResultFiles {
+  /** @throws BoughError where they can't be written: then there is neither */
+  write(result: BuildResult): void;
+}
+
+/**
+ * Takes away what an earlier build has left there: after a failure there is no such file (as with docker build). Nothing
+ * is touched where one of the paths will not do.
+ *
+ * @throws BoughError of kind `usage` where a path is no place for a file
+ */
+export function prepareResultFiles(invocation: Invocation): ResultFiles {
+  const { values, runtime } = invocation;
+  const files = Object.entries(contents).flatMap(([name, textOf]) => {
+    const given = values.text(name);
+    return given === undefined
+      ? []
+      : [{ ...findPlace(`--${name}`, given, runtime.workingDirectory), textOf }];
+  });
+  for (const place of files) refuseInput(place, invocation);
+  refuseSame(files);
+  for (const place of files) tryOut(place);
+  for (const place of files) removeOld(place);
+  return {
+    write: (result) => writeTogether(files.map((file) => ({ ...file, text: file.textOf(result) }))),
+  };
+}
+
+/** By option. */
+const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
+  "metadata-file": ({ image, tags, session, steps, uploaded, seconds }) =>
+    `${JSON.stringify({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, null, 2)}\n`,
+  // As docker build writes it: without a line end.
+  iidfile: ({ image }) => image,
+};
+
+function refuseInput(place: ResultPlace, invocation: Invocation): void {
+  const { dockerfile, ignore } = locateInputs(invocation);
+  // Who gives a Dockerfile as the context has mistaken the two, and is to keep it.
+  const inputs = [dockerfile.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
+  const input = inputs.find((path) => isSameFile(path, place.path));
+  if (input !== undefined) throw unsuitable(place, `this is the build's ${basename(input)}`);
+}
+
+function refuseSame([one, other]: readonly ResultPlace[]): void {
+  if (one === undefined || other === undefined || !isSameFile(one.path, other.path)) return;
+  throw new BoughError(`${one.option} ${one.given} and ${other.option} ${other.given} are the same file`, {
+    kind: "usage",
+    hint: "Name a file of its own for each.",
+  });
+}

@@ -1,0 +1,145 @@
+import { buildSession, runBuild } from "../../builder/build.ts";
+import { createImageFacts } from "../../builder/cache/image-facts.ts";
+import { createStepMemory } from "../../builder/cache/step-memory.ts";
+import { requireNetworks } from "../../builder/interpreter/network.ts";
+import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
+import type { BuildRequest } from "../../builder/job.ts";
+import type { BuildResult } from "../../builder/result.ts";
+import { readCheckDirective } from "../../check/check-directive.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { parseDockerfile } from "../../dockerfile/parse.ts";
+import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import { parseTag } from "../../service/images/tag.ts";
+import { failureOf } from "../../terminal/failure.ts";
+import type { Progress } from "../../terminal/progress.ts";
+import { renderTable } from "../../terminal/table.ts";
+import { positiveInteger } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { parseSize } from "../command-line/size.ts";
+import { ownProcess } from "../process/owner.ts";
+import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
+import { connect } from "../service/connection.ts";
+import { withWayIn } from "./debugging.ts";
+import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { createProgress } from "./progress.ts";
+import { prepareResultFiles } from "./result-files.ts";
+
+const defaultTimeoutSeconds = 600;
+/** An endless answer is to end before the service's disk is full. */
+const defaultMaxAddBytes = 16 * 1024 ** 3;
+
+/** `bough build`, once its command line is known. Answers the exit code. */
+export async function runBuildCommand(invocation: Invocation): Promise<number> {
+  const progress = await createProgress(invocation).catch((error: unknown) => {
+    // After this failure, too, no file of an earlier build may be taken for one of this.
+    prepareResultFiles(invocation);
+    throw error;
+  });
+  try {
+    const files = prepareResultFiles(invocation);
+    const result = await buildWith(progress, invocation);
+    try {
+      files.write(result);
+      // The last of the events: not before the files are there, too.
+      progress.emit({ type: "finished", result });
+    } finally {
+      // The image is there, whatever has become of the files.
+      progress.close();
+      printImage(invocation, result);
+    }
+    return 0;
+  } catch (error) {
+    progress.close();
+    if (progress.fail(error)) return failureOf(error).exitCode;
+    throw error;
+  }
+}
+
+function printImage(invocation: Invocation, { image, tags, session }: BuildResult): void {
+  printResult(invocation, {
+    id: image,
+    json: { image, tag: tags[0] ?? null, tags, session },
+    table: (style) => {
+      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) => [image, tag, session]);
+      return renderTable(["IMAGE", "TAG", "SESSION"], rows, style);
+    },
+  });
+}
+
+async function buildWith(progress: Progress, invocation: Invocation): Promise<BuildResult> {
+  const { values, runtime, globals } = invocation;
+  // Docker's -t is a tag.
+  const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
+  const timeoutSeconds =
+    positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
+  const limits = readLimitOptions(values);
+  const tags = [...new Set(values.list("tag").map(parseTag))];
+  const inputs = await readBuildInputs(invocation);
+  const { context, ignore, buildArgs, allowsLocalFrom } = inputs;
+  const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
+  refuseUnsupported(dockerfile, inputs.network);
+  const directive = readCheckDirective(dockerfile);
+  if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
+
+  const { service, store, close } = await connect(runtime, globals, progress.log);
+  const session = buildSession(context.absolutePath);
+  try {
+    await requireNetworks(dockerfile, inputs.network, service);
+    await requireLimits(service, limits);
+    const job: BuildRequest = {
+      dockerfile,
+      context,
+      ignore,
+      session,
+      buildArgs,
+      allowsLocalFrom,
+      useCache: !values.flag("no-cache"),
+      timeoutSeconds,
+      network: inputs.network.mode,
+      limits,
+      tags,
+      service,
+      facts: createImageFacts(service, store.facts),
+      store,
+      hashes: store.hashes.open(context.realPath),
+      memory: createStepMemory(store.steps, {
+        session,
+        dockerfile: inputs.dockerfile.absolutePath,
+        explains: values.flag("explain"),
+      }),
+      owner: ownProcess(),
+      maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
+      fetchUrl: runtime.fetch,
+      clock: runtime.clock,
+      signal: runtime.signal,
+      emit: (event) => {
+        const isSkipped = event.type === "warning" && event.rule && !directive.isReported(event.rule);
+        if (!isSkipped) progress.emit(event);
+      },
+    };
+    const result = await runBuild(job);
+    job.hashes.tidy();
+    return result;
+  } catch (error) {
+    throw withWayIn(error, session, globals);
+  } finally {
+    store.sessions.setContext(session, context.absolutePath);
+    await close();
+  }
+}
+
+/** `# check=error=true`: Docker's checks are errors, before anything is run. */
+async function requireClean(
+  inputs: BuildInputs,
+  dockerfile: Dockerfile,
+  invocation: Invocation,
+): Promise<void> {
+  const { checkInputs } = await import("./check.ts");
+  const { isDockerRule } = await import("../../check/rules.ts");
+  const { warnings } = await checkInputs(inputs, invocation);
+  const problems = warnings.flatMap(({ rule, message, range }) =>
+    isDockerRule(rule) && range !== undefined ? [{ message: `${message} (${rule})`, range }] : [],
+  );
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}

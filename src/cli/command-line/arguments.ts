@@ -1,0 +1,167 @@
+import type { ArgDef } from "citty";
+import { BoughError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { type OptionShape, type Token, tokenize } from "./tokens.ts";
+
+/** A citty argument; `multiple` ones may be repeated, and keep every value. */
+export type ArgumentDefinition = ArgDef & { multiple?: boolean; completes?: Completes };
+/** What a shell may offer for an argument: one of these words, or what there is of a kind. */
+export type Completes = readonly string[] | CompletedKind;
+export type CompletedKind =
+  | "image"
+  | "tag"
+  | "image-path"
+  | "session"
+  | "branch"
+  | "profile"
+  | "operation"
+  | "file"
+  | "directory";
+export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
+
+/** What was given on the command line, checked against its definitions. */
+export interface Values {
+  flag(name: string): boolean;
+  text(name: string): string | undefined;
+  list(name: string): readonly string[];
+  /** In order, without what follows `--`. */
+  positionals: readonly string[];
+  /** What follows `--`; `undefined` where there is none. */
+  rest: readonly string[] | undefined;
+}
+
+export interface ParsingOptions {
+  /** Takes what follows `--`. */
+  takesRest?: boolean | undefined;
+  /** What to do instead of options that other programs have, by option: `--target`. */
+  foreignOptions?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and takes unknown flags and
+ * surplus arguments without a word; this one is strict. `command` is what the user typed to get here, for messages.
+ */
+export function parseArguments(
+  raw: readonly string[],
+  definitions: ArgumentDefinitions,
+  command: string,
+  { takesRest = false, foreignOptions = {} }: ParsingOptions = {},
+): Values {
+  const separator = raw.indexOf("--");
+  const rest = separator < 0 ? undefined : raw.slice(separator + 1);
+  const flags = new Map<string, true>();
+  const texts = new Map<string, string[]>();
+  const positionals: string[] = [];
+  const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
+    new BoughError(message, { kind: "usage", hint });
+
+  for (const token of readTokens(separator < 0 ? raw : raw.slice(0, separator), definitions)) {
+    if (token.kind === "positional") {
+      positionals.push(token.value);
+      continue;
+    }
+    if (token.kind !== "option") continue;
+    const definition = definitions[token.name];
+    if (definition === undefined || definition.type === "positional") {
+      if (takesRest && positionals.length > 0) break;
+      throw usage(
+        `${command}: unknown option ${token.rawName}`,
+        foreignOptions[token.rawName] ?? suggestion(token.rawName, definitions, command),
+      );
+    }
+    if (definition.type === "boolean") {
+      if (token.inlineValue) throw usage(`${command}: ${token.rawName} takes no value`);
+      flags.set(token.name, true);
+      continue;
+    }
+    if (token.value === undefined)
+      throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
+    const earlier = texts.get(token.name) ?? [];
+    // Taking the last one only would leave out the others without a word: of two --tag, one.
+    if (earlier.length > 0 && definition.multiple !== true)
+      throw usage(`${command}: ${token.rawName} is given twice, but takes one value`);
+    texts.set(token.name, [...earlier, token.value]);
+  }
+
+  const places = Object.values(definitions).filter((definition) => definition.type === "positional");
+  const open = places.some((definition) => definition.multiple === true);
+  const surplus = open ? undefined : positionals[places.length];
+  if (surplus !== undefined) {
+    const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
+    throw takesRest ? usage(message, `What is to be run stands after --: ${command} -- ...`) : usage(message);
+  }
+
+  return {
+    flag: (name) => flags.has(name),
+    text: (name) => texts.get(name)?.at(-1),
+    list: (name) => texts.get(name) ?? [],
+    positionals,
+    rest,
+  };
+}
+
+/** Where the command's name stands: the first argument that is neither a global option nor the value of one. */
+export function findCommand(raw: readonly string[], globals: ArgumentDefinitions): number {
+  const token = readTokens(raw, globals).find(
+    ({ kind }) => kind === "positional" || kind === "option-terminator",
+  );
+  return token?.kind === "positional" ? token.index : raw.length;
+}
+
+/** A positive whole number of an option. */
+export function positiveInteger(text: string | undefined, option: string, hint?: string): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new BoughError(`${option} takes a positive whole number, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+/** One of the words that an option takes. `otherwise` is the hint where none is near. */
+export function oneOf<const Choice extends string>(
+  text: string,
+  choices: readonly Choice[],
+  option: string,
+  otherwise?: string,
+): Choice {
+  const found = choices.find((choice) => choice === text);
+  if (found !== undefined) return found;
+  const guess = nearest(text, choices);
+  const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
+  throw new BoughError(`${option} takes ${choices.join(" or ")}, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
+
+export function readTokens(raw: readonly string[], definitions: ArgumentDefinitions): Token[] {
+  const options: Record<string, OptionShape> = {};
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (definition.type === "positional") continue;
+    const short = shortOf(definition);
+    const type = definition.type === "boolean" ? "boolean" : "string";
+    options[name] = short === undefined ? { type } : { type, short };
+  }
+  return tokenize(raw, options);
+}
+
+export function shortOf(definition: ArgumentDefinition): string | undefined {
+  const aliases = "alias" in definition ? [definition.alias ?? []].flat() : [];
+  return aliases.find((alias) => alias.length === 1);
+}
+
+function hintOf(definition: ArgumentDefinition): string {
+  return definition.valueHint === undefined ? "" : `: ${definition.valueHint}`;
+}
+
+function suggestion(given: string, definitions: ArgumentDefinitions, command: string): string {
+  const names = Object.entries(definitions).flatMap(([name, { type }]) =>
+    type === "positional" ? [] : [`--${name}`],
+  );
+  const name = nearest(given, names);
+  if (name !== undefined) return `Did you mean ${name}?`;
+  return command === "bough"
+    ? "A command's own options stand after its name."
+    : `\`${command} -h\` lists the options.`;
+}

@@ -1,0 +1,43 @@
+import type { CommandDef } from "citty";
+import type { Log } from "../../terminal/log.ts";
+import type { Runtime } from "../process/runtime.ts";
+import type { Values } from "./arguments.ts";
+import type { GlobalOptions } from "./globals.ts";
+
+/**
+ * One of bough's commands: citty's definition, and what its help shows beside the arguments. A number that its `run`
+ * answers is the process's exit code.
+ */
+export interface Command {
+  definition: CommandDef;
+  /** Command lines without the leading `bough`, each with what it does. */
+  examples: readonly (readonly [line: string, meaning: string])[];
+  /** What a coding agent has to know before it uses the command. */
+  agentNote?: string;
+  /** Takes what follows `--`. */
+  takesRest?: boolean;
+  /** What to do instead of options that other programs have, by option: `--target`. */
+  foreignOptions?: Readonly<Record<string, string>>;
+}
+
+/** A command, loaded when it is called, or a group of them. */
+export type Entry = { summary: string; load: () => Promise<Command> } | Group;
+
+export interface Group {
+  summary: string;
+  commands: CommandTable;
+  /** The command that the group's bare name stands for. */
+  fallback?: string;
+}
+
+export type CommandTable = Readonly<Record<string, Entry>>;
+
+/** What a command is run with; citty hands it over as `data`. */
+export interface Invocation {
+  values: Values;
+  globals: GlobalOptions;
+  runtime: Runtime;
+  log: Log;
+  /** All commands there are. */
+  commands: CommandTable;
+}

@@ -1,0 +1,132 @@
+import type { CommandTable } from "./command.ts";
+
+/** All of bough's commands, in the order in which help lists them. */
+export const commands: CommandTable = {
+  build: {
+    summary: "Build an image from a Dockerfile",
+    load: async () => (await import("../build/build.ts")).build,
+  },
+  use: {
+    summary: "Set, or show, the image that the session works in",
+    load: async () => (await import("../sessions/use.ts")).use,
+  },
+  run: {
+    summary: "Run a command in the session's image",
+    load: async () => (await import("../run/run.ts")).run,
+  },
+  images: {
+    summary: "The service's images",
+    fallback: "list",
+    commands: {
+      list: {
+        summary: "List the images (what `bough images` alone does)",
+        load: async () => (await import("../images/list.ts")).list,
+      },
+      import: {
+        summary: "Import images from a registry",
+        load: async () => (await import("../images/import.ts")).importCommand,
+      },
+    },
+  },
+  tag: { summary: "Tag an image", load: async () => (await import("../images/tag.ts")).tag },
+  untag: {
+    summary: "Take tags away from an image",
+    load: async () => (await import("../images/untag.ts")).untag,
+  },
+  session: {
+    summary: "What builds and sessions have made",
+    commands: {
+      list: { summary: "List the sessions", load: async () => (await import("../sessions/list.ts")).list },
+      show: {
+        summary: "Show a session's history and branches",
+        load: async () => (await import("../sessions/show.ts")).show,
+      },
+      branch: {
+        summary: "List, make or delete branches",
+        load: async () => (await import("../sessions/branch.ts")).branch,
+      },
+      checkout: {
+        summary: "Go on from another branch",
+        load: async () => (await import("../sessions/checkout.ts")).checkout,
+      },
+      rollback: {
+        summary: "Go back to an earlier image",
+        load: async () => (await import("../sessions/rollback.ts")).rollback,
+      },
+      delete: {
+        summary: "Delete sessions with their history",
+        load: async () => (await import("../sessions/delete.ts")).deleteCommand,
+      },
+    },
+  },
+  ls: { summary: "List files of an image", load: async () => (await import("../images/ls.ts")).ls },
+  cat: { summary: "Print files of an image", load: async () => (await import("../images/cat.ts")).cat },
+  cp: { summary: "Copy files out of an image", load: async () => (await import("../images/cp.ts")).cp },
+  ps: { summary: "List operations", load: async () => (await import("../operations/ps.ts")).ps },
+  show: { summary: "Show an operation", load: async () => (await import("../operations/show.ts")).show },
+  logs: {
+    summary: "Print an operation's output",
+    load: async () => (await import("../operations/logs.ts")).logs,
+  },
+  kill: { summary: "Cancel operations", load: async () => (await import("../operations/kill.ts")).kill },
+  auth: {
+    summary: "Profiles: which services there are, and the tokens for them",
+    fallback: "save",
+    commands: {
+      save: {
+        summary: "Save a profile (what `bough auth` alone does)",
+        load: async () => (await import("../auth/auth.ts")).save,
+      },
+      list: {
+        summary: "List the profiles, and ask each service whether it takes the token",
+        load: async () => (await import("../auth/list.ts")).list,
+      },
+      switch: {
+        summary: "Make another profile the active one",
+        load: async () => (await import("../auth/switch.ts")).switchCommand,
+      },
+      remove: {
+        summary: "Remove a profile",
+        load: async () => (await import("../auth/remove.ts")).remove,
+      },
+    },
+  },
+  engine: {
+    summary: "Upkeep of the embedded engine",
+    commands: {
+      check: {
+        summary: "Read all that it keeps, and say what is damaged",
+        load: async () => (await import("../engine/check.ts")).check,
+      },
+      df: { summary: "Show what it keeps", load: async () => (await import("../engine/engine.ts")).df },
+      prune: {
+        summary: "Remove what nothing uses",
+        load: async () => (await import("../engine/engine.ts")).prune,
+      },
+    },
+  },
+  serve: {
+    summary: "Serve the embedded engine over HTTP",
+    load: async () => (await import("../engine/serve.ts")).serve,
+  },
+  doctor: {
+    summary: "Check the service, the credentials, and what the engine needs",
+    load: async () => (await import("../doctor/doctor.ts")).doctor,
+  },
+  completion: {
+    summary: "Print the completion script for a shell",
+    load: async () => (await import("../completion/completion.ts")).completion,
+  },
+  licenses: {
+    summary: "Print the licences of all that is compiled in",
+    load: async () => (await import("../about/licenses.ts")).licenses,
+  },
+  "release-key": {
+    summary: "Print the key that releases are signed with",
+    load: async () => (await import("../about/release-key.ts")).releaseKeyCommand,
+  },
+  agent: {
+    summary: "The manual for coding agents",
+    load: async () => (await import("../about/agent.ts")).agent,
+  },
+};

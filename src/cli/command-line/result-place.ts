@@ -1,0 +1,49 @@
+import { type Stats, statSync } from "node:fs";
+import { dirname, resolve, sep } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { reasonOf } from "../../system-error.ts";
+
+/** Where a command is to leave a file, as one of its options says. */
+export interface ResultPlace {
+  option: string;
+  /** As it was given; for messages. */
+  given: string;
+  /** Absolute. */
+  path: string;
+}
+
+/** @throws BoughError of kind `usage` where no file can be */
+export function findPlace(option: string, given: string, workingDirectory: string): ResultPlace {
+  if (given === "") {
+    throw new BoughError(`${option} takes the path of a file, not ""`, {
+      kind: "usage",
+      hint: "Name the file that is to be written, or leave the option out.",
+    });
+  }
+  const place = { option, given, path: resolve(workingDirectory, given) };
+  const directory = statsOf(dirname(place.path), place);
+  if (directory === undefined) throw unsuitable(place, `there is no directory ${dirname(given)}`);
+  if (!directory.isDirectory()) throw unsuitable(place, `${dirname(given)} is not a directory`);
+  // The resolved path has lost it.
+  if (given.endsWith("/") || given.endsWith(sep))
+    throw unsuitable(place, "a file's path has no slash at its end");
+  if (statsOf(place.path, place)?.isFile() === false) throw unsuitable(place, "this is no file");
+  return place;
+}
+
+export function unsuitable({ option, given }: ResultPlace, reason: string, cause?: unknown): BoughError {
+  return new BoughError(`${option} ${given}: ${reason}`, {
+    kind: "usage",
+    hint: `Give ${option} the path of a file that may be written and replaced.`,
+    cause,
+  });
+}
+
+/** `undefined` where there is nothing. */
+function statsOf(path: string, place: ResultPlace): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw unsuitable(place, reasonOf(error), error);
+  }
+}

@@ -1,0 +1,159 @@
+import { BoughError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { dressLines } from "../../terminal/terminal-text.ts";
+import { version } from "../../version.ts";
+import type { Runtime } from "../process/runtime.ts";
+import {
+  type ArgumentDefinitions,
+  findCommand,
+  parseArguments,
+  readTokens,
+  type Values,
+} from "./arguments.ts";
+import type { Command, CommandTable, Entry, Invocation } from "./command.ts";
+import { commands } from "./commands.ts";
+import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
+import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
+
+/**
+ * Runs the command line and answers the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
+ * soon as they are known.
+ */
+export async function runCommandLine(
+  raw: readonly string[],
+  runtime: Runtime,
+  onGlobals: (globals: GlobalOptions) => void,
+): Promise<number> {
+  const start = findCommand(raw, globalDefinitions);
+  const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
+  const print = (text: string) => runtime.stdout.write(text);
+  if (before.flag("version") || raw[start] === "version") {
+    print(`${version}\n`);
+    return 0;
+  }
+  if (raw[start] === "help" && raw.length > start + 1)
+    return runCommandLine([...raw.slice(start + 1), "--help"], runtime, onGlobals);
+  if (before.flag("help") || raw[start] === "help") {
+    print(renderOverview(overviewSummary, summaries(commands), overviewFooter));
+    return 0;
+  }
+  if (start >= raw.length) {
+    throw new BoughError("bough: no command given", {
+      kind: "usage",
+      hint: "`bough -h` lists the commands.",
+    });
+  }
+  const { entry, path, rest } = descend(raw.slice(start));
+  const name = `bough ${path.join(" ")}`;
+
+  if ("commands" in entry) {
+    const values = parseArguments(rest, { ...globalDefinitions, command: { type: "positional" } }, name);
+    if (values.flag("help")) {
+      print(renderGroup(name, entry.summary, summaries(entry.commands)));
+      return 0;
+    }
+    const given = values.positionals[0];
+    throw given === undefined
+      ? new BoughError(`${name}: no command given`, {
+          kind: "usage",
+          hint: `It takes ${Object.keys(entry.commands)
+            .join(", ")
+            .replace(/, ([^,]*)$/, " or $1")}.`,
+        })
+      : unknownCommand(`${name} ${given}`, given, entry.commands);
+  }
+  const command = await entry.load();
+  const definitions: ArgumentDefinitions = {
+    ...globalsBeside(argumentsOf(command.definition)),
+    ...argumentsOf(command.definition),
+  };
+  const values = parseArguments(rest, definitions, name, command);
+  if (values.flag("help") || values.flag("version")) {
+    print(values.flag("help") ? renderHelp(command, name) : `${version}\n`);
+    return 0;
+  }
+  checkPlaces(values, argumentsOf(command.definition), command, name);
+
+  const globals = readGlobals(before, values, name);
+  onGlobals(globals);
+  const { stderr } = runtime;
+  // Not loaded where only help or the version is asked for: that is to be there at once.
+  const { runCommand } = await import("citty");
+  const { createLog } = await import("../../terminal/log.ts");
+  const log = createLog(globals.logLevel, (text) => stderr.write(dressLines(text, stderr)));
+  const invocation: Invocation = { values, globals, runtime, log, commands };
+  // The arguments are parsed and checked already: citty is given none to look for.
+  const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
+  return typeof result === "number" ? result : 0;
+}
+
+/** The format of errors: known even where the command line itself is wrong. */
+export function requestedFormat(raw: readonly string[]): GlobalOptions["format"] {
+  const isJson = readTokens(raw, globalDefinitions).some(
+    (token) => token.kind === "option" && token.name === "format" && token.value === "json",
+  );
+  return isJson ? "json" : "table";
+}
+
+const overviewSummary = [
+  "bough builds images from Dockerfiles, and runs commands in them, on an image service or on its own embedded engine.",
+  "Every RUN becomes a layer that is stored and reused: re-running is free.",
+].join("\n");
+
+const overviewFooter =
+  "`bough COMMAND -h` says more about a command. Coding agents: read `bough agent` first.";
+
+function summaries(table: CommandTable): (readonly [string, string])[] {
+  return Object.entries(table).map(([name, { summary }]) => [name, summary]);
+}
+
+/** Walks down the table along the words of the command line. */
+function descend(words: readonly string[]): { entry: Entry; path: string[]; rest: readonly string[] } {
+  const [first = "", ...others] = words;
+  const entry = Object.hasOwn(commands, first) ? commands[first] : undefined;
+  if (entry === undefined) throw unknownCommand(first, first, commands);
+  if ("load" in entry) return { entry, path: [first], rest: others };
+  const second = others[0] ?? "";
+  const below = Object.hasOwn(entry.commands, second) ? entry.commands[second] : undefined;
+  if (below !== undefined) return { entry: below, path: [first, second], rest: others.slice(1) };
+  const fallback = entry.commands[entry.fallback ?? ""];
+  const isBare = second === "" || (second.startsWith("-") && second !== "-h" && second !== "--help");
+  if (fallback !== undefined && isBare) return { entry: fallback, path: [first], rest: others };
+  return { entry, path: [first], rest: others };
+}
+
+function unknownCommand(shown: string, given: string, table: CommandTable): BoughError {
+  const guess = nearest(given, Object.keys(table));
+  return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
+    kind: "usage",
+    hint: guess === undefined ? "`bough -h` lists the commands." : `Did you mean ${guess}?`,
+  });
+}
+
+/** A command's own options win over global ones of the same letter. */
+function globalsBeside(own: ArgumentDefinitions): ArgumentDefinitions {
+  const letters = new Set(
+    Object.values(own).flatMap((definition) =>
+      "alias" in definition ? [definition.alias ?? []].flat() : [],
+    ),
+  );
+  return Object.fromEntries(
+    Object.entries(globalDefinitions).map(([name, definition]) => {
+      if (!("alias" in definition) || !letters.has(definition.alias)) return [name, definition];
+      const { alias: _, ...rest } = definition;
+      return [name, rest];
+    }),
+  );
+}
+
+function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: Command, name: string): void {
+  const required = Object.entries(definitions).filter(
+    ([, { type, required }]) => type === "positional" && required === true,
+  );
+  const missing = required[values.positionals.length];
+  const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
+  if (missing !== undefined) throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, usage);
+  if (values.rest !== undefined && values.rest.length > 0 && command.takesRest !== true) {
+    throw new BoughError(`${name}: unexpected arguments after --`, usage);
+  }
+}

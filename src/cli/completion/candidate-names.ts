@@ -1,0 +1,84 @@
+import { posix } from "node:path";
+import { withDeadline } from "../../service/http/abort.ts";
+import type { Log } from "../../terminal/log.ts";
+import { loadProfiles } from "../auth/profiles.ts";
+import type { CompletedKind } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { resolveImagePath } from "../images/image-path.ts";
+import { type Connection, connect, openLocalStore } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+
+/** How long a service may take that is asked while somebody types. */
+const patienceMilliseconds = 2000;
+const mostOperations = 50;
+
+type Context = Pick<Invocation, "runtime" | "globals">;
+type NamedKind = Exclude<CompletedKind, "file" | "directory">;
+
+/** The names of one kind that there are. */
+export async function findNames(kind: NamedKind, current: string, context: Context): Promise<string[]> {
+  switch (kind) {
+    case "profile":
+      return [...loadProfiles(context.runtime).profiles.byName.keys()];
+    case "session":
+      return fromStore(context, (store) => store.sessions.list("").map(({ key }) => key));
+    case "branch":
+      return fromStore(context, (store) => store.branches.list(sessionKey(context)).map(({ name }) => name));
+    case "tag":
+      return fromService(context, (connection) => tagsOf(connection, ""));
+    case "image":
+      return fromService(context, (connection) =>
+        tagsOf(connection, current.startsWith("tag:") ? "tag:" : ""),
+      );
+    case "operation":
+      return fromService(context, async ({ service }) => {
+        const operations = await service.listOperations({ limit: mostOperations });
+        return operations === "unknowable" ? [] : operations.map(({ uuid }) => uuid);
+      });
+    case "image-path":
+      return fromService(context, (connection) => pathsIn(connection, current, sessionKey(context)));
+  }
+}
+
+async function tagsOf({ service }: Connection, prefix: string): Promise<string[]> {
+  const images = await service.listImages({ tagged: true });
+  return images === "unknowable" ? [] : images.flatMap(({ tag }) => (tag === null ? [] : `${prefix}${tag}`));
+}
+
+/** `IMAGE:/dir/na`, or `/dir/na` in the session's image; before there is a slash, the images. */
+async function pathsIn(connection: Connection, current: string, key: string): Promise<string[]> {
+  if (!current.includes("/")) return (await tagsOf(connection, "")).map((tag) => `${tag}:/`);
+  const typed = current.slice(0, current.lastIndexOf("/") + 1);
+  const { image, path } = await resolveImagePath(typed, key, connection);
+  const files = await connection.service.listFiles(image, posix.normalize(path));
+  return files.map(({ name, type }) => `${typed}${name}${type === "directory" ? "/" : ""}`);
+}
+
+function fromStore({ runtime, globals }: Context, read: (store: Connection["store"]) => string[]): string[] {
+  const store = openLocalStore(runtime, globals);
+  try {
+    return read(store);
+  } finally {
+    store.close();
+  }
+}
+
+async function fromService(
+  { runtime, globals }: Context,
+  ask: (connection: Connection) => Promise<string[]>,
+): Promise<string[]> {
+  const { clock, signal } = runtime;
+  return await withDeadline(
+    { clock, milliseconds: patienceMilliseconds, parent: signal },
+    async (limited) => {
+      const connection = await connect({ ...runtime, signal: limited }, globals, silence);
+      try {
+        return await ask(connection);
+      } finally {
+        await connection.close();
+      }
+    },
+  );
+}
+
+const silence: Log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -1,0 +1,172 @@
+import {
+  type ArgumentDefinition,
+  type ArgumentDefinitions,
+  type Completes,
+  shortOf,
+  type Values,
+} from "../command-line/arguments.ts";
+import type { CommandTable, Entry } from "../command-line/command.ts";
+import { globalDefinitions, readGlobals } from "../command-line/globals.ts";
+import { argumentsOf } from "../command-line/help.ts";
+import { splitPartialLine } from "../command-line/partial-line.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { findNames } from "./candidate-names.ts";
+
+/**
+ * What the word under the cursor may become: candidates on lines of their own, each with a tab and a description where
+ * there is one. Never rejects: a shell that completes is no place for errors.
+ */
+export async function findCandidates(
+  line: string,
+  commands: CommandTable,
+  runtime: Runtime,
+): Promise<string[]> {
+  const { words, current } = splitPartialLine(line);
+  try {
+    const place = await findPlace(words, commands);
+    return await offer(place, current, runtime);
+  } catch {
+    return [];
+  }
+}
+
+/** Where on a command line the next word is. */
+interface Place {
+  /** The commands to choose from, before one is named. */
+  table: CommandTable | undefined;
+  definitions: ArgumentDefinitions;
+  /** The option whose value comes next. */
+  awaiting: ArgumentDefinition | undefined;
+  /** After `--`. */
+  isRest: boolean;
+  positionals: string[];
+  options: Map<string, string>;
+}
+
+async function findPlace(words: readonly string[], commands: CommandTable): Promise<Place> {
+  const place: Place = {
+    table: commands,
+    definitions: globalDefinitions,
+    awaiting: undefined,
+    isRest: false,
+    positionals: [],
+    options: new Map(),
+  };
+  let name = "";
+  for (const word of words) {
+    if (place.isRest) continue;
+    if (place.awaiting !== undefined) {
+      place.options.set(name, word);
+      place.awaiting = undefined;
+    } else if (word === "--") {
+      place.isRest = true;
+    } else if (word.startsWith("-") && word !== "-") {
+      const option = findOption(word, place.definitions);
+      if (option === undefined) continue;
+      name = option.name;
+      place.options.set(name, option.value ?? "");
+      if (option.definition.type !== "boolean" && option.value === undefined)
+        place.awaiting = option.definition;
+    } else {
+      await enter(place, word);
+    }
+  }
+  return place;
+}
+
+/** A word that is no option: a command, or an argument of one. */
+async function enter(place: Place, word: string): Promise<void> {
+  const entry = place.table !== undefined && Object.hasOwn(place.table, word) ? place.table[word] : undefined;
+  if (entry === undefined) {
+    place.table = undefined;
+    place.positionals.push(word);
+  } else if ("commands" in entry) {
+    place.table = entry.commands;
+    const fallback = entry.commands[entry.fallback ?? ""];
+    if (fallback !== undefined && "load" in fallback) await take(place, fallback.load);
+  } else {
+    place.table = undefined;
+    await take(place, entry.load);
+  }
+}
+
+async function take(place: Place, load: Extract<Entry, { load: unknown }>["load"]): Promise<void> {
+  place.definitions = { ...globalDefinitions, ...argumentsOf((await load()).definition) };
+}
+
+function findOption(
+  word: string,
+  definitions: ArgumentDefinitions,
+): { name: string; definition: ArgumentDefinition; value: string | undefined } | undefined {
+  const [, dashes = "", given = "", value] = /^(--?)([^=]+)(?:=(.*))?$/s.exec(word) ?? [];
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (definition.type === "positional") continue;
+    if (dashes === "--" ? name === given : shortOf(definition) === given) return { name, definition, value };
+  }
+  return undefined;
+}
+
+async function offer(place: Place, current: string, runtime: Runtime): Promise<string[]> {
+  const inline = /^(--[^=]+=)(.*)$/s.exec(current);
+  if (inline !== null && place.awaiting === undefined) {
+    const definition = findOption(current, place.definitions)?.definition;
+    const values = await offerValues(definition?.completes, inline[2] ?? "", place, runtime);
+    return values.map((value) => (value.startsWith(":") ? value : `${inline[1]}${value}`));
+  }
+  if (place.awaiting !== undefined) return offerValues(place.awaiting.completes, current, place, runtime);
+  if (place.isRest) return [":files"];
+  if (current.startsWith("-")) return offerOptions(place, current);
+  const names = Object.entries(place.table ?? {}).filter(([name]) => name.startsWith(current));
+  if (names.length > 0) return names.map(([name, { summary }]) => `${name}\t${summary}`);
+  if (place.table !== undefined && place.definitions === globalDefinitions) return [];
+  return offerValues(nextPositional(place)?.completes, current, place, runtime);
+}
+
+function nextPositional({ definitions, positionals }: Place): ArgumentDefinition | undefined {
+  const places = Object.values(definitions).filter(({ type }) => type === "positional");
+  return places[positionals.length] ?? places.find(({ multiple }) => multiple === true);
+}
+
+function offerOptions({ definitions, options }: Place, current: string): string[] {
+  return Object.entries(definitions).flatMap(([name, { type, multiple, description }]) => {
+    const isSpent = options.has(name) && multiple !== true;
+    const option = `--${name}`;
+    return type === "positional" || isSpent || !option.startsWith(current)
+      ? []
+      : `${option}\t${description ?? ""}`;
+  });
+}
+
+async function offerValues(
+  completes: Completes | undefined,
+  current: string,
+  place: Place,
+  runtime: Runtime,
+): Promise<string[]> {
+  if (completes === undefined) return [];
+  if (completes === "file") return [":files"];
+  if (completes === "directory") return [":directories"];
+  const names =
+    typeof completes === "string"
+      ? await findNames(completes, current, { runtime, globals: readGlobals(none, valuesOf(place)) })
+      : completes;
+  // A line end or a tab in a name would read as another candidate.
+  return names.filter((name) => name.startsWith(current) && !/[\u0000-\u001f\u007f]/.test(name));
+}
+
+const none: Values = {
+  flag: () => false,
+  text: () => undefined,
+  list: () => [],
+  positionals: [],
+  rest: undefined,
+};
+
+/** What of the line is typed already says which service and which session are meant. */
+function valuesOf({ options }: Place): Values {
+  return {
+    ...none,
+    flag: (name) => options.has(name),
+    text: (name) => (name === "format" || name === "log-level" ? undefined : options.get(name)),
+  };
+}

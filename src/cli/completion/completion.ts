@@ -1,0 +1,41 @@
+import { type ArgsDef, defineCommand } from "citty";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import { oneOf } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { type Shell, scripts, shells } from "./completion-scripts.ts";
+
+const definitions: ArgumentDefinitions = {
+  shell: { type: "positional", required: true, completes: shells, description: shells.join(", ") },
+};
+
+export const completion: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "completion",
+      description:
+        "Print the script that lets a shell complete bough's command lines: tags, sessions and branches, too.",
+    },
+    args: definitions,
+    run: ({ data }) => complete(data),
+  }),
+  examples: [
+    ["completion bash > ~/.local/share/bash-completion/completions/bough", "bash, for good"],
+    ["completion zsh > ~/.zfunc/_bough", "zsh, with ~/.zfunc in its fpath"],
+    ["completion fish > ~/.config/fish/completions/bough.fish", "fish"],
+  ],
+  agentNote: "It only prints; `bough completion bash | source /dev/stdin` is enough to try it.",
+  takesRest: true,
+};
+
+/** The scripts themselves ask `bough completion candidates -- LINE`, with the line up to the cursor. */
+async function complete({ values, runtime, commands }: Invocation): Promise<void> {
+  const [given = ""] = values.positionals;
+  if (given === "candidates" && values.rest !== undefined) {
+    const { findCandidates } = await import("./candidates.ts");
+    for (const line of await findCandidates(values.rest.join(" "), commands, runtime))
+      runtime.stdout.write(`${line}\n`);
+    return;
+  }
+  const shell: Shell = oneOf(given, shells, "SHELL");
+  runtime.stdout.write(scripts[shell]);
+}

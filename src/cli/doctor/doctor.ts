@@ -1,0 +1,73 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { commit, commitDate, version } from "../../version.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import type { Runtime } from "../process/runtime.ts";
+import type { Finding } from "./finding.ts";
+import { checkCredentials, checkSecrets, findService } from "./service.ts";
+import { checkState } from "./state.ts";
+
+export const doctor: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "doctor",
+      description:
+        "Check what bough needs: the service, the credentials, the state directory, and what the embedded engine stands on.",
+    },
+    args: {},
+    run: ({ data }) => examine(data),
+  }),
+  examples: [
+    ["doctor", "what is in order and what is not, each with a fix"],
+    ["--local doctor", "whether the embedded engine can work here"],
+  ],
+  agentNote: "Exits with 1 where something that is needed is broken; a warning alone is 0.",
+};
+
+async function examine(invocation: Invocation): Promise<number> {
+  const findings = await diagnose(invocation);
+  const failed = findings.filter(({ status }) => status === "failed");
+  printResult(invocation, {
+    id: failed.map(({ check }) => check).join("\n"),
+    json: {
+      healthy: failed.length === 0,
+      version,
+      commit: commit ?? null,
+      commitDate: commitDate ?? null,
+      checks: findings.map((finding) => ({ ...finding, fix: finding.fix ?? null })),
+    },
+    table: () => render(findings),
+  });
+  return failed.length === 0 ? 0 : 1;
+}
+
+async function diagnose({ runtime, globals }: Invocation): Promise<Finding[]> {
+  const { finding, choice } = findService(runtime, globals);
+  const findings = [describeProgram(runtime), finding, ...checkSecrets(runtime)];
+  if (choice?.kind === "remote") findings.push(await checkCredentials(runtime, choice));
+  findings.push(checkState(runtime, globals, choice !== undefined));
+  if (runtime.platform === "linux") {
+    const { diagnoseEngine, examineEngine } = await import("./engine.ts");
+    findings.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
+    const { checkEngineStore } = await import("./store.ts");
+    findings.push(...(await checkEngineStore(runtime)));
+  }
+  return findings;
+}
+
+function describeProgram({ platform }: Runtime): Finding {
+  const origin = commit === undefined ? [] : [`commit ${commit.slice(0, 12)} of ${commitDate?.slice(0, 10)}`];
+  const detail = [version, ...origin, `Bun ${Bun.version}`, `${platform} ${process.arch}`].join(", ");
+  return { check: "bough", status: "ok", detail };
+}
+
+/** Never cut off, unlike a table: the fix is what it is for. */
+function render(findings: readonly Finding[]): string {
+  const width = Math.max(...findings.map(({ check }) => check.length));
+  return findings
+    .map(({ check, status, detail, fix }) => {
+      const line = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  ${detail}\n`;
+      return fix === undefined ? line : `${line}${" ".repeat("warning".length + 2)}fix: ${fix}\n`;
+    })
+    .join("");
+}

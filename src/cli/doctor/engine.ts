@@ -1,0 +1,157 @@
+/** What the embedded engine needs of the machine: asked for, and tried, without starting it. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { runHelper } from "../../engine/system/helper.ts";
+import { helperEnvironment, locate, missingPrograms } from "../../engine/system/programs.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import {
+  findUserNamespaceProblem,
+  needsUserNamespace,
+  userNamespaceEntry,
+} from "../process/user-namespace.ts";
+import { type Finding, failureOf } from "./finding.ts";
+import { diagnoseLimits, examineLimits, type LimitFacts } from "./limits.ts";
+import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./network.ts";
+
+export interface EngineFacts {
+  isRoot: boolean;
+  /** Why there is no user namespace for who is not root. */
+  namespaceProblem: BoughError | undefined;
+  missing: readonly { program: string; package: string }[];
+  /** Of the programs, such as `runc 1.1.5`; an error where one does not say it. */
+  versions: readonly string[] | BoughError;
+  /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
+  overlay: "mounted" | "untried" | { problem: string };
+  network: NetworkFacts;
+  limits: LimitFacts | "untried";
+}
+
+/** `isNeeded`: nothing else is configured, so what is missing for the engine is missing for all. */
+export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[] {
+  const { isRoot, namespaceProblem, missing, versions, overlay, network, limits } = facts;
+  const unmet = isNeeded ? "failed" : "warning";
+  return [
+    namespaceProblem === undefined
+      ? { check: "engine's user", status: "ok", detail: isRoot ? "root" : "root of a user namespace" }
+      : failureOf("engine's user", namespaceProblem, unmet),
+    diagnosePrograms(missing, versions, unmet),
+    ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
+    ...diagnoseNetwork(network),
+    ...(limits === "untried" ? [] : [diagnoseLimits(limits, unmet)]),
+  ];
+}
+
+function diagnosePrograms(
+  missing: EngineFacts["missing"],
+  versions: EngineFacts["versions"],
+  unmet: "failed" | "warning",
+): Finding {
+  const check = "engine's programs";
+  if (missing.length > 0) {
+    const detail = `missing: ${missing.map(({ program }) => program).join(", ")}`;
+    const fix = `apt-get install ${missing.map((entry) => entry.package).join(" ")}`;
+    return { check, status: unmet, detail, fix };
+  }
+  if (versions instanceof BoughError) return failureOf(check, versions, unmet);
+  return { check, status: "ok", detail: versions.join(", ") };
+}
+
+function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "failed" | "warning"): Finding {
+  const check = "engine's layers";
+  if (overlay === "mounted") return { check, status: "ok", detail: "overlayfs can be mounted" };
+  return {
+    check,
+    status: unmet,
+    detail: `overlayfs can't be mounted: ${overlay.problem}`,
+    fix: "It needs Linux 5.11 or later, the right to mount (inside of a container: --privileged), and BOUGH_HOME on ext4, xfs, btrfs or tmpfs.",
+  };
+}
+
+export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
+  const missing = missingPrograms(runtime.environment);
+  const needsNamespace = needsUserNamespace(runtime);
+  const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
+  const cannotTry =
+    namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
+  const overlay = cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace);
+  return {
+    isRoot: !needsNamespace,
+    namespaceProblem,
+    missing,
+    versions: missing.length > 0 ? [] : await programVersions(runtime),
+    overlay,
+    // Where no layer can be mounted, nothing runs that would need a network.
+    network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
+    limits: overlay === "mounted" ? examineLimits(!needsNamespace) : "untried",
+  };
+}
+
+/** Each of the trials takes some milliseconds. */
+const maxTrialSeconds = 10;
+
+async function programVersions(runtime: Runtime): Promise<string[] | BoughError> {
+  const { environment, clock, signal } = runtime;
+  const options = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
+  const versions: string[] = [];
+  try {
+    for (const program of ["runc", "skopeo", "umoci"] as const) {
+      const { stdout } = await runHelper([locate(program, environment), "--version"], options);
+      versions.push([program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" "));
+    }
+    return versions;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BoughError) return error;
+    throw error;
+  }
+}
+
+/** In a mount namespace of its own, in which it also clears up: an ordinary user can't remove what overlayfs leaves. */
+const overlayTrial = `mkdir lower upper work merged
+mount -t overlay -o "$1" overlay merged; status=$?
+umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
+
+async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<EngineFacts["overlay"]> {
+  const directory = makeTrialDirectory(runtime);
+  if (directory === undefined) return "untried";
+  const { environment, clock, signal } = runtime;
+  const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;
+  const entry = needsNamespace ? userNamespaceEntry : ["unshare", "--mount", "--"];
+  try {
+    const { status, stderr } = await runHelper([...entry, "sh", "-c", overlayTrial, "sh", options], {
+      workingDirectory: directory,
+      environment: helperEnvironment(environment),
+      clock,
+      signal,
+      seconds: maxTrialSeconds,
+    });
+    return status === 0 ? "mounted" : { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { problem: messageOf(error) };
+  } finally {
+    remove(directory);
+  }
+}
+
+/** It is empty by now, unless the trial was stopped: then an ordinary user can't remove what overlayfs has made. */
+function remove(directory: string): void {
+  try {
+    rmSync(directory, { recursive: true, force: true });
+  } catch {
+    // `bough doctor` is not about what is left of it.
+  }
+}
+
+/** `undefined` where there is no room for the trial: that is the state directory's finding. */
+function makeTrialDirectory(runtime: Runtime): string | undefined {
+  try {
+    const parent = stateDirectory(runtime);
+    mkdirSync(parent, { recursive: true, mode: 0o700 });
+    return mkdtempSync(join(parent, "overlay-trial-"));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,55 @@
+/** By what the embedded engine holds a RUN to its limits. */
+import {
+  type Controllers,
+  controllerNames,
+  usableControllers,
+} from "../../engine/sandbox/limits/controllers.ts";
+import { ownHierarchies } from "../../engine/sandbox/limits/hierarchies.ts";
+import type { Finding } from "./finding.ts";
+
+export interface LimitFacts {
+  controllers: Controllers;
+  isRoot: boolean;
+  /** Control groups of version 2 are there, and hold what limits are set by. */
+  hasVersionTwo: boolean;
+}
+
+const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
+
+/**
+ * Without control groups bough looks itself what an ordinary user's command takes. As root there is no RUN without: devices are
+ * kept from it by one. `unmet`: how bad that is.
+ */
+export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): Finding {
+  const check = "engine's limits";
+  const missing = controllerNames.filter((name) => facts.controllers[name] === undefined);
+  if (facts.isRoot && missing.length === controllerNames.length) {
+    const detail =
+      "no control group can be made, and without one that keeps devices from it no RUN starts as root";
+    return { check, status: unmet, detail, fix: fixFor(facts) };
+  }
+  const name = (names: readonly (typeof controllerNames)[number][]) =>
+    names.map((each) => nouns[each]).join(", ");
+  if (missing.length === 0)
+    return { check, status: "ok", detail: `control groups: ${name(controllerNames)}` };
+  const watched = missing.filter((each) => each !== "cpu");
+  const details = [
+    `no control group for ${name(missing)}`,
+    ...(watched.length === 0 ? [] : [`${name(watched)} are watched by bough, which can be a moment late`]),
+    ...(missing.includes("cpu") ? ["--cpus is refused"] : []),
+  ];
+  return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
+}
+
+function fixFor({ isRoot, hasVersionTwo }: LimitFacts): string {
+  if (isRoot) return "Mount /sys/fs/cgroup writable (inside of a container: --privileged).";
+  if (hasVersionTwo)
+    return "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root.";
+  return "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1.";
+}
+
+export function examineLimits(isRoot: boolean): LimitFacts {
+  const hierarchies = ownHierarchies();
+  const hasVersionTwo = !hierarchies.some(({ controllers }) => controllers.includes("memory"));
+  return { controllers: usableControllers(hierarchies), isRoot, hasVersionTwo };
+}

@@ -1,0 +1,47 @@
+import { tryPrivateNetwork } from "../../engine/network/private-network.ts";
+import { runHelper } from "../../engine/system/helper.ts";
+import { helperEnvironment, locate } from "../../engine/system/programs.ts";
+import { BoughError } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+import type { Finding } from "./finding.ts";
+
+/** Whether slirp4netns works here: its name and version, or why it does not; `untried` where nothing can be tried. */
+export type NetworkFacts = "untried" | string | BoughError;
+
+/** A warning at most: without a private network builds work all the same. */
+export function diagnoseNetwork(facts: NetworkFacts): Finding[] {
+  const check = "engine's network";
+  if (facts === "untried") return [];
+  if (!(facts instanceof BoughError)) {
+    return [
+      { check, status: "ok", detail: `${facts}: a RUN reaches the outside, but not this machine's loopback` },
+    ];
+  }
+  const detail = `a RUN has this machine's network, loopback included: ${facts.message}`;
+  const fix = fixOf(facts);
+  return [{ check, status: "warning", detail, ...(fix === undefined ? {} : { fix }) }];
+}
+
+export async function examineNetwork(
+  { environment, clock, signal }: Runtime,
+  isRoot: boolean,
+): Promise<NetworkFacts> {
+  try {
+    const program = locate("slirp4netns", environment);
+    await tryPrivateNetwork(environment, clock, isRoot);
+    const options = { environment: helperEnvironment(environment), clock, signal, seconds: 10 };
+    const { stdout } = await runHelper([program, "--version"], options);
+    return ["slirp4netns", ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" ");
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BoughError) return error;
+    throw error;
+  }
+}
+
+function fixOf({ message, hint }: BoughError): string | undefined {
+  if (!message.includes("/dev/net/tun")) return hint;
+  return message.includes("denied")
+    ? "As root: chmod 0666 /dev/net/tun (in a container: --device /dev/net/tun)"
+    : "As root: modprobe tun (in a container: --device /dev/net/tun)";
+}

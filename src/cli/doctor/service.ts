@@ -1,0 +1,61 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "../../errors.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { ServiceChoice } from "../../service/profiles/profile.ts";
+import { profileDirectory } from "../../service/profiles/profile-files.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { chooseServiceFor } from "../service/connection.ts";
+import { probe } from "../service/probe.ts";
+import { type Finding, failureOf } from "./finding.ts";
+
+/** Which service is meant; without a choice nothing else can be said about it. */
+export function findService(
+  runtime: Runtime,
+  globals: GlobalOptions,
+): { finding: Finding; choice?: ServiceChoice } {
+  try {
+    const choice = chooseServiceFor(runtime, globals);
+    const detail = choice.kind === "embedded" ? "the embedded engine" : `${choice.url} (${choice.source})`;
+    return { finding: { check: "service", status: "ok", detail }, choice };
+  } catch (error) {
+    return { finding: failureOf("service", error) };
+  }
+}
+
+/** Whether a remote service answers, and takes the token. */
+export async function checkCredentials(
+  runtime: Runtime,
+  choice: Extract<ServiceChoice, { kind: "remote" }>,
+): Promise<Finding> {
+  const check = "credentials";
+  try {
+    const { expires, permissions } = await probe(choice, runtime);
+    const facts = [
+      "the service takes the token",
+      ...(expires === undefined ? [] : [`it ends ${expires}`]),
+      ...(permissions.length === 0 ? [] : [`it may ${permissions.join(", ")}`]),
+    ];
+    return { check, status: "ok", detail: facts.join("; ") };
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    // A stand-in that knows only the calls that a build needs.
+    if (error instanceof NotFoundError) {
+      return { check, status: "warning", detail: `the service can't be asked: ${messageOf(error)}` };
+    }
+    return failureOf(check, error);
+  }
+}
+
+/** The file with the tokens is its owner's alone. Nothing is said where there is none, or no such modes. */
+export function checkSecrets({ environment, platform }: Runtime): Finding[] {
+  const path = join(profileDirectory(environment), "auth.ini");
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || platform === "win32") return [];
+  const mode = stats.mode & 0o777;
+  const check = "profiles";
+  if ((mode & 0o077) === 0) return [{ check, status: "ok", detail: `${path} is private` }];
+  const detail = `others on this machine can read ${path} (mode 0${mode.toString(8)})`;
+  return [{ check, status: "warning", detail, fix: `chmod 600 ${path}` }];
+}

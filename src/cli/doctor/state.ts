@@ -1,0 +1,50 @@
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import { BoughError, messageOf } from "../../errors.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { openLocalStore } from "../service/connection.ts";
+import { type Finding, failureOf } from "./finding.ts";
+
+/** Less than this is soon used up by a build. */
+const littleRoomBytes = 1_000_000_000;
+
+/** Whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
+export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): Finding {
+  const check = "state directory";
+  const directory = stateDirectory(runtime);
+  try {
+    makeWritable(directory);
+    if (hasService) openLocalStore(runtime, globals).close();
+    const { mode, uid } = statSync(directory);
+    const isForeign = runtime.userId !== undefined && uid !== runtime.userId && uid !== 0;
+    const isOpen = runtime.userId !== undefined && (mode & 0o1002) === 0o002;
+    if (isForeign || isOpen) {
+      const how = isForeign ? `it belongs to uid ${uid}` : `mode 0${(mode & 0o7777).toString(8)}`;
+      const fix = isForeign ? "Set BOUGH_HOME to a directory of your own." : `chmod o-w ${directory}`;
+      const detail = `others on this machine can put things into ${directory} (${how})`;
+      return { check, status: "warning", detail, fix };
+    }
+    const { bavail, bsize } = statfsSync(directory);
+    const detail = `${directory}, ${formatBytes(bavail * bsize)} free`;
+    if (bavail * bsize >= littleRoomBytes) return { check, status: "ok", detail };
+    const fix =
+      "Make room on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
+    return { check, status: "warning", detail, fix };
+  } catch (error) {
+    return failureOf(check, error);
+  }
+}
+
+function makeWritable(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    throw new BoughError(`${directory} cannot be written to: ${messageOf(error)}`, {
+      hint: "Set BOUGH_HOME to a directory of your own.",
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,30 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { formatCount } from "../../terminal/quantity.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { type Finding, failureOf } from "./finding.ts";
+
+const check = "engine's store";
+
+/** Whether what the engine keeps is where it should be, by its names and sizes. Nothing where there is no engine yet. */
+export async function checkEngineStore(runtime: Runtime): Promise<Finding[]> {
+  const directory = join(stateDirectory(runtime), "engine");
+  if (!existsSync(join(directory, "engine.db"))) return [];
+  try {
+    const { checkQuickly } = await import("../../engine/check.ts");
+    const { files, layers, images, damage } = await checkQuickly(directory);
+    const counts = [
+      formatCount(images, "image"),
+      formatCount(layers, "layer"),
+      formatCount(files, "uploaded file"),
+    ];
+    if (damage.length === 0) return [{ check, status: "ok", detail: counts.join(", ") }];
+    const [first] = damage;
+    const detail = `${damage.length} damaged of ${counts.join(", ")}; ${first?.kind} ${first?.name}: ${first?.problem}`;
+    const fix = "bough engine check --repair (the next build makes it good by itself, too)";
+    return [{ check, status: "warning", detail, fix }];
+  } catch (error) {
+    return [failureOf(check, error)];
+  }
+}

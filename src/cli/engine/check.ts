@@ -1,0 +1,135 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { type ArgsDef, defineCommand } from "citty";
+import type { CheckReport, Damage } from "../../engine/check.ts";
+import { openStore } from "../../store/store.ts";
+import { isCi } from "../../terminal/color.ts";
+import { createProgressRow } from "../../terminal/progress-row.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { engineDirectory } from "./engine.ts";
+
+const definitions: ArgumentDefinitions = {
+  repair: {
+    type: "boolean",
+    description: "Drop what is damaged: the next build uploads, imports or builds it again",
+  },
+};
+
+export const check: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "check",
+      description:
+        "Read everything that the embedded engine keeps, and say what of it is damaged: uploaded files, layers, images.",
+    },
+    args: definitions,
+    run: ({ data }) => checkEngine(data),
+  }),
+  examples: [
+    ["engine check", "say what is damaged; the exit code is 1 where something is"],
+    ["engine check --repair", "and drop it"],
+  ],
+  agentNote:
+    "It may take minutes, and builds may go on meanwhile. Exits with 1 where something is damaged and was not dropped. A layer whose content changes is noticed from the second check on.",
+};
+
+/** What is damaged, and who has to know. */
+interface Finding extends Damage {
+  /** `<session> <branch>` of those at an image that it takes along. */
+  branches: string[];
+  /** By --repair. */
+  dropped: boolean;
+}
+
+async function checkEngine(invocation: Invocation): Promise<number> {
+  const { values, runtime, globals } = invocation;
+  const directory = await engineDirectory(runtime);
+  const engine = await import("../../engine/check.ts");
+  const { stderr, clock, signal, environment } = runtime;
+  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
+  const row = createProgressRow(clock, isWatched ? stderr : undefined);
+  let report: CheckReport;
+  try {
+    report = await engine.checkEngine(directory, {
+      signal,
+      onProgress: (done) => row.show(`checking: ${amountOf(done)}`),
+    });
+  } finally {
+    row.end();
+  }
+  const left = values.flag("repair")
+    ? new Set(await (await import("../../engine/repair.ts")).repairEngine(directory, report.damage))
+    : new Set(report.damage);
+  const branches = report.damage.length === 0 ? new Map<string, string[]>() : branchesByImage(runtime);
+  const findings = report.damage.map((damage) => ({
+    ...damage,
+    branches: damage.images.flatMap((image) => branches.get(image) ?? []),
+    dropped: !left.has(damage),
+  }));
+  const { damage: _, ...checked } = report;
+  printResult(invocation, {
+    id: findings.map(({ name }) => name).join("\n"),
+    json: { healthy: left.size === 0, ...checked, damage: findings },
+    table: () => render(report, findings),
+  });
+  return left.size === 0 ? 0 : 1;
+}
+
+function amountOf({ files, layers, images, bytes }: Omit<CheckReport, "damage">): string {
+  const counts = [
+    formatCount(files, "uploaded file"),
+    formatCount(layers, "layer"),
+    formatCount(images, "image"),
+  ];
+  return `${counts.join(", ")}: ${formatBytes(bytes)}`;
+}
+
+function render(report: CheckReport, findings: readonly Finding[]): string {
+  const left = findings.filter(({ dropped }) => !dropped);
+  const verdict =
+    findings.length === 0
+      ? "all of it is whole"
+      : left.length === 0
+        ? `${findings.length} damaged, and dropped`
+        : `${left.length} damaged`;
+  const table = renderTable(
+    ["WHAT", "NAME", "PROBLEM", "TAKES ALONG"],
+    findings.map(({ kind, name, problem, images, tags, branches }) => [
+      kind,
+      kind === "file" ? name.slice(0, 12) : name,
+      problem,
+      [formatCount(images.length, "image"), ...tags, ...branches].join(", "),
+    ]),
+  );
+  const advice = left.some(({ kind }) => kind === "database")
+    ? "The database cannot be repaired: move the engine's directory away. Its images can be imported and built again.\n"
+    : left.length > 0
+      ? "`bough engine check --repair` drops it; what a running operation uses stays until that has ended.\n"
+      : "";
+  return `checked ${amountOf(report)}; ${verdict}\n${findings.length === 0 ? "" : table}${advice}`;
+}
+
+/** Of every database of the engine's: its own, and those of servers on this machine that may be it, too. */
+function branchesByImage(runtime: Runtime): Map<string, string[]> {
+  const directory = join(stateDirectory(runtime), "sessions");
+  const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
+  const branches = new Map<string, string[]>();
+  for (const name of names) {
+    const store = openStore(join(directory, name), runtime.clock);
+    try {
+      for (const { key } of store.sessions.list("")) {
+        for (const branch of store.branches.list(key))
+          branches.set(branch.image, [...(branches.get(branch.image) ?? []), `${key} ${branch.name}`]);
+      }
+    } finally {
+      store.close();
+    }
+  }
+  return branches;
+}

@@ -1,0 +1,107 @@
+import { lstatSync } from "node:fs";
+import { isIP } from "node:net";
+import { dirname, resolve } from "node:path";
+import { BoughError, messageOf } from "../../errors.ts";
+
+/** A place to listen, as `--listen` names it. */
+export type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
+
+type Handler = (request: Request) => Promise<Response>;
+
+/** Rejects what is neither `HOST:PORT`, `[IPv6]:PORT` nor `unix:PATH`. */
+export function parseListenAddress(text: string, workingDirectory: string): ListenAddress {
+  if (text.startsWith("unix:") && text.length > "unix:".length) {
+    return { kind: "unix", path: resolve(workingDirectory, text.slice("unix:".length)) };
+  }
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/[\]\s]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65535) {
+    throw new BoughError(`--listen takes HOST:PORT or unix:PATH, not ${JSON.stringify(text)}`, {
+      kind: "usage",
+      hint: "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 is a free one.",
+    });
+  }
+  return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
+}
+
+/** Starts to listen; a Unix socket can be opened by its owner alone, from its first moment on. */
+export function listen(address: ListenAddress, handler: Handler, onFault: (error: unknown) => void) {
+  const options = { ...unlimitedSilence, ...serverOptions(handler, onFault) };
+  try {
+    if (address.kind === "tcp")
+      return Bun.serve({ ...options, hostname: address.hostname, port: address.port });
+    const mask = process.umask(0o177);
+    try {
+      return Bun.serve({ ...options, unix: address.path });
+    } finally {
+      process.umask(mask);
+    }
+  } catch (error) {
+    const place = address.kind === "tcp" ? `${address.hostname}:${address.port}` : address.path;
+    throw new BoughError(`cannot listen on ${place}: ${messageOf(error)}`, {
+      hint: "Is it in use? Another place is given with --listen.",
+      cause: error,
+    });
+  }
+}
+
+/**
+ * An event stream may be quiet for as long as a command runs. Bun heeds this for Unix sockets, too, but its types know of it
+ * for TCP only.
+ */
+const unlimitedSilence: object = { idleTimeout: 0 };
+
+/** What `Bun.serve` gets, wherever it listens. */
+function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
+  return {
+    // Bun's development mode has pages of its own, which tell of this machine and ask for no token.
+    development: false as const,
+    // Uploads may be of any size.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: handler,
+    error(error: unknown): Response {
+      onFault(error);
+      return Response.json({ error: "the server has failed", status: 500 }, { status: 500 });
+    },
+  };
+}
+
+/** Whom this place lets in whom one might not expect; `undefined` where only this machine's user can get there. */
+export function describeExposure(address: ListenAddress): string | undefined {
+  if (address.kind === "unix") return describeDirectory(dirname(address.path));
+  const { hostname, port } = address;
+  if (isLoopback(hostname)) return undefined;
+  const where = isUnspecified(hostname) ? "all addresses of this machine" : hostname;
+  const reach = port === 0 ? "it" : `port ${port}`;
+  return [
+    `listening on ${where} without TLS: whoever can reach ${reach} can try tokens, and who sees the traffic can`,
+    "read the token, the uploaded files and the output of commands, and then run commands on this machine.",
+    "Safer: --listen 127.0.0.1:PORT or unix:PATH, behind an SSH tunnel or a proxy with TLS",
+  ].join(" ");
+}
+
+function describeDirectory(directory: string): string | undefined {
+  const { mode, uid } = lstatSync(directory);
+  const isOthersToWrite = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
+  if (!isOthersToWrite && (uid === 0 || uid === process.getuid?.())) return undefined;
+  return `others can write to ${directory}, and put a socket of their own in the place of this one: clients would give it their token`;
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname.toLowerCase() === "localhost") return true;
+  if (isIP(hostname) === 4) return hostname.startsWith("127.");
+  return (
+    isIP(hostname) === 6 && ["[::1]", "[::ffff:7f"].some((start) => canonical(hostname).startsWith(start))
+  );
+}
+
+function isUnspecified(hostname: string): boolean {
+  return (
+    hostname === "0.0.0.0" || hostname === "*" || (isIP(hostname) === 6 && canonical(hostname) === "[::]")
+  );
+}
+
+/** `[::1]` for `0:0:0:0:0:0:0:1` */
+function canonical(address: string): string {
+  return new URL(`http://[${address}]`).hostname;
+}

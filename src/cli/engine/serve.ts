@@ -1,0 +1,100 @@
+import { timingSafeEqual } from "node:crypto";
+import { type ArgsDef, defineCommand } from "citty";
+import { withGzip } from "../../engine/http/gzip.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { startEngine } from "../service/engine-host.ts";
+import { describeExposure, listen, parseListenAddress } from "./listen.ts";
+
+const definitions: ArgumentDefinitions = {
+  listen: {
+    type: "string",
+    valueHint: "HOST:PORT|unix:PATH",
+    description: "Where to listen (default: 127.0.0.1 and a free port)",
+  },
+};
+
+export const serve: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "serve",
+      description:
+        "Serve the embedded engine over HTTP, for other clients of the service's API, until it is interrupted.",
+    },
+    args: definitions,
+    run: ({ data }) => serveEngine(data),
+  }),
+  examples: [
+    ["serve", "on a free port of the loopback interface, with a token made for the occasion"],
+    ["serve --listen 127.0.0.1:8080 --token s3cret-s3cret", "and in another terminal:"],
+    ["--url http://127.0.0.1:8080 --token s3cret-s3cret build .", "a build on it"],
+  ],
+  agentNote:
+    "It runs until it is interrupted: start it in the background. The address and the token are printed once.",
+};
+
+async function serveEngine(invocation: Invocation): Promise<void> {
+  const { values, globals, runtime, log } = invocation;
+  const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
+  const made = globals.token === undefined ? makeToken() : undefined;
+  const token = globals.token ?? made ?? "";
+  if (token.length < 8)
+    throw new BoughError("--token is too short to keep anybody out: 8 characters at least", {
+      kind: "usage",
+    });
+
+  // Whoever comes over a socket must not have this machine's own files imported for them, nor reach its loopback.
+  const engine = await startEngine(runtime, {
+    importTransports: "registry",
+    allowsHostNetwork: false,
+    warn: log.warn,
+  });
+  let server: ReturnType<typeof listen> | undefined;
+  try {
+    server = listen(address, guard(token, withGzip(engine.fetch)), (error) => log.error(messageOf(error)));
+    const exposure = describeExposure(address);
+    if (exposure !== undefined) log.warn(exposure);
+    const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
+    log.info(`serving the engine in ${engine.directory}; Ctrl-C ends it`);
+    printResult(invocation, {
+      id: url,
+      json: { url, token: made ?? null },
+      table: () => `URL    ${url}\n${made === undefined ? "" : `TOKEN  ${made}\n`}`,
+    });
+    await interrupted(runtime.signal);
+    log.info("stopping");
+  } finally {
+    await server?.stop(true);
+    await engine.close();
+  }
+}
+
+/** Nothing is answered without the bearer token. */
+export function guard(token: string, handler: (request: Request) => Promise<Response>) {
+  const expected = digest(`Bearer ${token}`);
+  return async (request: Request): Promise<Response> => {
+    const given = request.headers.get("authorization") ?? "";
+    // Digests have one length, which the comparison in constant time asks for.
+    if (timingSafeEqual(digest(given), expected)) return handler(request);
+    const body = { error: "a bearer token is needed, and this is not the one", status: 401 };
+    return Response.json(body, { status: 401, headers: { "WWW-Authenticate": "Bearer" } });
+  };
+}
+
+function makeToken(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url");
+}
+
+function digest(text: string): Uint8Array {
+  return new Bun.CryptoHasher("sha256").update(text).digest();
+}
+
+/** Resolves when the signal is aborted: for this command that is the way to end. */
+function interrupted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,117 @@
+import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname, join, posix } from "node:path";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { BoughError } from "../../errors.ts";
+import { readTar } from "../../image/tar-reader.ts";
+import type { Service } from "../../service/client.ts";
+import { reasonOf } from "../../system-error.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { cannotWrite } from "../process/write-error.ts";
+import { type Extracted, extractArchive } from "./extract.ts";
+import type { ImagePath } from "./image-path.ts";
+import { checkLocalName } from "./local-name.ts";
+
+/** Where on this machine something is to go. */
+export interface LocalPlace {
+  /** Absolute. */
+  local: string;
+  /** It was given as a directory. */
+  endsWithSlash: boolean;
+}
+
+/** Where it has ended up. */
+export interface Copied extends Extracted {
+  path: string;
+}
+
+/** Under another name until it is whole: whoever finds the file finds all of it. A link that is there is replaced. */
+export async function copyFile(
+  content: ReadableStream<Uint8Array>,
+  { image, path }: ImagePath,
+  { local, endsWithSlash }: LocalPlace,
+  service: Service,
+  { runtime }: Invocation,
+): Promise<Copied> {
+  const isDirectory = statsOf(local)?.isDirectory() === true;
+  if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is no directory`, { kind: "usage" });
+  const name = posix.basename(path);
+  if (isDirectory) checkLocalName(name, runtime.platform);
+  const to = isDirectory ? join(local, name) : local;
+  const temporary = join(dirname(to), `.bough-${crypto.randomUUID()}`);
+  try {
+    // The list alone has the mode.
+    const [listed] = await service.listFiles(image, path);
+    const mode = listed?.type === "file" && listed.mode !== null ? listed.mode & 0o777 : 0o666;
+    const file = await open(temporary, "wx", mode);
+    let bytes = 0;
+    try {
+      for await (const chunk of content) {
+        runtime.signal.throwIfAborted();
+        bytes += chunk.byteLength;
+        await file.writeFile(chunk);
+      }
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, to);
+    return { path: to, files: 1, bytes };
+  } catch (error) {
+    await content.cancel().catch(() => undefined);
+    await rm(temporary, { force: true });
+    throw runtime.signal.aborted ? error : cannotWrite(to, error);
+  }
+}
+
+/** As `cp -r`: into a directory that exists, else as the directory of that name. */
+export async function copyDirectory(
+  { image, path, meansContents }: ImagePath,
+  { local }: LocalPlace,
+  service: Service,
+  { runtime, log }: Invocation,
+): Promise<Copied> {
+  const archive = await service.openArchive(image, path);
+  const stats = statsOf(local);
+  if (stats?.isDirectory() === false) {
+    throw new BoughError(`${local} is a file, and ${path} is a directory`, { kind: "usage" });
+  }
+  const name = posix.basename(path);
+  const isNamed = stats !== undefined && !meansContents;
+  if (isNamed) checkLocalName(name, runtime.platform);
+  const to = isNamed ? join(local, name) : local;
+  makeRoot(to, to === local);
+  const extracted = await extractArchive(readTar(archive), to, {
+    signal: runtime.signal,
+    platform: runtime.platform,
+    warn: log.warn,
+  });
+  return { path: to, ...extracted };
+}
+
+/** What a person has named may be a link; what is below it may have been brought by an image, and is not followed. */
+function makeRoot(path: string, mayBeLink: boolean): void {
+  try {
+    const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
+    if (stats?.isSymbolicLink() === true) {
+      throw new BoughError(`${displayPath(path)} is there, and is a link, which is not followed`, {
+        hint: "Remove it, or name the place that it leads to if you trust it.",
+      });
+    }
+    if (stats?.isDirectory() !== true) mkdirSync(path);
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    throw new BoughError(`cannot make ${displayPath(path)}: ${reasonOf(error)}`, {
+      hint: `Is there a directory ${displayPath(dirname(path))}?`,
+      cause: error,
+    });
+  }
+}
+
+/** `undefined` where nothing is, or a link that leads nowhere. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new BoughError(`cannot use ${displayPath(path)}: ${reasonOf(error)}`, { cause: error });
+  }
+}

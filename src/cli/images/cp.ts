@@ -1,0 +1,77 @@
+import { resolve } from "node:path";
+import { type ArgsDef, defineCommand } from "citty";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import type { Service } from "../../service/client.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+import { copyDirectory, copyFile } from "./copy-out.ts";
+import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
+
+const definitions: ArgumentDefinitions = {
+  source: { type: "positional", completes: "image-path", required: true, description: pathDescription },
+  destination: {
+    type: "positional",
+    completes: "file",
+    required: true,
+    description: "A local path, as for cp -r; - writes a tar archive to standard output",
+  },
+};
+
+export const cp: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "cp",
+      description: "Copy a file or a directory out of an image, without starting anything.",
+    },
+    args: definitions,
+    run: ({ data }) => copyOut(data),
+  }),
+  examples: [
+    ["cp /etc/os-release .", "a file of the session's image"],
+    ["cp app:dev:/srv/site ./site", "a directory of a tagged image; with /. at its end, what is in it"],
+    ["cp /var/log - | tar -t", "as a tar archive"],
+  ],
+  agentNote: "Into an image files get with `run -F HOST:PATH`, or with COPY in a build.",
+};
+
+async function copyOut(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const [source = "", destination = ""] = values.positionals;
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { service } = connection;
+  try {
+    const place = await resolveImagePath(source, sessionKey(invocation), connection);
+    if (destination === "-") {
+      await passArchive(place, service, invocation);
+      return;
+    }
+    const local = resolve(runtime.workingDirectory, destination);
+    const to = { local, endsWithSlash: destination.endsWith("/") };
+    const content = await service.openFile(place.image, place.path);
+    const copied = await (content === undefined
+      ? copyDirectory(place, to, service, invocation)
+      : copyFile(content, place, to, service, invocation));
+    log.info(
+      `copied ${formatCount(copied.files, "file")} (${formatBytes(copied.bytes)}) to ${displayPath(copied.path)}`,
+    );
+    printResult(invocation, { id: copied.path, json: copied, table: () => "" });
+  } finally {
+    await connection.close();
+  }
+}
+
+async function passArchive(
+  { image, path }: ImagePath,
+  service: Service,
+  { runtime }: Invocation,
+): Promise<void> {
+  for await (const chunk of await service.openArchive(image, path)) {
+    runtime.signal.throwIfAborted();
+    runtime.stdout.write(chunk);
+    await runtime.stdout.flush();
+  }
+}

@@ -1,0 +1,197 @@
+import {
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  rmSync,
+  type Stats,
+  symlinkSync,
+  utimesSync,
+} from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { BoughError } from "../../errors.ts";
+import type { TarEntry } from "../../image/tar-reader.ts";
+import { cannotWrite } from "../process/write-error.ts";
+import { checkLocalName } from "./local-name.ts";
+
+export interface Extracted {
+  files: number;
+  bytes: number;
+}
+
+/**
+ * By path, each directory that is known to be one, and no link to one: a deep tree would take minutes to be looked at anew for
+ * each entry. For those that were made, what the archive says of them; those that were there stay as they are.
+ */
+type Directories = Map<string, Directory>;
+
+interface Directory {
+  isMade: boolean;
+  entry?: TarEntry;
+}
+
+/**
+ * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link leads out of `root`,
+ * neither one of the archive nor one that was there before; special files and the bits that make a program run as
+ * somebody else are left out. Owners are those of new files, modes are cut by the umask: as `cp -r`, and as tar for an
+ * ordinary user.
+ */
+export async function extractArchive(
+  entries: AsyncIterable<TarEntry>,
+  root: string,
+  options: { signal: AbortSignal; platform: NodeJS.Platform; warn: (message: string) => void },
+): Promise<Extracted> {
+  const extracted: Extracted = { files: 0, bytes: 0 };
+  const directories: Directories = new Map();
+  for await (const entry of entries) {
+    options.signal.throwIfAborted();
+    const names = partsOf(entry.name);
+    if (names.length === 0) continue;
+    for (const name of names) checkLocalName(name, options.platform);
+    if (entry.type === "other") {
+      options.warn(`${displayPath(entry.name)} is a device or a pipe, and is left out`);
+      continue;
+    }
+    try {
+      await extract(entry, root, names, directories, options.signal);
+    } catch (error) {
+      throw options.signal.aborted ? error : cannotWrite(entry.name, error);
+    }
+    if (entry.type === "directory") continue;
+    extracted.files += 1;
+    if (entry.type === "file") extracted.bytes += entry.size;
+  }
+  restoreDirectories(directories);
+  return extracted;
+}
+
+async function extract(
+  entry: TarEntry,
+  root: string,
+  names: readonly string[],
+  directories: Directories,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = makeParents(root, names, directories);
+  switch (entry.type) {
+    case "directory":
+      makeDirectory(path, directories, entry.mode).entry = entry;
+      break;
+    case "file":
+      removeOld(path);
+      await writeFile(path, entry, signal);
+      break;
+    case "symlink":
+      removeOld(path);
+      symlinkSync(entry.target, path);
+      break;
+    case "hardlink": {
+      const target = existingFile(root, entry, directories);
+      if (target === path) break;
+      removeOld(path);
+      linkSync(target, path);
+    }
+  }
+}
+
+function partsOf(name: string): string[] {
+  const parts = name.split("/").filter((part) => part !== "" && part !== ".");
+  if (name.startsWith("/") || parts.includes("..") || name.includes("\0")) {
+    throw new BoughError(
+      `the archive from the service has a name in it that leads elsewhere: ${JSON.stringify(name)}`,
+    );
+  }
+  return parts;
+}
+
+/** The entry's place; what is above it are directories, and no links to any. */
+function makeParents(root: string, names: readonly string[], directories: Directories): string {
+  const above = names.slice(0, -1);
+  if (!directories.has([root, ...above].join("/"))) {
+    let path = root;
+    for (const name of above) {
+      path = `${path}/${name}`;
+      makeDirectory(path, directories, 0o777);
+    }
+  }
+  return [root, ...names].join("/");
+}
+
+/** Writable for its owner until all is in it. */
+function makeDirectory(path: string, directories: Directories, mode: number): Directory {
+  const known = directories.get(path);
+  if (known !== undefined) return known;
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) mkdirSync(path, { mode: (mode & 0o777) | 0o700 });
+  else if (!stats.isDirectory()) throw notDirectory(path, stats);
+  const directory = { isMade: stats === undefined };
+  directories.set(path, directory);
+  return directory;
+}
+
+function notDirectory(path: string, stats: Stats): BoughError {
+  const what = stats.isSymbolicLink() ? "a link, which is not followed" : "no directory";
+  return new BoughError(`${displayPath(path)} is there, and is ${what}`, {
+    hint: "Copy to a place that does not exist yet.",
+  });
+}
+
+function removeOld(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (stats.isDirectory())
+    throw new BoughError(`${displayPath(path)} is a directory, and would have to become a file`);
+  rmSync(path);
+}
+
+/** What a hard link leads to: a file below the root. */
+function existingFile(root: string, { name, target }: TarEntry, directories: Directories): string {
+  const path = makeParents(root, partsOf(target), directories);
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) return path;
+  throw new BoughError(
+    `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is no file of it`,
+  );
+}
+
+/** `wx`: whatever has come to be there since is not written through. The mode is cut by the umask. */
+async function writeFile(path: string, entry: TarEntry, signal: AbortSignal): Promise<void> {
+  const file = await open(path, "wx", entry.mode & 0o777);
+  try {
+    await writePieces(file, entry, signal);
+    if (isDate(entry.modified)) await file.utimes(entry.modified, entry.modified);
+  } finally {
+    await file.close();
+  }
+}
+
+async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSignal): Promise<void> {
+  for await (const { offset, bytes } of entry.pieces()) {
+    signal.throwIfAborted();
+    for (let done = 0; done < bytes.byteLength; ) {
+      done += (await file.write(bytes, done, bytes.byteLength - done, offset + done)).bytesWritten;
+    }
+  }
+  await file.truncate(entry.size);
+}
+
+/** At the end, and from below: nothing can be written to a directory that is read-only, or that cannot be entered. */
+function restoreDirectories(directories: Directories): void {
+  const deepestFirst = [...directories].sort(([one], [other]) => other.length - one.length);
+  for (const [path, { isMade, entry }] of deepestFirst) {
+    if (!isMade || entry === undefined) continue;
+    try {
+      const stats = lstatSync(path);
+      if (!stats.isDirectory()) continue;
+      chmodSync(path, stats.mode & entry.mode & 0o777);
+      if (isDate(entry.modified)) utimesSync(path, entry.modified, entry.modified);
+    } catch (error) {
+      throw cannotWrite(entry.name, error);
+    }
+  }
+}
+
+/** Of seconds since the epoch: what a file system can hold of what an archive says. */
+function isDate(seconds: number): boolean {
+  return Math.abs(seconds) <= 8.64e12;
+}

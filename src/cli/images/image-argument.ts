@@ -1,0 +1,38 @@
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import { withLatest } from "../../service/images/tag.ts";
+import type { Store } from "../../store/store.ts";
+import { nearest } from "../../suggest.ts";
+
+/** The image that a user names: a UUID, `tag:NAME`, or a bare tag. Answers what the service's calls take. */
+export async function requireImage(service: Service, reference: string): Promise<string> {
+  const found = await service.findImage(reference);
+  if (found === "unknowable") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
+  if (found !== undefined) return found.uuid;
+  throw new BoughError(`${service.address} has no image ${reference}`, {
+    hint: await hintFor(service, reference),
+  });
+}
+
+/** The session's own image. */
+export function requireSessionImage(store: Store, key: string): string {
+  const head = store.branches.head(key);
+  if (head !== undefined) return head.image;
+  const branch = store.branches.active(key);
+  const hasOthers = store.branches.list(key).length > 0;
+  throw new BoughError(`session ${key} has no image${hasOthers ? ` on its branch ${branch}` : ""}`, {
+    hint: hasOthers
+      ? `\`bough -S ${key} session checkout BRANCH\` goes to another branch; \`bough -S ${key} use IMAGE\` starts this one.`
+      : `\`bough -S ${key} use IMAGE\` gives it one; \`bough images\` lists those there are.`,
+  });
+}
+
+async function hintFor(service: Service, reference: string): Promise<string> {
+  const images = await service.listImages({ tagged: true });
+  const tags = images === "unknowable" ? [] : images.flatMap(({ tag }) => tag ?? []);
+  const name = reference.replace(/^tag:/, "");
+  const guess = tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
+  return guess === undefined
+    ? "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry."
+    : `Did you mean ${guess}?`;
+}

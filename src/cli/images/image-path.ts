@@ -1,0 +1,30 @@
+import { posix } from "node:path";
+import type { Connection } from "../service/connection.ts";
+import { requireImage, requireSessionImage } from "./image-argument.ts";
+
+/** A place in an image, as `ls`, `cat` and `cp` take it. */
+export interface ImagePath {
+  image: string;
+  /** Absolute. */
+  path: string;
+  /** It ends with `/.`: what is in the directory is meant, not the directory. */
+  meansContents: boolean;
+}
+
+/** `IMAGE:/path`, or a path alone, which is one of the session's image. No tag has `:/` in it. */
+export async function resolveImagePath(
+  given: string,
+  key: string,
+  { service, store }: Connection,
+): Promise<ImagePath> {
+  const colon = given.indexOf(":/");
+  const path = colon < 0 ? given : given.slice(colon + 1);
+  return {
+    image: colon < 0 ? requireSessionImage(store, key) : await requireImage(service, given.slice(0, colon)),
+    path: posix.resolve("/", path),
+    meansContents: /(^|\/)\.$/.test(path),
+  };
+}
+
+/** For arguments of commands. */
+export const pathDescription = "IMAGE:/PATH, or a path in the session's image";

@@ -1,0 +1,209 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import { parseTag } from "../../service/images/tag.ts";
+import type { ImageImport } from "../../service/service.ts";
+import { isCi } from "../../terminal/color.ts";
+import { startImportProgress } from "../../terminal/import-progress.ts";
+import { formatCount } from "../../terminal/quantity.ts";
+import { renderTable } from "../../terminal/table.ts";
+import { askSecret, canAsk, readSecretLine } from "../auth/secret.ts";
+import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+
+const definitions: ArgumentDefinitions = {
+  reference: {
+    type: "positional",
+    required: true,
+    multiple: true,
+    description: "What to import: alpine:3.20, docker://host/app:1, oci:/path:tag, ...",
+  },
+  tag: {
+    type: "string",
+    completes: "tag",
+    valueHint: "NAME[:TAG]",
+    description:
+      "Tag of the new image, of a single REFERENCE (default: the reference's own, if no image has it)",
+  },
+  username: {
+    type: "string",
+    valueHint: "NAME",
+    description: "For a registry that asks; the password is asked for",
+  },
+  "password-stdin": { type: "boolean", description: "Take the password from standard input" },
+  timeout: {
+    type: "string",
+    alias: "t",
+    valueHint: "SEC",
+    description: "Seconds that each import may take (default: 1800)",
+  },
+};
+
+export const importCommand: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "import",
+      description: "Import images, so that FROM finds them. Local transports work on the embedded engine.",
+    },
+    args: definitions,
+    run: ({ data }) => importImages(data),
+  }),
+  examples: [
+    ["images import alpine:3.20 debian:12", "from the public registry"],
+    [
+      "images import registry.example/team/app:1 --username me --password-stdin < password",
+      "with credentials",
+    ],
+    [
+      "images import oci:./layout:latest --tag base:1",
+      "from a local OCI image layout, on the embedded engine",
+    ],
+  ],
+  agentNote:
+    "This command is mutating: it stores images and sets tags. A tag that an image has is moved with --tag only.",
+};
+
+interface Reference {
+  url: string;
+  tag: string | undefined;
+  /** From `--tag`: it moves, should another image have it. */
+  isAskedFor: boolean;
+}
+
+async function importImages(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const references = readReferences(
+    values.positionals.map((text) => nameRelativePath(text, runtime.workingDirectory)),
+    values.text("tag"),
+  );
+  checkCredentials(invocation);
+  const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
+  const { service, close } = await connect(runtime, globals, log);
+  try {
+    const credentials = await readCredentials(invocation);
+    const imported: { image: string; tag: string | null }[] = [];
+    const failures: string[] = [];
+    for (const reference of references) {
+      runtime.signal.throwIfAborted();
+      try {
+        const { url } = reference;
+        const { tag, keeper } = await chooseTag(reference, service);
+        const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
+        imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
+        if (keeper === undefined || keeper === image) continue;
+        log.warn(`${reference.tag} stays with ${keeper}; \`bough tag ${image} ${reference.tag}\` moves it`);
+      } catch (error) {
+        if (references.length === 1 || runtime.signal.aborted) throw error;
+        log.error(messageOf(error));
+        failures.push(reference.url);
+      }
+    }
+    printResult(invocation, {
+      id: imported.map(({ image }) => image).join("\n"),
+      json: references.length === 1 ? imported[0] : imported,
+      table: (style) =>
+        renderTable(
+          ["IMAGE", "TAG"],
+          imported.map(({ image, tag }) => [image, tag ?? "-"]),
+          style,
+        ),
+    });
+    if (failures.length === 0) return;
+    throw new BoughError(
+      `${formatCount(failures.length, "import")} of ${references.length} failed: ${failures.join(", ")}`,
+    );
+  } finally {
+    await close();
+  }
+}
+
+/**
+ * The tag to import under. A tag that some image has, the `keeper`, is moved for those only who ask for it by name: others build
+ * from it. A service that can't be asked for its tags is left to set it.
+ */
+async function chooseTag(
+  { tag, isAskedFor }: Reference,
+  service: Service,
+): Promise<{ tag: string | undefined; keeper: string | undefined }> {
+  if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
+  const found = await service.findImage(tag);
+  if (found === undefined || found === "unknowable") return { tag, keeper: undefined };
+  return { tag: undefined, keeper: found.uuid };
+}
+
+async function importOne(
+  request: ImageImport,
+  service: Service,
+  { runtime, globals, log }: Invocation,
+): Promise<string> {
+  const { stderr, clock, environment } = runtime;
+  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
+  const progress = startImportProgress({
+    url: request.url,
+    clock,
+    log,
+    terminal: isWatched ? stderr : undefined,
+  });
+  try {
+    const image = await service.importImage({ ...request, onProgress: progress.message });
+    progress.end("imported");
+    return image;
+  } catch (error) {
+    progress.end("failed");
+    throw error;
+  }
+}
+
+/** `oci:layout` means the directory of that name, as for skopeo, where there is one; else the image `oci` with that tag. */
+function nameRelativePath(text: string, workingDirectory: string): string {
+  const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
+  if (transport === undefined || !existsSync(join(workingDirectory, path))) return text;
+  return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
+}
+
+function readReferences(given: readonly string[], tagOption: string | undefined): Reference[] {
+  if (tagOption !== undefined && given.length > 1) {
+    throw new BoughError("--tag names one image, and there are several to import", {
+      kind: "usage",
+      hint: "Import them one by one, or without --tag: each then gets the tag of its reference.",
+    });
+  }
+  return given.map((text) => {
+    const reference = parseReference(text);
+    if (reference.kind === "registry" || reference.kind === "local") {
+      const isAskedFor = tagOption !== undefined;
+      return { url: reference.url, tag: isAskedFor ? parseTag(tagOption) : reference.tag, isAskedFor };
+    }
+    throw new BoughError(`${text} names an image that the service has already: there is nothing to import`, {
+      kind: "usage",
+    });
+  });
+}
+
+/** Never from an argument, which every process of the machine could read. */
+function checkCredentials({ values, runtime }: Invocation): void {
+  const username = values.text("username");
+  const isPiped = values.flag("password-stdin");
+  if (username === undefined && isPiped) {
+    throw new BoughError("--password-stdin needs --username", { kind: "usage" });
+  }
+  if (username === undefined || isPiped || canAsk(runtime)) return;
+  throw new BoughError(`there is nobody to ask for the password of ${username}`, {
+    kind: "usage",
+    hint: "Pipe it in: bough images import ... --username NAME --password-stdin < file",
+  });
+}
+
+async function readCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
+  const username = values.text("username");
+  if (username === undefined) return undefined;
+  const password = values.flag("password-stdin")
+    ? await readSecretLine(runtime, "--password-stdin")
+    : await askSecret(runtime, `Password of ${username}`);
+  return { username, password };
+}

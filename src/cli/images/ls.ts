@@ -1,0 +1,70 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { formatMode } from "../../terminal/file-mode.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+import { pathDescription, resolveImagePath } from "./image-path.ts";
+
+const definitions: ArgumentDefinitions = {
+  path: {
+    type: "positional",
+    completes: "image-path",
+    required: false,
+    description: `${pathDescription} (default: /)`,
+  },
+};
+
+export const ls: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: { name: "ls", description: "List files of an image, without starting anything." },
+    args: definitions,
+    run: ({ data }) => listFiles(data),
+  }),
+  examples: [
+    ["ls /etc", "a directory of the session's image"],
+    ["ls app:dev:/usr/local/bin", "of a tagged image"],
+    ["ls -q /opt", "names and nothing else"],
+  ],
+  agentNote: "Cheaper than a `run -- ls`: no operation is started.",
+};
+
+async function listFiles(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  try {
+    const { image, path } = await resolveImagePath(
+      values.positionals[0] ?? "/",
+      sessionKey(invocation),
+      connection,
+    );
+    const files = (await connection.service.listFiles(image, path)).sort((a, b) =>
+      a.name < b.name ? -1 : 1,
+    );
+    printResult(invocation, {
+      id: files.map(({ name }) => name).join("\n"),
+      json: files.map((file) => ({
+        ...file,
+        mode: file.mode === null ? null : file.mode.toString(8).padStart(4, "0"),
+        modified: new Date(file.modified * 1000).toISOString(),
+      })),
+      table: (style) =>
+        renderTable(
+          ["MODE", "UID", "GID", "SIZE", "MODIFIED", "NAME"],
+          files.map((file) => [
+            file.mode === null ? "-" : formatMode(file.mode, file.type),
+            String(file.uid),
+            String(file.gid),
+            String(file.size),
+            new Date(file.modified * 1000).toISOString().slice(0, 19),
+            file.target === null ? file.name : `${file.name} -> ${file.target}`,
+          ]),
+          style,
+        ),
+    });
+  } finally {
+    await connection.close();
+  }
+}

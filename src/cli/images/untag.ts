@@ -1,0 +1,60 @@
+import { type ArgsDef, defineCommand } from "citty";
+import type { Service } from "../../service/client.ts";
+import { isUuid } from "../../service/images/reference.ts";
+import { withLatest } from "../../service/images/tag.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { requireImage } from "./image-argument.ts";
+
+const definitions: ArgumentDefinitions = {
+  image: {
+    type: "positional",
+    completes: "tag",
+    required: true,
+    description: "A tag (or tag:NAME): it goes, others of its image stay. A UUID: all tags of the image go",
+  },
+};
+
+export const untag: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: { name: "untag", description: "Take a tag away; the image stays." },
+    args: definitions,
+    run: ({ data }) => untagImage(data),
+  }),
+  examples: [
+    ["untag app:dev", "this tag"],
+    ["untag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11", "all tags of an image"],
+  ],
+  agentNote:
+    "This command is mutating. An image without a tag goes by its UUID; the engine's prune may remove it.",
+};
+
+async function untagImage(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const [reference = ""] = values.positionals;
+  const { service, close } = await connect(runtime, globals, log);
+  try {
+    const image = await requireImage(service, reference);
+    const tags = await tagsOf(service, image);
+    const name = reference.replace(/^tag:/, "");
+    const removed = isUuid(reference) ? tags : [tags.find((tag) => tag === name) ?? withLatest(name)];
+    // The service knows but one way: all tags of an image at once. Those that are to stay are set again.
+    await service.untagImage(image);
+    for (const tag of tags) if (!removed.includes(tag)) await service.tagImage(image, tag);
+    printResult(invocation, {
+      id: image,
+      json: { image, removed },
+      table: (style) => renderTable(["IMAGE", "REMOVED"], [[image, removed.join(" ") || "-"]], style),
+    });
+  } finally {
+    await close();
+  }
+}
+
+async function tagsOf(service: Service, image: string): Promise<string[]> {
+  const records = await service.listImages({ uuid: image });
+  return records === "unknowable" ? [] : records.flatMap(({ tag }) => tag ?? []);
+}

@@ -1,0 +1,46 @@
+import { type ArgsDef, defineCommand } from "citty";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { createOutputRelay } from "../run/output-relay.ts";
+import { connect } from "../service/connection.ts";
+import { requireOperation } from "./operation-argument.ts";
+
+const definitions: ArgumentDefinitions = {
+  op: {
+    type: "positional",
+    completes: "operation",
+    required: true,
+    description: "An operation's id, or the first digits of it",
+  },
+  follow: { type: "boolean", description: "Go on until the operation has ended" },
+};
+
+export const logs: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "logs",
+      description: "Print an operation's output, byte for byte: stdout to stdout, stderr to stderr.",
+    },
+    args: definitions,
+    run: ({ data }) => printLogs(data),
+  }),
+  examples: [
+    ["logs 5a2c3d38", "what there is so far"],
+    ["logs --follow 5a2c3d38", "and what is still to come; Ctrl-C leaves the operation alone"],
+  ],
+  agentNote: "Its own exit code is 0, whatever the command's was: `bough show OP` has that.",
+};
+
+async function printLogs(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const { service, close } = await connect(runtime, globals, { ...log, info: log.debug });
+  try {
+    const { uuid, hasEnded } = await requireOperation(service, values.positionals[0] ?? "");
+    const relay = createOutputRelay(runtime, service, log);
+    // Of an operation that has ended, this is over at once.
+    if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
+    else await service.readEventsSoFar(uuid, relay);
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,33 @@
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import { isUuid } from "../../service/images/reference.ts";
+import type { OperationDetails } from "../../service/operations/operation-records.ts";
+
+/** How far back an id is looked for by its first digits. */
+const mostOperations = 1000;
+
+/** The operation that a user names by its id, or by the first digits of it. */
+export async function requireOperation(service: Service, given: string): Promise<OperationDetails> {
+  const uuid = isUuid(given) ? given.toLowerCase() : await findByPrefix(service, given);
+  try {
+    return await service.getOperation(uuid);
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    throw new BoughError(`there is no operation ${given}`, {
+      hint: "`bough ps --all` lists them.",
+      cause: error,
+    });
+  }
+}
+
+async function findByPrefix(service: Service, given: string): Promise<string> {
+  const operations = await service.listOperations({ limit: mostOperations });
+  if (operations === "unknowable") return given;
+  const matches = operations.filter(({ uuid }) => uuid.startsWith(given.toLowerCase()));
+  const [match, ...others] = matches;
+  if (others.length === 0 || match?.uuid === given) return match?.uuid ?? given;
+  throw new BoughError(`${given} is the beginning of the ids of ${matches.length} operations`, {
+    hint: "Give more of it; `bough ps --all` lists them.",
+  });
+}

@@ -1,0 +1,12 @@
+import { maskSecrets } from "../../dockerfile/mask.ts";
+import type { OperationSummary } from "../../service/operations/operation-records.ts";
+
+/** An operation as it may be shown: services keep its command line as it was sent. */
+export function withoutSecrets<Operation extends OperationSummary>(operation: Operation): Operation {
+  const { command, error } = operation;
+  return {
+    ...operation,
+    command: command === null ? null : maskSecrets(command),
+    error: error === null ? null : maskSecrets(error),
+  };
+}

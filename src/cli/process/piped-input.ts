@@ -1,0 +1,39 @@
+import { BoughError } from "../../errors.ts";
+import { abandonable } from "../../service/http/abort.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** It goes into one request, as a whole. */
+const mostBytes = 64 * 1024 * 1024;
+const noticedMilliseconds = 2000;
+
+/** All of standard input where something is piped in, else `undefined`. Says so where its end is long in coming. */
+export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8Array | undefined> {
+  const { stdin, clock, signal } = runtime;
+  if (!stdin.isPiped) return undefined;
+  const done = new AbortController();
+  clock.sleep(noticedMilliseconds, done.signal).then(
+    () => log.info("waiting for the end of standard input; </dev/null is for commands that read none"),
+    () => undefined,
+  );
+  try {
+    return await abandonable(signal, readAll(stdin.stream()));
+  } finally {
+    done.abort();
+  }
+}
+
+async function readAll(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of source) {
+    chunks.push(chunk);
+    size += chunk.byteLength;
+    if (size <= mostBytes) continue;
+    throw new BoughError("standard input has more than 64 MiB, and goes to the service in one piece", {
+      kind: "usage",
+      hint: "Give it as a file: --file INPUT:/tmp/input.",
+    });
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,62 @@
+import type { Clock } from "../../clock.ts";
+import type { Fetch } from "../../service/service.ts";
+
+/** Everything that a command gets from outside; made once, in `main.ts`. */
+export interface Runtime {
+  environment: Readonly<Record<string, string | undefined>>;
+  workingDirectory: string;
+  /** `linux`, `darwin`, `win32`: the embedded engine needs the first. */
+  platform: NodeJS.Platform;
+  /** 0 for root; `undefined` where the system has no such thing. */
+  userId: number | undefined;
+  stdin: Input;
+  stdout: Output;
+  stderr: Output;
+  clock: Clock;
+  /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
+  signal: AbortSignal;
+  /** What a service does for this process just now, in words: said where the process is left at once. */
+  running: Set<string>;
+  /** What is drawn on the terminal: closed where the process is left at once. */
+  views: Set<{ close(): void }>;
+  fetch: Fetch;
+  /**
+   * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither
+   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on where something is piped in. `rewrite` makes its words of this one's.
+   */
+  runInBackground(
+    environment: Readonly<Record<string, string>>,
+    rewrite: (words: readonly string[]) => readonly string[],
+  ): BackgroundProcess;
+  /** Runs this command line again as the last words of `command`, in this process: it does not return. */
+  replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
+}
+
+export interface BackgroundProcess {
+  stdout: ReadableStream<Uint8Array>;
+  stderr: ReadableStream<Uint8Array>;
+  exited: Promise<number>;
+}
+
+export interface Input {
+  isTerminal: boolean;
+  /** A pipe, a file or a socket: something that was meant to be read. Neither a terminal nor `/dev/null`. */
+  isPiped: boolean;
+  /** What comes in, to its end. */
+  stream(): AsyncIterable<Uint8Array>;
+  /** Of a terminal: without echo and line editing, and with every key as it is pressed. */
+  setRawMode(isRaw: boolean): void;
+}
+
+export interface Output {
+  write(data: string | Uint8Array): void;
+  /** Resolves when all that was written has been taken: what is piped on is not to pile up in memory. */
+  flush(): Promise<void>;
+  isTerminal: boolean;
+  /** Colours are wanted: `NO_COLOR`, `FORCE_COLOR` and `CI` have been asked. */
+  hasColor: boolean;
+  /** Of a terminal, as it is now; 80 elsewhere, and where the terminal does not know. */
+  readonly columns: number;
+  /** Of a terminal, as it is now; 24 elsewhere, and where the terminal does not know. */
+  readonly rows: number;
+}

@@ -1,0 +1,26 @@
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { BoughError } from "../../errors.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
+
+/** Why a file of an image could not be written here, whatever its name is like. */
+export function cannotWrite(name: string, error: unknown): BoughError {
+  if (error instanceof BoughError) return error;
+  const tooLong = errorCode(error) === "ENAMETOOLONG";
+  const reason = tooLong ? "its name or its path is longer than this system takes" : reasonOf(error);
+  return new BoughError(`cannot write ${displayPath(shortened(name))}: ${reason}`, {
+    cause: error,
+    ...(tooLong
+      ? {
+          hint: "Copy a directory further down by itself, or write an archive with `bough cp PATH -` and unpack that.",
+        }
+      : {}),
+  });
+}
+
+const maxShown = 200;
+
+/** The ends of a long path: what it belongs to, and what it is. */
+function shortened(path: string): string {
+  if (path.length <= maxShown) return path;
+  return `${path.slice(0, maxShown / 2)}...${path.slice(-maxShown / 2)}`;
+}

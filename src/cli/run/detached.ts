@@ -1,0 +1,96 @@
+import type { Invocation } from "../command-line/command.ts";
+import { commandLine } from "../command-line/documentation.ts";
+import { printResult } from "../command-line/result.ts";
+import { type Connection, connect, isEmbedded } from "../service/connection.ts";
+import { secretsByEnvironment } from "./environment.ts";
+import { type RunRequest, startImage, withInstance } from "./request.ts";
+
+/** Set for the process in the background that has the engine in it. */
+const marker = "BOUGH_BACKGROUND";
+
+/**
+ * Starts the command and leaves it to the service. The embedded engine ends with its process: there, the same command
+ * line is run again in the background, tells the operation's id, and stays until the operation has ended.
+ */
+export async function runDetached(request: RunRequest, invocation: Invocation): Promise<number> {
+  const { runtime, globals } = invocation;
+  if (runtime.environment[marker] !== undefined) return await runBehind(request, invocation);
+  if (isEmbedded(runtime, globals)) return await startBehind(request, invocation);
+  const connection = await connectSilently(invocation);
+  try {
+    report(await start(request, invocation, connection), request, invocation);
+    return 0;
+  } finally {
+    await connection.close();
+  }
+}
+
+async function start(request: RunRequest, invocation: Invocation, connection: Connection): Promise<string> {
+  const image = await startImage(request, connection);
+  return await withInstance(request, image, invocation, connection, (instance) =>
+    connection.service.spawn(instance),
+  );
+}
+
+function report(operation: string, request: RunRequest, invocation: Invocation): void {
+  const { globals, log } = invocation;
+  const line = (...words: string[]) => commandLine(globals, words);
+  log.info(
+    `\`${line("logs", "--follow", operation)}\` shows its output, \`${line("kill", operation)}\` ends it`,
+  );
+  if (!request.isDisposable) {
+    log.info(
+      `the session stays where it is: \`${line("show", operation)}\` names the image that comes of it`,
+    );
+  }
+  printResult(invocation, { id: operation, json: { operation }, table: () => `${operation}\n` });
+}
+
+/** In the background: nobody listens any more once the id is told. */
+async function runBehind(request: RunRequest, invocation: Invocation): Promise<number> {
+  const connection = await connectSilently(invocation);
+  try {
+    const operation = await start(request, invocation, connection);
+    invocation.runtime.stdout.write(`${operation}\n`);
+    await invocation.runtime.stdout.flush();
+    await connection.service.follow(operation);
+    return 0;
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Answers the exit code of the process in the background where that ends without an operation. */
+async function startBehind(request: RunRequest, invocation: Invocation): Promise<number> {
+  const { runtime, values } = invocation;
+  const { environment, rewrite } = secretsByEnvironment(values.list("env"), request.env);
+  const child = runtime.runInBackground({ ...environment, [marker]: "1" }, rewrite);
+  const warnings = passOn(child.stderr, runtime.stderr.write);
+  const operation = await readLine(child.stdout);
+  if (operation === undefined) {
+    await warnings;
+    return (await child.exited) || 1;
+  }
+  report(operation, request, invocation);
+  return 0;
+}
+
+async function passOn(source: ReadableStream<Uint8Array>, write: (bytes: Uint8Array) => void): Promise<void> {
+  for await (const chunk of source) write(chunk);
+}
+
+/** `undefined` where the stream ends without one. */
+async function readLine(source: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of source) {
+    text += decoder.decode(chunk, { stream: true });
+    const end = text.indexOf("\n");
+    if (end >= 0) return text.slice(0, end);
+  }
+  return undefined;
+}
+
+function connectSilently({ runtime, globals, log }: Invocation): Promise<Connection> {
+  return connect(runtime, globals, { ...log, info: log.debug });
+}

@@ -1,0 +1,43 @@
+import { BoughError } from "../../errors.ts";
+
+/** One `--file`. */
+export interface FileArgument {
+  /** As it was given. */
+  host: string;
+  /** In the instance: absolute, or relative to the command's working directory. */
+  path: string | undefined;
+  uid: number;
+  gid: number;
+  /** `undefined`: each file keeps its own. */
+  mode: number | undefined;
+}
+
+/** `host[:path][:uN][:gN][:mMODE]`. The host's path ends at the first colon. */
+export function parseFileArgument(text: string): FileArgument {
+  let rest = text;
+  const found = new Map<string, string>();
+  for (;;) {
+    const option = /:(?:([ug])(\d{1,10})|(m)([0-7]{3,4}))$/.exec(rest);
+    if (option === null) break;
+    found.set(option[1] ?? option[3] ?? "", option[2] ?? option[4] ?? "");
+    rest = rest.slice(0, option.index);
+  }
+  // Of `C:\` this is not the colon.
+  const colon = rest.indexOf(":", /^[A-Za-z]:\\/.test(rest) ? 2 : 0);
+  const host = colon < 0 ? rest : rest.slice(0, colon);
+  const path = colon < 0 ? undefined : rest.slice(colon + 1);
+  if (host === "" || path === "") {
+    throw new BoughError(`--file takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`, {
+      kind: "usage",
+      hint: "For example --file ./app.conf:/etc/app.conf:u1000:m0644, or --file ./src for a whole directory.",
+    });
+  }
+  const mode = found.get("m");
+  return {
+    host,
+    path,
+    uid: Number(found.get("u") ?? 0),
+    gid: Number(found.get("g") ?? 0),
+    mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
+  };
+}

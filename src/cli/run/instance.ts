@@ -1,0 +1,46 @@
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import type { EventListener, OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import type { Log } from "../../terminal/log.ts";
+
+/** Runs one instance to its end. An interruption cancels it on the service before it is passed on. */
+export async function runInstance(
+  request: InstanceRequest,
+  { service, signal, log }: { service: Service; signal: AbortSignal; log: Log },
+  listener?: EventListener,
+): Promise<OperationOutcome> {
+  const operation = await service.spawn(request);
+  log.debug(`operation ${operation}`);
+  try {
+    return await service.follow(operation, undefined, listener);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    log.warn(`interrupted: cancelling operation ${operation}`);
+    if (await service.cancel(operation)) log.warn(`operation ${operation} is cancelled`);
+    else log.error(`the service has not confirmed the end of operation ${operation}: it may still run`);
+    throw error;
+  }
+}
+
+/** The exit code of a command that was run to its end; whatever kept it from that is an error. */
+export function requireExitCode(outcome: OperationOutcome, timeoutSeconds: number): number {
+  const { operation, status, error, exitCode } = outcome;
+  if (outcome.timedOut) {
+    throw new BoughError(`the command was stopped after ${timeoutSeconds} seconds (operation ${operation})`, {
+      hint: "Allow it more time with --timeout SECONDS.",
+    });
+  }
+  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
+  if (status === "FAILED") {
+    throw new BoughError(
+      `the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`,
+    );
+  }
+  return processExitCode(exitCode ?? 0);
+}
+
+/** The system keeps eight bits: of what has more, 256 would be success. */
+function processExitCode(code: number): number {
+  return Number.isInteger(code) && code >= 0 && code <= 255 ? code : 1;
+}

@@ -1,0 +1,17 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+
+const shells: readonly string[] = ["sh", "ash", "bash", "dash", "fish", "ksh", "zsh"];
+/** Options of shells that say nothing of what to run. */
+const idleOptions = /^(-[il]+|--login|--interactive)$/;
+
+/** A shell that nobody gives anything to do ends at once, with exit code 0: whoever starts one at a terminal expects another. */
+export function refuseInteractiveShell(words: readonly string[], isTerminal: boolean): void {
+  const [program = "", ...args] = words;
+  const isIdle = args.every((arg) => idleOptions.test(arg));
+  if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
+  throw new BoughError(`bough run gives no terminal to the command, so ${program} would end at once`, {
+    kind: "usage",
+    hint: `Give it something to do: bough run -- ${program} -c 'COMMAND', or a script: bough run -- ${program} < script.sh`,
+  });
+}

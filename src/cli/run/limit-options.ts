@@ -1,0 +1,86 @@
+/** `--memory`, `--cpus` and `--pids`: what a command may take of the machine that it runs on. */
+import { BoughError } from "../../errors.ts";
+import type { ImageService } from "../../service/service.ts";
+import type { ResourcesLimits } from "../../service/types.ts";
+import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+
+export const limitDefinitions: ArgumentDefinitions = {
+  memory: {
+    type: "string",
+    valueHint: "SIZE",
+    description: "Memory that each command may take, as in 2g (default on the engine: most of the machine's)",
+  },
+  cpus: {
+    type: "string",
+    valueHint: "NUMBER",
+    description: "Processors that each command may take, as in 1.5 (default: all)",
+  },
+  pids: {
+    type: "string",
+    valueHint: "NUMBER",
+    description: "Processes and threads that each command may have (default on the engine: 4096 or more)",
+  },
+};
+
+/** `undefined` where none is given. */
+export function readLimitOptions(values: Values): ResourcesLimits | undefined {
+  const memory = readMemory(values.text("memory"));
+  const cpus = readCpus(values.text("cpus"));
+  const pids = readPids(values.text("pids"));
+  const limits: ResourcesLimits = {
+    ...(memory === undefined ? {} : { max_memory_bytes: memory }),
+    ...(pids === undefined ? {} : { max_processes: pids }),
+    ...(cpus === undefined ? {} : { cpus }),
+  };
+  return Object.keys(limits).length === 0 ? undefined : limits;
+}
+
+/** A limit that nobody keeps must not pass for one. */
+export async function requireLimits(
+  service: Pick<ImageService, "address" | "extensions">,
+  limits: ResourcesLimits | undefined,
+): Promise<void> {
+  if (limits === undefined || (await service.extensions()).has("resource-limits")) return;
+  throw new BoughError(`${service.address} takes no --memory, --cpus or --pids: it sets the limits itself`, {
+    kind: "usage",
+    hint: "Leave them out, or use bough's own engine (--local).",
+  });
+}
+
+/** Docker's least. */
+const minMemory = 6 * 1024 ** 2;
+const minProcesses = 8;
+const minCpus = 0.01;
+
+/** As Docker's: b, k, m or g for powers of 1024, without one bytes. */
+function readMemory(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
+  const bytes = Math.floor(Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0));
+  if (bytes >= minMemory && Number.isSafeInteger(bytes)) return bytes;
+  throw usage(
+    `--memory takes a size of at least 6m, not ${JSON.stringify(text)}`,
+    "--memory 512m, --memory 2g",
+  );
+}
+
+function readCpus(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const cpus = /^\d{0,6}(\.\d{1,9})?$/.test(text) ? Number(text || "0") : 0;
+  if (cpus >= minCpus) return cpus;
+  throw usage(`--cpus takes a number of at least ${minCpus}, not ${JSON.stringify(text)}`, "--cpus 1.5");
+}
+
+function readPids(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const pids = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (pids >= minProcesses) return pids;
+  throw usage(
+    `--pids takes a whole number of at least ${minProcesses}, not ${JSON.stringify(text)}`,
+    "--pids 1000",
+  );
+}
+
+function usage(message: string, examples: string): BoughError {
+  return new BoughError(message, { kind: "usage", hint: `For example: ${examples}.` });
+}

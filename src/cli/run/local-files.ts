@@ -1,0 +1,105 @@
+import { lstatSync, realpathSync } from "node:fs";
+import { basename, posix, resolve } from "node:path";
+import { type Staged, type StagedEntry, stage } from "../../builder/staging/staged.ts";
+import { openBuildContext } from "../../context/build-context.ts";
+import { isMissing } from "../../context/file-system/file-error.ts";
+import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
+import { hashFiles } from "../../context/hashing/hash.ts";
+import { ignoreRules } from "../../context/patterns/ignore.ts";
+import type { ContextEntry, FileEntry } from "../../context/sources/entry.ts";
+import { entryOf } from "../../context/sources/entry-of.ts";
+import { resolveSources } from "../../context/sources/sources.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { FileArgument } from "./file-argument.ts";
+
+export interface LocalFilesOptions {
+  workingDirectory: string;
+  /** Of the command in the instance. */
+  cwd: string;
+  /** Patterns to leave out of directories, beside the default excludes. */
+  excludes: readonly string[];
+  signal: AbortSignal;
+  warn: (message: string) => void;
+}
+
+/** Finds and hashes what all `--file` options mean. */
+export async function stageLocalFiles(
+  files: readonly FileArgument[],
+  options: LocalFilesOptions,
+): Promise<Staged> {
+  let staged: Staged = new Map();
+  for (const file of files) {
+    const { isDirectory, entries } = await findEntries(file, options);
+    const hashes = await hashFiles(
+      entries.filter((entry) => entry.type === "file"),
+      { signal: options.signal },
+    );
+    const name = basename(resolve(options.workingDirectory, file.host));
+    const place = (entry: ContextEntry) =>
+      isDirectory
+        ? posix.resolve(options.cwd, file.path ?? name, entry.relativePath)
+        : posix.resolve(options.cwd, file.path?.replace(/\/$/, `/${name}`) ?? name);
+    staged = stage(
+      staged,
+      entries.map((entry): [string, StagedEntry] => [place(entry), stagedEntry(entry, file, hashes)]),
+    );
+  }
+  return staged;
+}
+
+async function findEntries(
+  { host }: FileArgument,
+  { workingDirectory, excludes, signal, warn }: LocalFilesOptions,
+): Promise<{ isDirectory: boolean; entries: readonly ContextEntry[] }> {
+  const absolutePath = realPath(host, workingDirectory);
+  const stats = localFileSystem.stat(absolutePath);
+  if (!stats.isDirectory()) {
+    const entry = entryOf({ contextPath: host, absolutePath, relativePath: "" }, stats, localFileSystem);
+    if (entry !== undefined) return { isDirectory: false, entries: [entry] };
+    throw new BoughError(`--file ${host} is neither a file nor a directory`, { kind: "usage" });
+  }
+  const { matches, warnings } = await resolveSources({
+    context: await openBuildContext(absolutePath, workingDirectory),
+    ignore: ignoreRules([], { defaultExcludes: true }),
+    sources: ["."],
+    // As in a .gitignore: a name alone is meant wherever it is.
+    exclude: excludes.map((pattern) => (pattern.includes("/") ? pattern : `**/${pattern}`)),
+    signal,
+  });
+  for (const { message } of warnings) warn(`--file ${host}: ${message}`);
+  return { isDirectory: true, entries: matches.flatMap(({ entries }) => entries) };
+}
+
+function realPath(host: string, workingDirectory: string): string {
+  const path = resolve(workingDirectory, host);
+  try {
+    return localPath(lstatSync(path).isSymbolicLink() ? realpathSync(path) : path);
+  } catch (error) {
+    const reason = isMissing(error) ? "there is no such file or directory" : messageOf(error);
+    throw new BoughError(`cannot read --file ${host}: ${reason}`, { kind: "usage", cause: error });
+  }
+}
+
+function stagedEntry(
+  entry: ContextEntry,
+  { uid, gid, mode }: FileArgument,
+  hashes: ReadonlyMap<string, string>,
+): StagedEntry {
+  switch (entry.type) {
+    case "file":
+      return stagedFile(entry, hashes, { uid, gid, mode: mode ?? entry.mode });
+    case "directory":
+      return { type: "directory", uid, gid, mode: entry.mode, isExplicit: false };
+    case "symlink":
+      return { type: "symlink", uid, gid, target: entry.target };
+  }
+}
+
+function stagedFile(
+  { absolutePath, size }: FileEntry,
+  hashes: ReadonlyMap<string, string>,
+  owned: { uid: number; gid: number; mode: number },
+): StagedEntry {
+  const sha256 = hashes.get(absolutePath) ?? "";
+  return { type: "file", sha256, size, content: { kind: "local", absolutePath }, ...owned };
+}

@@ -1,0 +1,75 @@
+import type { Service } from "../../service/client.ts";
+import type { EventListener, OperationOutcome, OutputChunk } from "../../service/service.ts";
+import { describeCut } from "../../terminal/cut.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+type StreamName = OutputChunk["stream"];
+const streams: readonly StreamName[] = ["stdout", "stderr"];
+
+/** Passes an operation's output on to the process's own streams, byte for byte. */
+export interface OutputRelay extends EventListener {
+  onBytes(stream: StreamName, bytes: Uint8Array): void;
+  /** Passes on what no event has brought, and says what is missing for good. */
+  finish(outcome: Pick<OperationOutcome, "operation" | StreamName>): Promise<void>;
+}
+
+export function createOutputRelay(
+  runtime: Pick<Runtime, StreamName>,
+  service: Pick<Service, "recordedOutput">,
+  log: Log,
+): OutputRelay {
+  const passed = { stdout: startCount(), stderr: startCount() };
+
+  return {
+    onBytes(stream, bytes) {
+      count(passed[stream], bytes);
+      runtime[stream].write(bytes);
+    },
+
+    async finish(outcome) {
+      const lacking = streams.filter((stream) => outcome[stream].text.length > textLength(passed[stream]));
+      // One look at the record, and only where the events did not bring everything.
+      const recorded = lacking.length === 0 ? undefined : await service.recordedOutput(outcome.operation);
+      for (const stream of lacking) {
+        const whole = recorded?.[stream] ?? new Uint8Array();
+        const { bytes, hasher } = passed[stream];
+        const begun = new Bun.CryptoHasher("sha256").update(whole.subarray(0, bytes)).digest("hex");
+        if (begun === hasher.digest("hex")) runtime[stream].write(whole.subarray(bytes));
+        else
+          log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);
+      }
+      for (const stream of streams) {
+        if (outcome[stream].truncated) log.warn(describeCut(stream, outcome[stream]));
+      }
+      await Promise.all(streams.map((stream) => runtime[stream].flush()));
+    },
+  };
+}
+
+/** What has been passed on of a stream: enough to tell whether a record goes on from there. */
+interface Count {
+  bytes: number;
+  characters: number;
+  decoder: TextDecoder;
+  hasher: Bun.CryptoHasher;
+}
+
+function startCount(): Count {
+  return {
+    bytes: 0,
+    characters: 0,
+    decoder: new TextDecoder("utf-8", { ignoreBOM: true }),
+    hasher: new Bun.CryptoHasher("sha256"),
+  };
+}
+
+function count(counted: Count, bytes: Uint8Array): void {
+  counted.bytes += bytes.byteLength;
+  counted.characters += counted.decoder.decode(bytes, { stream: true }).length;
+  counted.hasher.update(bytes);
+}
+
+function textLength(counted: Count): number {
+  return counted.characters + counted.decoder.decode().length;
+}

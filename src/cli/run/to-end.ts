@@ -1,0 +1,89 @@
+import { refuseMissing } from "../../builder/operations/operation.ts";
+import { BoughError } from "../../errors.ts";
+import { describeLimitHits } from "../../service/operations/limits.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { NewEntry } from "../../store/sessions.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { commandLine } from "../command-line/documentation.ts";
+import { printResult } from "../command-line/result.ts";
+import type { Connection } from "../service/connection.ts";
+import { advance, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
+import { requireExitCode, runInstance } from "./instance.ts";
+import { createOutputRelay } from "./output-relay.ts";
+import { type RunRequest, startImage, withInstance } from "./request.ts";
+
+/** Answers the command's own exit code. */
+export async function runToItsEnd(
+  request: RunRequest,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<number> {
+  const { runtime, globals, log } = invocation;
+  const { service, store } = connection;
+  const from = workingBranch(store, request.key);
+  const image = await startImage(request, connection);
+  const relay = globals.format === "json" ? undefined : createOutputRelay(runtime, service, log);
+  const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
+    const ended = await runInstance(instance, { service, signal: runtime.signal, log }, relay);
+    refuseMissing(ended);
+    return ended;
+  });
+  await relay?.finish(outcome);
+  const exitCode = requireExitCode(outcome, request.timeoutSeconds);
+  const hint = describeLimitHits(outcome.limitsHit);
+  if (hint !== undefined) log.warn(hint);
+  const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
+  if (relay === undefined) {
+    printResult(invocation, {
+      id: outcome.operation,
+      json: {
+        operation: outcome.operation,
+        exitCode,
+        image: kept?.image ?? null,
+        session: kept === undefined ? null : request.key,
+        branch: kept?.branch ?? null,
+        stdout: outcome.stdout.text,
+        stderr: outcome.stderr.text,
+        truncated: outcome.stdout.truncated || outcome.stderr.truncated,
+      },
+      table: () => "",
+    });
+  }
+  return exitCode;
+}
+
+/** The result becomes the session's image, whatever the exit code: a roll-back takes it back. */
+function keep(
+  request: RunRequest,
+  image: string,
+  outcome: OperationOutcome,
+  from: WorkingBranch,
+  { globals, log }: Invocation,
+  { store }: Connection,
+): { image: string; branch: string } {
+  if (outcome.image === undefined) {
+    throw new BoughError(
+      `operation ${outcome.operation} succeeded, but the service names no resulting image`,
+    );
+  }
+  const { use, key, title } = request;
+  const result = outcome.image;
+  const entries: Omit<NewEntry, "parent">[] = [
+    ...(use === undefined ? [] : [{ image, kind: "use" as const, title: `use ${use}`, operation: null }]),
+    ...(result === image
+      ? []
+      : [{ image: result, kind: "run" as const, title, operation: outcome.operation }]),
+  ];
+  if (entries.length === 0) {
+    log.info(`nothing has changed in image ${image}`);
+    return { image, branch: from.branch };
+  }
+  const { branch, isNew, hasMoved } = advance(store, from, entries);
+  if (isNew) log.info(`${from.branch} stays as the build made it: branch ${branch} goes on from there`);
+  if (hasMoved)
+    log.warn(
+      `another command has moved branch ${branch} meanwhile: \`${commandLine(globals, ["-S", key, "session", "show"])}\``,
+    );
+  log.info(`session ${key}, branch ${branch}: image ${result}`);
+  return { image: result, branch };
+}

@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { createService, type Service } from "../../service/client.ts";
+import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
+import { readProfileFiles } from "../../service/profiles/profile-files.ts";
+import { openStore, type Store } from "../../store/store.ts";
+import type { Log } from "../../terminal/log.ts";
+import { version } from "../../version.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+
+/** The service that a command works with, and what bough remembers about it. */
+export interface Connection {
+  service: Service;
+  store: Store;
+  close(): Promise<void>;
+}
+
+/** Finds out which service is meant, opens it, and says so in one log line. */
+export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log): Promise<Connection> {
+  const choice = chooseServiceFor(runtime, globals);
+  const store = openStore(storePath(runtime, choice), runtime.clock, {
+    onDamaged: (name) =>
+      log.warn(`the state file was damaged: it is set aside as ${name}, and layers are built anew`),
+  });
+  const shared = {
+    userAgent: `bough/${version} (${runtime.platform})`,
+    clock: runtime.clock,
+    signal: runtime.signal,
+    onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
+    knownFiles: store.uploads,
+    seenImages: store.facts.listedImages,
+    running: runtime.running,
+  };
+  if (choice.kind === "remote") {
+    const { url, token, project, source } = choice;
+    const service = createService({
+      ...shared,
+      fetch: runtime.fetch,
+      baseUrl: url,
+      ...(token === undefined ? {} : { token }),
+      ...(project === undefined ? {} : { project }),
+    });
+    log.info(`service: ${service.address} (${source})`);
+    return { service, store, close: async () => store.close() };
+  }
+  const { startEngine } = await import("./engine-host.ts");
+  const engine = await startEngine(runtime, { importTransports: "all", warn: log.warn });
+  const service = createService({
+    ...shared,
+    fetch: (input, init) => engine.fetch(input instanceof Request ? input : new Request(input, init)),
+    baseUrl: "http://engine",
+    address: `embedded engine (${engine.directory})`,
+  });
+  log.info(`service: ${service.address}`);
+  return {
+    service,
+    store,
+    async close() {
+      await engine.close();
+      store.close();
+    },
+  };
+}
+
+/** For commands that only read bough's own state: no service is asked. */
+export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
+  return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
+}
+
+/** The engine lives in this process, and ends with it. */
+export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
+  return chooseServiceFor(runtime, globals).kind === "embedded";
+}
+
+/** Which service the options, profiles and variables name. Rejects where that makes none. */
+export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
+  const { environment } = runtime;
+  const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
+  if (choice.kind === "embedded" && runtime.platform !== "linux") {
+    throw new BoughError(`the embedded engine needs Linux, and no service is configured`, {
+      kind: "usage",
+      hint: "Name one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
+    });
+  }
+  return choice;
+}
+
+/** One database per service and project, so that layers of one never pass for those of another. */
+function storePath(runtime: Runtime, choice: ServiceChoice): string {
+  return join(stateDirectory(runtime), "sessions", `${storeName(choice)}.db`);
+}
+
+function storeName(choice: ServiceChoice): string {
+  if (choice.kind === "embedded") return "embedded";
+  const address = choice.url.replace(/\/+$/, "");
+  const digest = new Bun.CryptoHasher("sha256")
+    .update(JSON.stringify([address, choice.project ?? null]))
+    .digest("hex");
+  return `${new URL(address).hostname.replace(/[^\w.-]/g, "_")}-${digest.slice(0, 12)}`;
+}

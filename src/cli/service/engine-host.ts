@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import type { Engine, EngineOptions } from "../../engine/engine.ts";
+import { BoughError } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { enterUserNamespace } from "../process/user-namespace.ts";
+
+/**
+ * Where the embedded engine keeps its images, for whoever can work on them: an ordinary user's command line is run
+ * again in a user namespace first, and this does not return then.
+ */
+export async function enterEngine(runtime: Runtime): Promise<string> {
+  if (runtime.platform !== "linux") {
+    throw new BoughError("the embedded engine needs Linux", {
+      hint: "Elsewhere bough works with a service: see --url, or `bough auth -h`.",
+    });
+  }
+  await enterUserNamespace(runtime);
+  return join(stateDirectory(runtime), "engine");
+}
+
+/**
+ * Opens the embedded engine in this process. Its code is loaded only here: a build on a remote service starts
+ * without it.
+ */
+export async function startEngine(
+  runtime: Runtime,
+  options: Pick<EngineOptions, "importTransports" | "allowsHostNetwork" | "warn">,
+): Promise<Engine> {
+  const directory = await enterEngine(runtime);
+  const { openEngine } = await import("../../engine/engine.ts");
+  return openEngine({
+    directory,
+    clock: runtime.clock,
+    environment: runtime.environment,
+    ...options,
+  });
+}

@@ -1,0 +1,115 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError } from "../../errors.ts";
+import type { Store } from "../../store/store.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { openLocalStore } from "../service/connection.ts";
+import { checkBranchName, requireBranch, requireEntry, requireHistory } from "./session-argument.ts";
+import { sessionKey } from "./session-key.ts";
+
+const definitions: ArgumentDefinitions = {
+  name: {
+    type: "positional",
+    completes: "branch",
+    required: false,
+    description: "Branch to make (default: list them)",
+  },
+  from: {
+    type: "string",
+    completes: "branch",
+    valueHint: "BRANCH|ID",
+    description: "Where it begins: a branch, or the number of a history entry (default: the active branch)",
+  },
+  delete: { type: "boolean", description: "Delete the branch NAME; its history stays" },
+};
+
+export const branch: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: { name: "branch", description: "List the session's branches, make one, or delete one." },
+    args: definitions,
+    run: ({ data }) => branchSession(data),
+  }),
+  examples: [
+    ["-S work session branch", "list them"],
+    ["-S work session branch try --from main", "a new one; `session checkout try` goes there"],
+    ["-S work session branch try --delete", "and away with it"],
+  ],
+  agentNote: "Branch before you try something: going back is then a `bough session checkout`.",
+};
+
+function branchSession(invocation: Invocation): void {
+  const { values, globals, runtime } = invocation;
+  const key = sessionKey(invocation);
+  const [name] = values.positionals;
+  const from = values.text("from");
+  const isDeletion = values.flag("delete");
+  if (name === undefined && (isDeletion || from !== undefined)) {
+    throw new BoughError(`bough session branch: NAME is missing`, { kind: "usage" });
+  }
+  if (isDeletion && from !== undefined) {
+    throw new BoughError("--from and --delete do not go together", { kind: "usage" });
+  }
+  const store = openLocalStore(runtime, globals);
+  try {
+    if (name === undefined) list(invocation, store, key);
+    else if (isDeletion) remove(invocation, store, key, requireBranch(store, key, name));
+    else make(invocation, store, key, checkBranchName(name), from);
+  } finally {
+    store.close();
+  }
+}
+
+function list(invocation: Invocation, store: Store, key: string): void {
+  requireHistory(store, key);
+  const branches = store.branches.list(key);
+  printResult(invocation, {
+    id: branches.map(({ name }) => name).join("\n"),
+    json: branches,
+    table: (style) =>
+      renderTable(
+        ["BRANCH", "ACTIVE", "IMAGE", "ID", "TITLE"],
+        branches.map(({ name, isActive, image, entry, title }) => [
+          name,
+          isActive ? "*" : "",
+          image,
+          String(entry),
+          title,
+        ]),
+        style,
+      ),
+  });
+}
+
+function make(
+  invocation: Invocation,
+  store: Store,
+  key: string,
+  name: string,
+  from: string | undefined,
+): void {
+  requireHistory(store, key);
+  if (store.sessions.findBranch(key, name) !== undefined) {
+    throw new BoughError(`session ${key} has a branch ${name} already`, {
+      hint: `\`bough -S ${key} session checkout ${name}\` goes there.`,
+    });
+  }
+  const { id, image } = requireEntry(store, key, from ?? store.branches.active(key));
+  store.branches.set(key, name, id);
+  printResult(invocation, {
+    id: name,
+    json: { session: key, branch: name, image },
+    table: (style) => renderTable(["SESSION", "BRANCH", "IMAGE"], [[key, name, image]], style),
+  });
+}
+
+function remove(invocation: Invocation, store: Store, key: string, name: string): void {
+  if (name === store.branches.active(key)) {
+    throw new BoughError(`branch ${name} is the active one of session ${key}`, {
+      hint: `Go to another first: \`bough -S ${key} session checkout BRANCH\`.`,
+    });
+  }
+  store.sessions.deleteBranch(key, name);
+  printResult(invocation, { id: name, json: { session: key, deleted: name }, table: () => `${name}\n` });
+}

@@ -1,0 +1,56 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { renderTable } from "../../terminal/table.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { requireSessionImage } from "../images/image-argument.ts";
+import { openLocalStore } from "../service/connection.ts";
+import { requireBranch } from "./session-argument.ts";
+import { sessionKey } from "./session-key.ts";
+
+const definitions: ArgumentDefinitions = {
+  branch: {
+    type: "positional",
+    completes: "branch",
+    required: true,
+    description: "A branch; of a build's layer:<hash> the first digits will do",
+  },
+};
+
+export const checkout: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "checkout",
+      description: "Make another branch the session's active one: `run` goes on there.",
+    },
+    args: definitions,
+    run: ({ data }) => checkOut(data),
+  }),
+  examples: [
+    ["-S work session checkout try", "go on from the branch `try`"],
+    [
+      "-S build:0123456789abcdef session checkout layer:8709f41f767e",
+      "step into a layer of a build, to look around with `run`",
+    ],
+  ],
+  agentNote:
+    "A build's layers never move: the first `run` without -D on one makes a branch debug:<hash> and goes on there.",
+};
+
+function checkOut(invocation: Invocation): void {
+  const { values, globals, runtime } = invocation;
+  const key = sessionKey(invocation);
+  const store = openLocalStore(runtime, globals);
+  try {
+    const branch = requireBranch(store, key, values.positionals[0] ?? "");
+    store.branches.checkOut(key, branch);
+    const image = requireSessionImage(store, key);
+    printResult(invocation, {
+      id: image,
+      json: { session: key, branch, image },
+      table: (style) => renderTable(["SESSION", "BRANCH", "IMAGE"], [[key, branch, image]], style),
+    });
+  } finally {
+    store.close();
+  }
+}

@@ -1,0 +1,68 @@
+import { layerBranch } from "../../builder/cache/layer.ts";
+import { BoughError } from "../../errors.ts";
+import { firstBranch } from "../../store/branches.ts";
+import type { HistoryEntry } from "../../store/sessions.ts";
+import type { Store } from "../../store/store.ts";
+import { nearest } from "../../suggest.ts";
+
+/** The whole history of a session that exists. */
+export function requireHistory(store: Store, key: string): HistoryEntry[] {
+  const history = store.sessions.history(key);
+  if (history !== undefined) return history;
+  const guess = nearest(
+    key,
+    store.sessions.list("").map((session) => session.key),
+  );
+  throw new BoughError(`there is no session ${JSON.stringify(key)}`, {
+    hint: guess === undefined ? "`bough session list` lists them." : `Did you mean ${guess}?`,
+  });
+}
+
+/** The full name of a branch; of a layer's the first digits of its hash will do. */
+export function requireBranch(store: Store, key: string, given: string): string {
+  requireHistory(store, key);
+  const names = store.branches.list(key).map(({ name }) => name);
+  if (names.includes(given)) return given;
+  const matches = isLayerPrefix(given) ? names.filter((name) => name.startsWith(given)) : [];
+  const [match, ...others] = matches;
+  if (match !== undefined && others.length === 0) return match;
+  if (match !== undefined) {
+    throw new BoughError(`${given} is the beginning of ${matches.length} branches of session ${key}`, {
+      hint: `Give more of its digits: ${matches.slice(0, 5).join(", ")}${matches.length > 5 ? ", ..." : "."}`,
+    });
+  }
+  const guess = nearest(given, names);
+  throw new BoughError(`session ${key} has no branch ${given}`, {
+    hint: guess === undefined ? `\`bough -S ${key} session branch\` lists them.` : `Did you mean ${guess}?`,
+  });
+}
+
+/** The entry that a branch, or the number of an entry, names. */
+export function requireEntry(store: Store, key: string, given: string): HistoryEntry {
+  const history = requireHistory(store, key);
+  const byName = store.sessions.findBranch(key, given);
+  const byNumber = /^\d+$/.test(given) ? history.find(({ id }) => id === Number(given)) : undefined;
+  const entry = byName ?? byNumber ?? store.sessions.findBranch(key, requireBranch(store, key, given));
+  if (entry === undefined) throw new Error(`branch ${given} of ${key} vanished while it was looked up`);
+  return entry;
+}
+
+/** The name of a new branch. */
+export function checkBranchName(name: string): string {
+  const fault = faultOf(name);
+  if (fault === undefined) return name;
+  throw new BoughError(`not a name for a branch: ${JSON.stringify(name)}: ${fault}`, {
+    kind: "usage",
+    hint: `A name such as ${firstBranch} or try/2 has letters, digits and - _ . / : @ in it.`,
+  });
+}
+
+function faultOf(name: string): string | undefined {
+  if (isLayerPrefix(name)) return "that is how builds name their layers";
+  if (/^\d+$/.test(name)) return "that is the number of a history entry";
+  return /^[\p{L}\p{N}_][\p{L}\p{N}_./:@-]{0,127}$/u.test(name) ? undefined : "it has other characters in it";
+}
+
+function isLayerPrefix(name: string): boolean {
+  return name.startsWith(layerBranch(""));
+}

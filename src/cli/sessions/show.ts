@@ -1,0 +1,84 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { layerBranch } from "../../builder/cache/layer.ts";
+import type { HistoryEntry } from "../../store/sessions.ts";
+import { renderTable, type TableStyle } from "../../terminal/table.ts";
+import { drawTree } from "../../terminal/tree.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { openLocalStore } from "../service/connection.ts";
+import { requireHistory } from "./session-argument.ts";
+import { sessionKey } from "./session-key.ts";
+
+const definitions: ArgumentDefinitions = {
+  session: {
+    type: "positional",
+    completes: "session",
+    required: false,
+    description:
+      "The session's key, such as build:0123456789abcdef (default: -S, else BOUGH_SESSION, else default)",
+  },
+};
+
+export const show: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "show",
+      description:
+        "Show a session's history as a tree: every image, what made it, and the branches that are at it.",
+    },
+    args: definitions,
+    run: ({ data }) => showSession(data),
+  }),
+  examples: [
+    ["session show build:0123456789abcdef", "the layers of a context's builds"],
+    ["-S work session show", "the session `work`"],
+    ["session show work -f json", "as JSON, for other programs"],
+  ],
+  agentNote: "A filled circle is where the session works; every entry's image can be given to `bough use`.",
+};
+
+function showSession(invocation: Invocation): void {
+  const { values, globals, runtime } = invocation;
+  const key = values.positionals[0] ?? sessionKey(invocation);
+  const store = openLocalStore(runtime, globals);
+  try {
+    const history = requireHistory(store, key);
+    const branch = store.branches.active(key);
+    printResult(invocation, {
+      id: history.map(({ image }) => image).join("\n"),
+      json: {
+        key,
+        activeBranch: branch,
+        history: history.map((entry) => ({ ...entry, createdAt: new Date(entry.createdAt).toISOString() })),
+      },
+      table: (style) => renderHistory(history, branch, style),
+    });
+  } finally {
+    store.close();
+  }
+}
+
+/** On a terminal layers go by the first digits of their hash, which is what `session checkout` takes, too. */
+function renderHistory(history: readonly HistoryEntry[], active: string, style: TableStyle): string {
+  const name = (branch: string) =>
+    `${style.columns === undefined ? branch : shortLayer(branch)}${branch === active ? " (active)" : ""}`;
+  const rows = drawTree(history.map((entry) => ({ ...entry, isHead: entry.branches.includes(active) })));
+  return renderTable(
+    ["ID", "IMAGE", "PARENT", "KIND", "TITLE", "BRANCHES"],
+    rows.map(({ graph, node: { id, image, parent, kind, title, branches } }) => [
+      `${graph} ${id}`,
+      image,
+      parent === null ? "-" : String(parent),
+      kind,
+      title,
+      branches.length === 0 ? "-" : branches.map(name).join(" "),
+    ]),
+    style,
+  );
+}
+
+function shortLayer(branch: string): string {
+  const prefix = layerBranch("");
+  return branch.startsWith(prefix) ? branch.slice(0, prefix.length + 12) : branch;
+}

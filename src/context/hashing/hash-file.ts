@@ -1,0 +1,109 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import type { Pace } from "../../pace.ts";
+import { errorCode } from "../../system-error.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { fileError, isMissing } from "../file-system/file-error.ts";
+import type { FileEntry } from "../sources/entry.ts";
+import { fileStatOf } from "../sources/entry-of.ts";
+import { isSameStat } from "./stat-cache.ts";
+
+/** What of a file's entry it takes to read that file and no other state of it. */
+export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;
+
+const chunkBytes = 1024 * 1024;
+
+/** Hashes one file after the other, through one buffer. */
+export function createFileHasher(pace: Pace) {
+  const buffer = Buffer.allocUnsafe(chunkBytes);
+  /**
+   * The SHA-256 of a file's content in lower-case hex; large ones give way now and then.
+   *
+   * @param onBytes called with the number of bytes that were read since it was called last
+   * @throws BoughError where the file can't be read, or is no longer the one that the entry describes
+   */
+  return (entry: FileToHash, onBytes: (bytes: number) => void): string | Promise<string> =>
+    entry.size < chunkBytes ? hashSmall(entry, buffer, onBytes) : hashLarge(entry, buffer, pace, onBytes);
+}
+
+/** In one go, without giving way. */
+function hashSmall(entry: FileToHash, buffer: Buffer, onBytes: (bytes: number) => void): string {
+  const descriptor = openUnchanged(entry);
+  try {
+    // One byte more than there should be, to notice a file that has grown.
+    const length = read(descriptor, buffer, entry.size + 1, entry);
+    requireUnchanged(descriptor, entry, length);
+    onBytes(length);
+    return Bun.CryptoHasher.hash("sha256", buffer.subarray(0, length), "hex");
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+async function hashLarge(
+  entry: FileToHash,
+  buffer: Buffer,
+  pace: Pace,
+  onBytes: (bytes: number) => void,
+): Promise<string> {
+  const descriptor = openUnchanged(entry);
+  try {
+    const hasher = new Bun.CryptoHasher("sha256");
+    let total = 0;
+    for (;;) {
+      const length = read(descriptor, buffer, buffer.length, entry);
+      if (length === 0) break;
+      hasher.update(buffer.subarray(0, length));
+      total += length;
+      onBytes(length);
+      // A file that grows as fast as it is read would never end.
+      if (total > entry.size) break;
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+    }
+    requireUnchanged(descriptor, entry, total);
+    return hasher.digest("hex");
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Opens without following a link and without waiting: the name may stand for a link or a pipe by now. */
+function openUnchanged(entry: FileToHash): number {
+  let descriptor: number;
+  try {
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+    descriptor = openSync(entry.absolutePath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  } catch (error) {
+    if (isMissing(error)) throw changed(entry, "vanished", error);
+    if (errorCode(error) === "ELOOP" || errorCode(error) === "ENXIO") throw changed(entry, "changed", error);
+    throw fileError("read", entry.contextPath, error);
+  }
+  try {
+    requireUnchanged(descriptor, entry, entry.size);
+    return descriptor;
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+}
+
+function requireUnchanged(descriptor: number, entry: FileToHash, bytesRead: number): void {
+  const now = fileStatOf(fstatSync(descriptor, { bigint: true }));
+  if (bytesRead !== entry.size || !isSameStat(now, entry.stat)) throw changed(entry, "changed");
+}
+
+function read(descriptor: number, buffer: Buffer, length: number, entry: FileToHash): number {
+  try {
+    return readSync(descriptor, buffer, 0, length, null);
+  } catch (error) {
+    throw fileError("read", entry.contextPath, error);
+  }
+}
+
+function changed(entry: FileToHash, how: "changed" | "vanished", cause?: unknown): BoughError {
+  return new BoughError(`${displayPath(entry.contextPath)} ${how} while the build read it`, {
+    hint: "Build again once nothing writes to the build context. A log of this very command is kept elsewhere, or named in .dockerignore.",
+    cause,
+  });
+}

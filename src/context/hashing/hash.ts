@@ -1,0 +1,84 @@
+import { type Clock, systemClock } from "../../clock.ts";
+import { createPace } from "../../pace.ts";
+import type { FileEntry } from "../sources/entry.ts";
+import { createFileHasher } from "./hash-file.ts";
+import { hashOnThreads, isWorthThreads } from "./hash-threads.ts";
+import { type HashCache, isSettled } from "./stat-cache.ts";
+
+export interface HashOptions {
+  signal?: AbortSignal;
+  cache?: HashCache;
+  /** Tells which files are too young to be remembered. */
+  clock?: Pick<Clock, "now">;
+  /** How far it has come; called now and then. */
+  onProgress?: (done: { files: number; bytes: number }) => void;
+  /** Each file's hash as soon as it is known, in no certain order. */
+  onHash?: (entry: FileEntry, sha256: string) => void;
+}
+
+/** Files from this size on are left for the end, where several are hashed at once; below it, asking a thread costs too much. */
+const largeBytes = 256 * 1024;
+
+/**
+ * The SHA-256 of each file's content in lower-case hex, by its absolute path.
+ *
+ * @throws BoughError naming a file that can't be read, or is no longer the one that the entry describes: what is
+ *   returned is never the hash of one state of a file beside the size or mode of another
+ */
+export async function hashFiles(
+  entries: Iterable<FileEntry>,
+  options: HashOptions = {},
+): Promise<ReadonlyMap<string, string>> {
+  const { signal, cache, clock = systemClock } = options;
+  const done = { files: 0, bytes: 0 };
+  const report = () => options.onProgress?.({ ...done });
+  const pace = createPace(signal, report);
+  const hashFile = createFileHasher(pace);
+  const hashes = new Map<string, string>();
+  const large = new Map<string, FileEntry>();
+  const onBytes = (bytes: number) => {
+    done.bytes += bytes;
+  };
+  const add = (entry: FileEntry, hash: string, readAt: number) => {
+    const { absolutePath, stat } = entry;
+    if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
+    hashes.set(absolutePath, hash);
+    done.files++;
+    options.onHash?.(entry, hash);
+  };
+  for (const entry of entries) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+    const { absolutePath, stat } = entry;
+    if (hashes.has(absolutePath)) continue;
+    const known = cache?.get(absolutePath, stat);
+    if (known !== undefined) {
+      hashes.set(absolutePath, known);
+      done.files++;
+      done.bytes += entry.size;
+      options.onHash?.(entry, known);
+    } else if (entry.size >= largeBytes) {
+      large.set(absolutePath, entry);
+    } else {
+      const readAt = clock.now();
+      const hash = hashFile(entry, onBytes);
+      add(entry, typeof hash === "string" ? hash : await hash, readAt);
+    }
+  }
+  const rest = [...large.values()];
+  if (isWorthThreads(rest)) {
+    const readAt = clock.now();
+    const onHash = (entry: FileEntry, hash: string) => add(entry, hash, readAt);
+    const onMoreBytes = (bytes: number) => {
+      onBytes(bytes);
+      report();
+    };
+    await hashOnThreads(rest, { signal, onHash, onBytes: onMoreBytes });
+  } else {
+    for (const entry of rest) {
+      const readAt = clock.now();
+      add(entry, await hashFile(entry, onBytes), readAt);
+    }
+  }
+  return hashes;
+}

@@ -1,0 +1,69 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { join, normalize } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { fileError, isMissing } from "../file-system/file-error.ts";
+import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "./ignore.ts";
+
+export interface ReadIgnoreRulesOptions {
+  /** The context directory; messages name the ignore file below it as it is given here. */
+  contextPath: string;
+  /** `undefined` where there is no Dockerfile on disk. */
+  dockerfilePath: string | undefined;
+  /** Whether the specification's list of excludes applies too. */
+  defaultExcludes: boolean;
+}
+
+/**
+ * The ignore rules of a build: of `<Dockerfile name>.dockerignore` beside the Dockerfile, else of
+ * `.dockerignore` in the context root, else none.
+ * https://docs.docker.com/build/concepts/context/#filename-and-location
+ *
+ * @throws BoughError where the file can't be read or has a pattern that is not valid
+ */
+export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
+  for (const path of ignoreFileCandidates(options)) {
+    const text = readText(path);
+    if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path), options);
+  }
+  return ignoreRules([], options);
+}
+
+/** The first of them that is there has the rules. */
+export function ignoreFileCandidates({
+  contextPath,
+  dockerfilePath,
+}: Pick<ReadIgnoreRulesOptions, "contextPath" | "dockerfilePath">): string[] {
+  const ofContext = join(contextPath, ".dockerignore");
+  return dockerfilePath === undefined
+    ? [ofContext]
+    : [normalize(`${dockerfilePath}.dockerignore`), ofContext];
+}
+
+/** `undefined` where there is no such file. */
+function readText(path: string): string | undefined {
+  let descriptor: number;
+  try {
+    // Without waiting: opening a named pipe would hang until somebody writes to it.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw fileError("read", path, error);
+  }
+  try {
+    if (!fstatSync(descriptor).isFile())
+      throw new BoughError(`cannot read ${displayPath(path)}: it is not a regular file`, { kind: "usage" });
+    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(descriptor));
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    if (error instanceof TypeError)
+      throw new BoughError(`cannot read ${displayPath(path)}: it is not UTF-8 text`, {
+        kind: "usage",
+        hint: "Save it as UTF-8.",
+        cause: error,
+      });
+    throw fileError("read", path, error);
+  } finally {
+    closeSync(descriptor);
+  }
+}

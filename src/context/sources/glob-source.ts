@@ -1,0 +1,122 @@
+import { BoughError } from "../../errors.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { escapeGlob, GlobSyntaxError, hasWildcard, unescapeGlob } from "../patterns/glob.ts";
+import {
+  compileSourcePattern,
+  enterDirectory,
+  isMatched,
+  type PathPattern,
+  type PatternPosition,
+  patternStart,
+} from "../patterns/path-pattern.ts";
+import type { Rule } from "../patterns/rules.ts";
+import type { EntryPaths } from "./entry-of.ts";
+import { takeSource } from "./path-source.ts";
+import { contextPathOf, resolveInContext } from "./resolve-path.ts";
+import {
+  failingRule,
+  ignoreFilters,
+  leftOut,
+  lookUp,
+  type Outcome,
+  ruleAgainst,
+  type Search,
+} from "./search.ts";
+import { childPaths, enterFilters, type Filter, mayKeepBelow, readNames, statChild } from "./walk.ts";
+
+/** A source with wildcards: everything that matches is a source of its own. */
+export async function resolveGlobSource(search: Search, source: string): Promise<Outcome> {
+  const { paths, ignoredBy, excluded } = await expandGlob(search, source, contextPathOf(source));
+  const outcomes = [];
+  for (const path of paths)
+    outcomes.push(await takeSource(search, source, lookUp(search, path, path), { byName: false }));
+  const matches = outcomes.flatMap((outcome) => outcome.matches);
+  const special = outcomes.flatMap((outcome) => outcome.special ?? []);
+  const rule = outcomes.find((outcome) => outcome.ignoredBy !== undefined)?.ignoredBy ?? ignoredBy;
+  if (matches.length > 0 || special.length > 0)
+    return {
+      matches,
+      special,
+      excluded: [...excluded, ...outcomes.flatMap(({ excluded = [] }) => excluded)],
+    };
+  if (rule !== undefined) return { matches, warnings: [leftOut(source, rule)] };
+  return { matches, isUnmatched: paths.length === 0 };
+}
+
+interface GlobMatches {
+  paths: string[];
+  /** A rule that hides some. */
+  ignoredBy: Rule | undefined;
+  /** Those that default excludes hide. */
+  excluded: string[];
+}
+
+/**
+ * The paths in the context that match, siblings in the order of their bytes, and what hides others. The
+ * directories before the first wildcard may be links; those that a wildcard stands for are not followed, and
+ * what is below a match is part of that match, as in Docker.
+ *
+ * @param path clean, relative to the context root
+ * @throws BoughError where Go's `filepath.Match` calls the pattern bad
+ */
+export async function expandGlob(search: Search, source: string, path: string): Promise<GlobMatches> {
+  const { base, pattern } = parseGlob(source, path);
+  const start = resolveInContext(search.root, base, search.files);
+  const none = { paths: [], ignoredBy: undefined, excluded: [] };
+  if (start.kind === "missing" || !start.stats.isDirectory()) return none;
+  const rule = ruleAgainst(search, { ...start, name: "" });
+  if (rule !== undefined) return { ...none, ignoredBy: rule };
+  return await findMatches(search, { ...start, relativePath: "" }, pattern);
+}
+
+/** The directory before the first wildcard, unescaped, and the pattern below it. */
+function parseGlob(source: string, path: string): { base: string; pattern: PathPattern } {
+  const names = path.split("/");
+  const first = names.findIndex(hasWildcard);
+  try {
+    return {
+      base: unescapeGlob(names.slice(0, first).join("/")),
+      pattern: compileSourcePattern(names.slice(first).join("/")),
+    };
+  } catch (error) {
+    if (!(error instanceof GlobSyntaxError)) throw error;
+    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`, {
+      kind: "usage",
+      hint: `For the file of that name write ${displayPath(escapeGlob(path))}.`,
+    });
+  }
+}
+
+async function findMatches(search: Search, base: EntryPaths, pattern: PathPattern): Promise<GlobMatches> {
+  const { files, pace } = search;
+  const paths: string[] = [];
+  const excluded: string[] = [];
+  let ignoredBy: Rule | undefined;
+
+  const visit = async (
+    parent: EntryPaths,
+    position: PatternPosition,
+    filters: readonly Filter[],
+  ): Promise<void> => {
+    for (const name of readNames(parent, files)) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+
+      const matched = isMatched(pattern, position, name);
+      const next = matched ? [] : enterDirectory(pattern, position, name);
+      if (!matched && next.length === 0) continue;
+      const below = enterFilters(filters, name);
+      const child = childPaths(parent, name);
+      if (!mayKeepBelow(below)) {
+        const rule = failingRule(below);
+        ignoredBy ??= rule;
+        if (matched && rule?.origin.kind === "default") excluded.push(child.contextPath);
+        continue;
+      }
+      if (matched) paths.push(child.contextPath);
+      else if (statChild(child, files).isDirectory()) await visit(child, next, below);
+    }
+  };
+  await visit(base, patternStart, ignoreFilters(search, base.contextPath));
+  return { paths, ignoredBy, excluded };
+}

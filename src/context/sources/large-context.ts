@@ -1,0 +1,131 @@
+import { escapeGlob } from "../patterns/glob.ts";
+import type { FileEntry, SourceMatch } from "./entry.ts";
+
+/** What makes a context large, and how to leave it out. */
+export interface LargeContext {
+  files: number;
+  bytes: number;
+  /** The five largest paths, the largest first; less where the others are tiny. */
+  largest: readonly LargePath[];
+}
+
+export interface LargePath {
+  /** Relative to the context root. */
+  path: string;
+  /** The line of an ignore file that leaves it out. */
+  rule: string;
+  files: number;
+  bytes: number;
+}
+
+const manyBytes = 200_000_000;
+const manyFiles = 20_000;
+const mostNamed = 5;
+/** Of the largest path; what is smaller is not worth a rule. */
+const leastShare = 0.01;
+/** A directory stands for its largest child where that is so much of it. */
+const mainShare = 0.8;
+
+/**
+ * Whether directories and patterns bring more than anybody is likely to want in an image. Files that the Dockerfile
+ * names one by one are wanted, however large.
+ */
+export function findLargeContext(matches: readonly SourceMatch[]): LargeContext | undefined {
+  const files: FileEntry[] = [];
+  let bytes = 0;
+  for (const { entries, source } of matches) {
+    if (entries[0]?.contextPath === source && entries[0].type === "file") continue;
+    for (const entry of entries) {
+      if (entry.type !== "file") continue;
+      files.push(entry);
+      bytes += entry.size;
+    }
+  }
+  if (bytes <= manyBytes && files.length <= manyFiles) return undefined;
+  const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
+  const tops = matches.flatMap(({ entries, isDirectory }) =>
+    isDirectory && entries[0]?.type === "directory" ? [entries[0].contextPath] : [],
+  );
+  const largest = below(growTree(files), tops)
+    .map((node) => descend(node, weigh))
+    .sort((a, b) => weigh(b) - weigh(a))
+    .filter((node, _, [first = node]) => weigh(node) >= leastShare * weigh(first))
+    .slice(0, mostNamed)
+    .map((node) => ({ path: node.path, rule: ruleFor(node), files: node.files, bytes: node.bytes }));
+  return { files: files.length, bytes, largest };
+}
+
+interface Node {
+  path: string;
+  files: number;
+  bytes: number;
+  /** Of a directory. */
+  below?: { directories: Map<string, Node>; largestFiles: FileEntry[] };
+}
+
+/** All directories, each with the sum of what is below it; of files only those that can be among the largest paths. */
+function growTree(files: readonly FileEntry[]): Node {
+  const root = directoryAt("");
+  for (const file of files) {
+    const { contextPath, size } = file;
+    let node = root;
+    for (let slash = contextPath.indexOf("/"); slash >= 0; slash = contextPath.indexOf("/", slash + 1)) {
+      const path = contextPath.slice(0, slash);
+      let child = node.below?.directories.get(path);
+      if (child === undefined) {
+        child = directoryAt(path);
+        node.below?.directories.set(path, child);
+      }
+      child.files += 1;
+      child.bytes += size;
+      node = child;
+    }
+    keepLargest(node.below?.largestFiles ?? [], file);
+  }
+  return root;
+}
+
+function directoryAt(path: string): Node {
+  return { path, files: 0, bytes: 0, below: { directories: new Map(), largestFiles: [] } };
+}
+
+function keepLargest(largest: FileEntry[], file: FileEntry): void {
+  if (largest.length === mostNamed && file.size <= (largest.at(-1)?.size ?? 0)) return;
+  largest.push(file);
+  largest.sort((a, b) => b.size - a.size).splice(mostNamed);
+}
+
+function childrenOf({ below }: Node): Node[] {
+  if (below === undefined) return [];
+  const files = below.largestFiles.map(({ contextPath, size }) => ({
+    path: contextPath,
+    files: 1,
+    bytes: size,
+  }));
+  return [...below.directories.values(), ...files];
+}
+
+/** What is directly in the source directories, which as a whole are wanted. */
+function below(node: Node, tops: readonly string[]): Node[] {
+  const isAboveTop = tops.some((top) => top === node.path || top.startsWith(`${node.path}/`));
+  const isOpen = node.path === "" || isAboveTop;
+  return isOpen ? childrenOf(node).flatMap((child) => below(child, tops)) : [node];
+}
+
+function descend(node: Node, weigh: (node: Node) => number): Node {
+  const heaviest = childrenOf(node).reduce<Node | undefined>(
+    (best, child) => (best === undefined || weigh(child) > weigh(best) ? child : best),
+    undefined,
+  );
+  return heaviest !== undefined && weigh(heaviest) >= mainShare * weigh(node)
+    ? descend(heaviest, weigh)
+    : node;
+}
+
+/** White space at the ends can't be written in an ignore file, nor what steers a terminal here: `?` stands for it. */
+function ruleFor({ path, below }: Node): string {
+  const pattern = escapeGlob(path)
+    .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")
+    .replace(/^[#!]/, "\\$&");
+  return below !== undefined ? `${pattern}/` : pattern;
+}

@@ -1,0 +1,49 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { errorCode } from "../../system-error.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import type { FileSystem } from "../file-system/file-system.ts";
+import { isAboveRoot, type Resolution } from "./resolve-path.ts";
+
+/** The error for a source that is not there: names the nearest that is, or the link that leads nowhere. */
+export function missingSource(
+  source: string,
+  resolution: Extract<Resolution, { kind: "missing" }>,
+  root: string,
+  files: FileSystem,
+): BoughError {
+  const link = resolution.links.at(-1);
+  if (link !== undefined) return danglingLink(source, link, root, files);
+  const isUrl = /^[a-z][a-z\d+.-]*:\/\//i.test(source);
+  return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
+    hint: isUrl
+      ? "COPY takes no URLs; ADD takes those that begin with http:// or https://."
+      : isAboveRoot(source)
+        ? "Sources count from the context directory: give a directory further up as CONTEXT."
+        : suggestion(resolution.directory, resolution.name, root, files),
+  });
+}
+
+function suggestion(directory: string, name: string, root: string, files: FileSystem): string {
+  try {
+    const similar = nearest(name, files.readDirectory(`${root}/${directory}`));
+    if (similar !== undefined) return `Did you mean ${displayPath(posix.join(directory, similar))}?`;
+  } catch (error) {
+    if (errorCode(error) === "ENOTDIR") return `${displayPath(directory)} is not a directory.`;
+  }
+  return "Sources count from the context directory, not from the Dockerfile's.";
+}
+
+function danglingLink(source: string, link: string, root: string, files: FileSystem): BoughError {
+  const target = files.readLink(`${root}/${link}`);
+  const through = link === source ? "" : `${displayPath(source)}: `;
+  return new BoughError(
+    `${through}the symbolic link ${displayPath(link)} points to ${displayPath(target)}, which is not in the build context`,
+    {
+      hint: target.startsWith("/")
+        ? "In a build an absolute link counts from the context root. Copy what it points to into the context."
+        : "Copy what it points to into the context, or remove the link.",
+    },
+  );
+}

@@ -1,0 +1,98 @@
+import { BoughError } from "../../errors.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { GlobSyntaxError, hasWildcard } from "../patterns/glob.ts";
+import { compileIgnorePattern, type PathPattern } from "../patterns/path-pattern.ts";
+import { type Rule, startRules } from "../patterns/rules.ts";
+import { expandGlob } from "./glob-source.ts";
+import { contextPathOf } from "./resolve-path.ts";
+import {
+  excludeFilters,
+  type FoundPath,
+  ignoreFilters,
+  leftOut,
+  lookUp,
+  type Outcome,
+  ruleAgainst,
+  type Search,
+} from "./search.ts";
+import { type Filter, type WalkResult, walkDirectory } from "./walk.ts";
+
+/**
+ * A source of `COPY --parents`: what it matches keeps its directories, from the context root or from a pivot
+ * point `/./` on. The part after the pivot may have `**`. Links are not followed.
+ * https://docs.docker.com/reference/dockerfile/#copy---parents
+ */
+export async function resolveParentsSource(search: Search, source: string): Promise<Outcome> {
+  const pivot = source.indexOf("/./");
+  const base = pivot < 0 ? "" : contextPathOf(source.slice(0, pivot));
+  const path = contextPathOf(pivot < 0 ? source : source.slice(pivot + 3));
+  const include = path === "" ? undefined : parseInclude(source, path);
+  const bases = hasWildcard(base) ? (await expandGlob(search, source, base)).paths : [base];
+  const isOptional = hasWildcard(base) || hasWildcard(path);
+
+  const walks: WalkResult[] = [];
+  for (const one of bases) {
+    const from = lookUp(search, source, one);
+    const walked = await walkFrom(search, from, include);
+    walks.push(walked);
+    if (walked.entries.length > 0) continue;
+    if (walked.ignoredBy === undefined && !isOptional)
+      requireNoLink(
+        source,
+        lookUp(search, source, from.contextPath === "" ? path : `${from.contextPath}/${path}`),
+      );
+  }
+  const matches = walks
+    .filter(({ entries }) => entries.length > 0)
+    .map(({ entries }) => ({ source, isDirectory: true, entries }));
+  const special = walks.flatMap((walked) => walked.special);
+  const ignoredBy = walks.find((walked) => walked.ignoredBy !== undefined)?.ignoredBy;
+  if (matches.length > 0 || special.length > 0)
+    return { matches, special, excluded: walks.flatMap((walked) => walked.excluded) };
+  if (ignoredBy !== undefined) return { matches, warnings: [leftOut(source, ignoredBy)] };
+  return { matches, isUnmatched: isOptional };
+}
+
+async function walkFrom(
+  search: Search,
+  from: FoundPath,
+  include: PathPattern | undefined,
+): Promise<WalkResult> {
+  const rule = ruleAgainst(search, from);
+  if (rule !== undefined || !from.stats.isDirectory())
+    return { entries: [], special: [], ignoredBy: rule, excluded: [] };
+  const { contextPath, absolutePath } = from;
+  const filters: Filter[] = [...ignoreFilters(search, contextPath), ...excludeFilters(search)];
+  if (include !== undefined) filters.push({ cursor: startRules([includeRule(include)]), keepsMatched: true });
+  return await walkDirectory(
+    { contextPath, absolutePath, relativePath: "" },
+    filters,
+    search.files,
+    search.pace,
+  );
+}
+
+function parseInclude(source: string, path: string): PathPattern {
+  try {
+    return compileIgnorePattern(path);
+  } catch (error) {
+    if (!(error instanceof GlobSyntaxError)) throw error;
+    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`, {
+      kind: "usage",
+    });
+  }
+}
+
+function includeRule(pattern: PathPattern): Rule {
+  return { text: "", isNegated: false, pattern, origin: { kind: "flag" } };
+}
+
+/** What exists but was not walked over: an `--exclude` leaves it out, or a link stands on the way to it. */
+function requireNoLink(source: string, found: FoundPath): void {
+  const link = found.links[0];
+  if (link === undefined) return;
+  throw new BoughError(
+    `${displayPath(source)}: ${displayPath(link)} is a symbolic link, which --parents does not follow`,
+    { hint: `Name what it leads to: ${displayPath(found.contextPath)}.` },
+  );
+}

@@ -1,0 +1,74 @@
+import { BoughError } from "../../errors.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { decidePath, isMatch, type Rule } from "../patterns/rules.ts";
+import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
+import { contextPathOf } from "./resolve-path.ts";
+import {
+  excludeFilters,
+  type FoundPath,
+  failingRule,
+  ignoreFilters,
+  leftOut,
+  lookUp,
+  type Outcome,
+  ruleAgainst,
+  type Search,
+} from "./search.ts";
+import { walkDirectory } from "./walk.ts";
+
+/** A source that is named outright. */
+export async function resolvePathSource(search: Search, source: string): Promise<Outcome> {
+  const found = lookUp(search, source, contextPathOf(source));
+  const { ignoredBy, ...outcome } = await takeSource(search, source, found, { byName: true });
+  if (outcome.special !== undefined && !found.stats.isDirectory())
+    throw specialSource(source, specialKind(found.stats));
+  return ignoredBy === undefined ? outcome : { ...outcome, warnings: [leftOut(source, ignoredBy)] };
+}
+
+/** What a source path comes to, with the rule of the context, if any, that leaves nothing of it. */
+export async function takeSource(
+  search: Search,
+  source: string,
+  found: FoundPath,
+  { byName }: { byName: boolean },
+): Promise<Outcome & { ignoredBy?: Rule }> {
+  const { name, contextPath, absolutePath, stats } = found;
+  const rule = ruleAgainst(search, found);
+  if (rule !== undefined) return { matches: [], ignoredBy: rule };
+
+  // A directory that is named outright is what `--exclude` is relative to.
+  const isDirectory = stats.isDirectory();
+  if (!(byName && isDirectory) && isExcluded(search.exclude, [name, contextPath])) return { matches: [] };
+
+  const paths: EntryPaths = { contextPath, absolutePath, relativePath: isDirectory ? "" : name };
+  const entry = entryOf(paths, stats, search.files);
+  if (entry === undefined) return { matches: [], special: [{ kind: specialKind(stats), contextPath }] };
+  if (!isDirectory) return { matches: [{ source, isDirectory, entries: [entry] }] };
+
+  const filters = ignoreFilters(search, contextPath);
+  const { entries, special, ignoredBy, excluded } = await walkDirectory(
+    paths,
+    [...filters, ...excludeFilters(search)],
+    search.files,
+    search.pace,
+  );
+  const isEmptied = entries.length === 0 && ignoredBy !== undefined;
+  return {
+    matches:
+      isEmptied && failingRule(filters) !== undefined
+        ? []
+        : [{ source, isDirectory, entries: [entry, ...entries] }],
+    special,
+    ...(isEmptied ? { ignoredBy } : { excluded }),
+  };
+}
+
+function isExcluded(rules: readonly Rule[], paths: readonly string[]): boolean {
+  return rules.length > 0 && paths.some((path) => isMatch(decidePath(rules, path)));
+}
+
+function specialSource(source: string, kind: string): BoughError {
+  return new BoughError(
+    `${displayPath(source)} is a ${kind}: only files, directories and links can be copied`,
+  );
+}

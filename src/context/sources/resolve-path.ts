@@ -1,0 +1,112 @@
+import type { BigIntStats } from "node:fs";
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { fileError, isMissing } from "../file-system/file-error.ts";
+import type { FileSystem } from "../file-system/file-system.ts";
+
+/** Where a path in the context leads once all links in it are followed. */
+export type Resolution =
+  | {
+      kind: "found";
+      /** Without links; "" is the context root. */
+      contextPath: string;
+      absolutePath: string;
+      stats: BigIntStats;
+      /** The links that were followed. */
+      links: readonly string[];
+    }
+  | {
+      kind: "missing";
+      /** The directory that has no such name, without links. */
+      directory: string;
+      name: string;
+      links: readonly string[];
+    };
+
+/**
+ * A source word as a clean path relative to the context root, "" for the root itself. A leading `/` means the
+ * root, and `..` at the root is the root, as in BuildKit.
+ */
+export function contextPathOf(source: string): string {
+  return posix.normalize(`/${source}`).replace(/^\/+|\/$/g, "");
+}
+
+/** Whether a source word climbs above the context root, where `contextPathOf` cuts it off. */
+export function isAboveRoot(source: string): boolean {
+  return /^\.\.(\/|$)/.test(posix.normalize(source.replace(/^\/+/, "")));
+}
+
+/**
+ * Follows a clean path with all its links, the last one included, as Docker does for a source. The target of an
+ * absolute link counts from the context root.
+ *
+ * @throws BoughError where a link leads out of the context or in a circle, or a part can't be read
+ */
+export function resolveInContext(root: string, path: string, files: FileSystem): Resolution {
+  const ahead = path.split("/");
+  const at: string[] = [];
+  const links: string[] = [];
+  /** Of the place that `at` says, where that was looked at on the way. */
+  let stats: BigIntStats | undefined;
+  for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
+    if (name === "" || name === ".") continue;
+    if (name === "..") {
+      if (at.pop() === undefined) throw outside(links);
+      stats = undefined;
+      continue;
+    }
+    const contextPath = [...at, name].join("/");
+    const found = statPath(`${root}/${contextPath}`, contextPath, files);
+    if (found === undefined) return { kind: "missing", directory: at.join("/"), name, links };
+    if (found.isSymbolicLink()) {
+      links.push(contextPath);
+      if (links.length > mostLinks)
+        throw new BoughError(`${displayPath(path)} leads through symbolic links that go round in a circle`);
+      const target = readTarget(`${root}/${contextPath}`, contextPath, files);
+      if (target.startsWith("/")) {
+        at.length = 0;
+        stats = undefined;
+      }
+      ahead.unshift(...target.split("/"));
+    } else {
+      at.push(name);
+      stats = found;
+    }
+  }
+  const contextPath = at.join("/");
+  const absolutePath = contextPath === "" ? root : `${root}/${contextPath}`;
+  stats ??= statPath(absolutePath, contextPath, files);
+  if (stats === undefined) return { kind: "missing", directory: "", name: contextPath, links };
+  return { kind: "found", contextPath, absolutePath, stats, links };
+}
+
+/** The kernel's own limit. */
+const mostLinks = 40;
+
+function statPath(absolutePath: string, contextPath: string, files: FileSystem): BigIntStats | undefined {
+  if (contextPath.includes("\0")) return undefined;
+  try {
+    return files.stat(absolutePath);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw fileError("read", contextPath, error);
+  }
+}
+
+function readTarget(absolutePath: string, contextPath: string, files: FileSystem): string {
+  try {
+    return files.readLink(absolutePath);
+  } catch (error) {
+    throw fileError("read the link", contextPath, error);
+  }
+}
+
+function outside(links: readonly string[]): BoughError {
+  return new BoughError(
+    `the symbolic link ${displayPath(links.at(-1) ?? "")} leads out of the build context`,
+    {
+      hint: "Copy what it points to into the context, or give a directory further up as CONTEXT.",
+    },
+  );
+}

@@ -1,0 +1,126 @@
+import { createPace } from "../../pace.ts";
+import type { BuildContext } from "../build-context.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import type { FileSystem } from "../file-system/file-system.ts";
+import { localFileSystem } from "../file-system/local-file-system.ts";
+import { sortBySurprise } from "../patterns/default-excludes.ts";
+import { escapeGlob, hasWildcard } from "../patterns/glob.ts";
+import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "../patterns/ignore.ts";
+import type { ContextWarning, SourceMatch } from "./entry.ts";
+import { resolveGlobSource } from "./glob-source.ts";
+import { resolveParentsSource } from "./parents-source.ts";
+import { resolvePathSource } from "./path-source.ts";
+import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
+import type { Outcome, Search } from "./search.ts";
+import type { SpecialFile } from "./walk.ts";
+
+export interface SourceOptions {
+  context: BuildContext;
+  ignore: IgnoreRules;
+  /** The source words of one COPY or ADD, expanded; no URLs and here-documents. */
+  sources: readonly string[];
+  /** `--exclude`: patterns relative to a directory source; for a file, of its name or its path. */
+  exclude?: readonly string[];
+  /** `--parents` */
+  parents?: boolean;
+  signal?: AbortSignal;
+  files?: FileSystem | undefined;
+}
+
+export interface ResolvedSources {
+  matches: readonly SourceMatch[];
+  warnings: readonly ContextWarning[];
+  /** What default excludes left out of the matches, relative to the context; the most surprising first. */
+  excluded: readonly string[];
+}
+
+/**
+ * The files, directories and links that the sources of one COPY or ADD mean, as Docker finds them: a directory
+ * stands for its contents, a source that is a link is followed within the context, links below it stay links.
+ * With `--parents` a match has no entry for the directory itself.
+ * https://docs.docker.com/reference/dockerfile/#copy
+ *
+ * @throws BoughError where a source that is named outright does not exist, a link leads out of the context, or
+ * something can't be read
+ */
+export async function resolveSources(options: SourceOptions): Promise<ResolvedSources> {
+  const search = startSearch(options);
+  const outcomes: Outcome[] = [];
+  for (const source of options.sources)
+    outcomes.push(await resolveSource(search, source, options.parents === true));
+
+  const matches = outcomes.flatMap((outcome) => outcome.matches);
+  const warnings = outcomes.flatMap((outcome) => outcome.warnings ?? []);
+  const unmatched = options.sources.filter((_, index) => outcomes[index]?.isUnmatched === true);
+  if (unmatched.length > 0 && matches.length === 0 && warnings.length === 0)
+    warnings.push(nothingMatches(search, unmatched));
+  warnings.push(...options.sources.flatMap(wordWarnings));
+  const special = outcomes.flatMap((outcome) => outcome.special ?? []);
+  const excluded = sortBySurprise(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
+  return { matches, warnings: [...warnings, ...specialWarnings(special)], excluded };
+}
+
+function startSearch({
+  context,
+  ignore,
+  exclude = [],
+  signal,
+  files = localFileSystem,
+}: SourceOptions): Search {
+  return {
+    root: context.realPath,
+    ignore: startIgnoreRules(ignore).map((cursor) => ({ cursor, keepsMatched: false })),
+    exclude: parseExcludeFlags(exclude),
+    files,
+    pace: createPace(signal),
+  };
+}
+
+async function resolveSource(search: Search, source: string, parents: boolean): Promise<Outcome> {
+  if (parents) return await resolveParentsSource(search, source);
+  return hasWildcard(source)
+    ? await resolveGlobSource(search, source)
+    : await resolvePathSource(search, source);
+}
+
+/** BuildKit copies nothing then (`COPY requirements.tx[t] .` is how one copies a file that may be missing). */
+function nothingMatches(search: Search, sources: readonly string[]): ContextWarning {
+  const literal = sources.find((source) => isFound(search, contextPathOf(source)));
+  const advice =
+    literal === undefined ? "" : `; for the file of that name write ${displayPath(escapeGlob(literal))}`;
+  const names = sources.map(displayPath).join(", ");
+  return {
+    rule: "CopyMatchesNothing",
+    message: `nothing is copied: no file in the build context matches ${names}${advice}`,
+  };
+}
+
+function wordWarnings(source: string): ContextWarning[] {
+  if (source === "") {
+    const message =
+      "a source is empty once its variables are replaced, and so stands for the whole build context, as in Docker";
+    return [{ rule: "EmptySource", message }];
+  }
+  if (!isAboveRoot(source)) return [];
+  const meant = displayPath(contextPathOf(source) || ".");
+  const message = `${displayPath(source)} leads out of the build context: as in Docker, ${meant} of the context is meant`;
+  return [{ rule: "SourceAboveContext", message }];
+}
+
+function isFound(search: Search, path: string): boolean {
+  return resolveInContext(search.root, path, search.files).kind === "found";
+}
+
+/** More than these are counted, not named. */
+const mostNamed = 5;
+
+function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {
+  return Object.entries(Object.groupBy(special, ({ kind }) => kind)).map(([kind, group = []]) => {
+    const named = group.slice(0, mostNamed).map(({ contextPath }) => displayPath(contextPath));
+    if (group.length > mostNamed) named.push(`and ${group.length - mostNamed} more`);
+    return {
+      rule: "SpecialFileLeftOut",
+      message: `${kind}s can't be copied and are left out: ${named.join(", ")}`,
+    };
+  });
+}

@@ -1,0 +1,160 @@
+import type { BigIntStats } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import type { Pace } from "../../pace.ts";
+import { sortByBytes } from "../file-system/byte-order.ts";
+import { displayPath } from "../file-system/display-path.ts";
+import { fileError, isMissing } from "../file-system/file-error.ts";
+import type { FileSystem } from "../file-system/file-system.ts";
+import { isMatch, type Rule, type RuleCursor } from "../patterns/rules.ts";
+import type { ContextEntry } from "./entry.ts";
+import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
+
+/** Ordered rules that a path has to pass: to be kept it must be matched by them, or must not be. */
+export interface Filter {
+  cursor: RuleCursor;
+  keepsMatched: boolean;
+}
+
+export interface WalkResult {
+  /** Without the directory that the walk began in. A directory comes before what is in it. */
+  entries: ContextEntry[];
+  /** Pipes, sockets and devices that were passed over. */
+  special: SpecialFile[];
+  /** A rule of the context that left something out, if any did. */
+  ignoredBy: Rule | undefined;
+  /** What default excludes left out; of a directory nothing below it. Relative to the context. */
+  excluded: string[];
+}
+
+export interface SpecialFile {
+  kind: string;
+  contextPath: string;
+}
+
+/**
+ * Everything below a directory that passes all filters. A directory that does not pass is read only if a rule
+ * can let something below it pass; then it is an entry if something does.
+ *
+ * @throws BoughError that names a path which can't be read
+ */
+export async function walkDirectory(
+  directory: EntryPaths,
+  filters: readonly Filter[],
+  files: FileSystem,
+  pace: Pace,
+): Promise<WalkResult> {
+  const result: WalkResult = { entries: [], special: [], ignoredBy: undefined, excluded: [] };
+  /** Directories above the current place that are entries only if something below them is. */
+  const awaiting: ContextEntry[] = [];
+
+  const visit = async (parent: EntryPaths, parentFilters: readonly Filter[]): Promise<void> => {
+    for (const name of readNames(parent, files)) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+
+      if (passesAll(parentFilters, name)) {
+        const entry = takeChild(parent, name, files, result.special);
+        if (entry === undefined) continue;
+        if (awaiting.length > 0) result.entries.push(...awaiting.splice(0));
+        result.entries.push(entry);
+        if (entry.type === "directory") await visit(entry, enterFilters(parentFilters, name));
+      } else {
+        const below = enterFilters(parentFilters, name);
+        const entry = mayKeepBelow(below) ? directoryChild(parent, name, files) : undefined;
+        if (entry === undefined) {
+          const rule = ignoringRule(below);
+          result.ignoredBy ??= rule;
+          if (rule?.origin.kind === "default") result.excluded.push(childPaths(parent, name).contextPath);
+          continue;
+        }
+        awaiting.push(entry);
+        await visit(entry, below);
+        if (awaiting.at(-1) === entry) awaiting.pop();
+      }
+    }
+  };
+  await visit(directory, filters);
+  return result;
+}
+
+function passesAll(filters: readonly Filter[], name: string): boolean {
+  for (const filter of filters) if (!passes(filter, filter.cursor.decide(name))) return false;
+  return true;
+}
+
+export function enterFilters(filters: readonly Filter[], name: string): Filter[] {
+  return filters.map(({ cursor, keepsMatched }) => ({ cursor: cursor.enter(name), keepsMatched }));
+}
+
+/** Whether the directory that the filters stand at, or anything below it, can pass them all. */
+export function mayKeepBelow(filters: readonly Filter[]): boolean {
+  return filters.every((filter) => passes(filter, filter.cursor.decision) || filter.cursor.mayDiffer);
+}
+
+export function passes(filter: Filter, decision: Rule | undefined): boolean {
+  return isMatch(decision) === filter.keepsMatched;
+}
+
+export function readNames(directory: EntryPaths, files: FileSystem): string[] {
+  try {
+    return sortByBytes([...files.readDirectory(directory.absolutePath)]);
+  } catch (error) {
+    throw fileError("read the directory", directory.contextPath || ".", error);
+  }
+}
+
+export function childPaths(parent: EntryPaths, name: string): EntryPaths {
+  const contextPath = parent.contextPath === "" ? name : `${parent.contextPath}/${name}`;
+  return {
+    contextPath,
+    absolutePath: `${parent.absolutePath}/${name}`,
+    // One string for both where they are the same: they are most of what a large context takes in memory.
+    relativePath:
+      parent.relativePath === parent.contextPath
+        ? contextPath
+        : parent.relativePath === ""
+          ? name
+          : `${parent.relativePath}/${name}`,
+  };
+}
+
+export function statChild(paths: EntryPaths, files: FileSystem): BigIntStats {
+  try {
+    return files.stat(paths.absolutePath);
+  } catch (error) {
+    if (isMissing(error) && paths.contextPath.includes("\uFFFD"))
+      throw new BoughError(`cannot copy ${displayPath(paths.contextPath)}: its name is not valid UTF-8`, {
+        hint: "Rename it, or leave it out with an ignore rule.",
+        cause: error,
+      });
+    throw fileError("read", paths.contextPath, error);
+  }
+}
+
+function takeChild(
+  parent: EntryPaths,
+  name: string,
+  files: FileSystem,
+  special: SpecialFile[],
+): ContextEntry | undefined {
+  const paths = childPaths(parent, name);
+  const stats = statChild(paths, files);
+  const entry = entryOf(paths, stats, files);
+  if (entry === undefined) special.push({ kind: specialKind(stats), contextPath: paths.contextPath });
+  return entry;
+}
+
+function directoryChild(parent: EntryPaths, name: string, files: FileSystem): ContextEntry | undefined {
+  const paths = childPaths(parent, name);
+  const stats = statChild(paths, files);
+  return stats.isDirectory() ? entryOf(paths, stats, files) : undefined;
+}
+
+/** The rule of the context that alone stands in the way of a path. */
+function ignoringRule(filters: readonly Filter[]): Rule | undefined {
+  if (!mayKeepBelow(filters.filter(({ keepsMatched }) => keepsMatched))) return undefined;
+  return filters
+    .filter((filter) => !filter.keepsMatched && !passes(filter, filter.cursor.decision))
+    .map(({ cursor }) => cursor.decision)
+    .find((rule) => rule?.origin.kind !== "flag");
+}

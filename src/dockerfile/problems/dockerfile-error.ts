@@ -1,0 +1,23 @@
+import { BoughError } from "../../errors.ts";
+import type { Problem } from "./problem.ts";
+import { renderProblem } from "./problem-text.ts";
+
+/**
+ * A Dockerfile that does not parse, with everything that is wrong with it. The message shows each problem with its
+ * file, line, source and a caret under the culprit. Also for what only the build finds out: pass one problem.
+ */
+export class DockerfileError extends BoughError {
+  override readonly name = "DockerfileError";
+  readonly problems: readonly Problem[];
+
+  constructor(
+    source: { path: string; lines: readonly string[] },
+    problems: readonly Problem[],
+    options: { cause?: unknown; isCutShort?: boolean } = {},
+  ) {
+    const rendered = problems.map((problem) => renderProblem(source, problem));
+    if (options.isCutShort === true) rendered.push("... and so on: the rest of the file was not read");
+    super(rendered.join("\n"), { kind: "usage", cause: options.cause });
+    this.problems = problems;
+  }
+}

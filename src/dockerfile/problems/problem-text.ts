@@ -1,0 +1,80 @@
+import type { LineRange } from "../instruction.ts";
+import { maskSecrets } from "../mask.ts";
+import { shorten, visible } from "../visible.ts";
+import type { Culprit, Problem } from "./problem.ts";
+
+/** Columns of source that are shown; the rest of a longer line is cut off around the culprit. */
+const shownWidth = 100;
+const cut = "...";
+const longestMessage = 500;
+const shownLines = 10;
+/** A secret may begin before what is shown of a line, and end after it. */
+const secretWidth = 1000;
+
+/**
+ * ```
+ * Dockerfile:3: unknown instruction: RNU (did you mean RUN?)
+ *   3 | RNU apt-get update
+ *     | ^^^
+ *     = expected ...
+ * ```
+ * Without a culprit, all lines of the instruction are shown, up to ten.
+ */
+export function renderProblem(source: { path: string; lines: readonly string[] }, problem: Problem): string {
+  const { range, culprit, expected } = problem;
+  const line = culprit?.line ?? range.start;
+  const text = source.lines[line - 1];
+  const message = visible(maskSecrets(shorten(problem.message, longestMessage)));
+  const rendered = [`${visible(source.path)}:${line}: ${message}`];
+  const margin = String(Math.max(line, range.start)).length;
+  const number = (value: number | string) => `  ${String(value).padStart(margin)}`;
+  if (culprit === undefined && range.end > range.start) {
+    rendered.push(...wholeRange(source.lines, range));
+  } else if (text !== undefined) {
+    if (line > range.start) {
+      rendered.push(`${number(range.start)} | ${crop(source.lines[range.start - 1] ?? "", 0).text}`);
+      if (line > range.start + 1) rendered.push(`${number("")} | ${cut}`);
+    }
+    const shown = crop(text, culprit === undefined ? 0 : culprit.column - 1);
+    rendered.push(`${number(line)} | ${shown.text}`);
+    if (text.trim() !== "") rendered.push(`${number("")} | ${underline(text, shown.start, culprit)}`);
+  }
+  if (expected !== undefined) rendered.push(`${number("")} = expected ${visible(expected)}`);
+  return rendered.join("\n");
+}
+
+function wholeRange(lines: readonly string[], { start, end }: LineRange): string[] {
+  const last = Math.min(end, start + shownLines - 1, lines.length);
+  const margin = String(last).length;
+  const row = (number: number | string, text: string) => `  ${String(number).padStart(margin)} | ${text}`;
+  const rows = lines
+    .slice(start - 1, last)
+    .map((line, index) => row(start + index, crop(line, 0).text).trimEnd());
+  return last < end ? [...rows, row("", cut)] : rows;
+}
+
+/** At most `shownWidth` characters of a line, so chosen that `column` (0-based) is among them; secrets as stars. */
+function crop(line: string, column: number): { text: string; start: number } {
+  const start = Math.max(0, Math.min(column - shownWidth / 2, line.length - shownWidth));
+  const around = Math.max(0, start - secretWidth);
+  const masked = maskSecrets(line.slice(around, start + shownWidth + secretWidth), (length) =>
+    "*".repeat(length),
+  );
+  const inside = masked.slice(start - around, start - around + shownWidth).replaceAll("\t", " ");
+  if (line.length <= shownWidth) return { text: visible(inside), start: 0 };
+  const tail = start + shownWidth < line.length ? cut : "";
+  return { text: `${start > 0 ? cut : ""}${visible(inside)}${tail}`, start };
+}
+
+function underline(line: string, start: number, culprit: Culprit | undefined): string {
+  const indent = line.length - line.trimStart().length;
+  const from = Math.max(start, culprit === undefined ? indent : culprit.column - 1);
+  const to = culprit === undefined ? line.trimEnd().length : from + Math.max(1, culprit.length);
+  const before = (start > 0 ? cut.length : 0) + widthOf(line.slice(start, from));
+  const under = widthOf(line.slice(from, Math.min(to, start + shownWidth)));
+  return " ".repeat(before) + "^".repeat(Math.max(1, under));
+}
+
+function widthOf(text: string): number {
+  return Bun.stringWidth(visible(text.replaceAll("\t", " ")));
+}

@@ -1,0 +1,71 @@
+import { BoughError } from "../../errors.ts";
+import { parseStringArray } from "./json.ts";
+import { type LexerOptions, lex } from "./lexer.ts";
+import { splitCommand } from "./split-command.ts";
+
+/** `<<NAME` as it stands in a line, before its body is read. */
+export interface HeredocMarker {
+  /** The whole word. */
+  written: string;
+  name: string;
+  /** False where any part of the delimiter is quoted. */
+  expand: boolean;
+  /** `<<-`: leading tabs are removed from the body and the delimiter's line. */
+  stripsTabs: boolean;
+}
+
+const form = /^\d*<<(-?)([^<]*)$/;
+const holders = new Set(["RUN", "COPY", "ADD"]);
+
+/**
+ * The here-documents that a logical line opens. BuildKit's rules: only RUN, COPY and ADD (also behind ONBUILD), not in
+ * JSON form, and each marker a word of its own, so that `cat<<EOF` opens none and the name in `<<EOF>file` is `EOF>file`.
+ */
+export function heredocMarkers(line: string): HeredocMarker[] {
+  if (!canHoldHeredocs(line)) return [];
+  return wordsAsWritten(line).flatMap((word) => parseHeredocMarker(word) ?? []);
+}
+
+/** Reads one word as a here-document's marker. */
+export function parseHeredocMarker(word: string): HeredocMarker | undefined {
+  if (!word.includes("<<")) return undefined;
+  const [, dash, delimiter = ""] = form.exec(word) ?? [];
+  if (delimiter === "") return undefined;
+  const stripsTabs = dash === "-";
+  if (/^\w+$/.test(delimiter)) return { written: word, name: delimiter, expand: true, stripsTabs };
+  const [name, ...others] = splitAsShell(delimiter, {});
+  if (name === undefined || others.length > 0) return undefined;
+  const [asWritten = ""] = splitAsShell(delimiter, { keepsQuotes: true });
+  return { written: word, name, expand: countQuotes(name) === countQuotes(asWritten), stripsTabs };
+}
+
+/** The body without the tabs that start its lines. */
+export function stripTabs(content: string): string {
+  return content.replace(/^\t+/gm, "");
+}
+
+function canHoldHeredocs(line: string): boolean {
+  let command = splitCommand(line);
+  if (command.name.text.toUpperCase() === "ONBUILD") command = splitCommand(command.args.text);
+  return (
+    holders.has(command.name.text.toUpperCase()) && parseStringArray(command.args.text).kind !== "strings"
+  );
+}
+
+function wordsAsWritten(line: string): string[] {
+  return splitAsShell(line, { keepsQuotes: true, keepsEscapes: true });
+}
+
+/** No words at all where the lexer can't read the text: BuildKit takes an odd apostrophe for "no here-document". */
+function splitAsShell(text: string, keeps: Pick<LexerOptions, "keepsQuotes" | "keepsEscapes">): string[] {
+  try {
+    return lex(text, () => undefined, { escape: "\\", keepsUnsetNames: true, ...keeps }).words;
+  } catch (error) {
+    if (error instanceof BoughError) return [];
+    throw error;
+  }
+}
+
+function countQuotes(text: string): number {
+  return text.replace(/[^'"]/g, "").length;
+}

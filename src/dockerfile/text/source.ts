@@ -1,0 +1,201 @@
+import type { HereDocument, LineRange } from "../instruction.ts";
+import type { Findings } from "../problems/findings.ts";
+import type { Culprit, Problem } from "../problems/problem.ts";
+import { shorten, visible } from "../visible.ts";
+import { DirectiveReader, type EscapeCharacter } from "./directives.ts";
+import { heredocMarkers, stripTabs } from "./heredoc.ts";
+import { LineMap, type Piece } from "./line-map.ts";
+import { findExcess, PhysicalLines } from "./physical-lines.ts";
+import { trimStart } from "./space.ts";
+
+/** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
+export interface LogicalLine {
+  text: string;
+  /** `text` without white space around it. */
+  original: string;
+  /** `text` with one blank for all white space where lines are joined. */
+  title: string;
+  /** Where a stretch of `text` stands in the file. */
+  map: LineMap;
+  range: LineRange;
+  heredocs: readonly HereDocument[];
+  /** The bodies as written, each with the line that ends it, for a shell that reads here-documents itself. */
+  heredocText: string;
+}
+
+/** How much of an instruction a warning repeats. */
+const longestQuotation = 200;
+
+/** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong goes to the findings. */
+export class SourceReader {
+  /** Physical lines without their ends. */
+  readonly lines: readonly string[];
+  private readonly physicalLines: PhysicalLines;
+  private readonly directiveReader = new DirectiveReader();
+  private readonly findings: Findings;
+  /** Index of the next physical line. */
+  private next = 0;
+
+  constructor(text: string, findings: Findings) {
+    const excess = findExcess(text);
+    this.physicalLines = new PhysicalLines(excess === undefined ? text : "");
+    this.lines = this.physicalLines.lines;
+    this.findings = findings;
+    const obstacle = excess ?? this.physicalLines.findObstacle();
+    if (obstacle === undefined) return;
+    findings.addProblem(obstacle);
+    this.next = this.lines.length;
+  }
+
+  /** Known as soon as the first logical line is. */
+  get escape(): EscapeCharacter {
+    return this.directiveReader.escape;
+  }
+
+  /** By lower-case name. */
+  get directives(): ReadonlyMap<string, string> {
+    return this.directiveReader.values;
+  }
+
+  /** `undefined` at the end of the file. */
+  nextLogicalLine(): LogicalLine | undefined {
+    while (this.next < this.lines.length && !this.findings.isFull) {
+      const line = this.readLogicalLine();
+      if (line !== undefined) return line;
+    }
+    return undefined;
+  }
+
+  private readLogicalLine(): LogicalLine | undefined {
+    const index = this.next++;
+    const line = this.lines[index] ?? "";
+    const text = trimStart(line);
+    const wrong = this.directiveReader.take(text);
+    if (wrong !== undefined)
+      this.report({ ...wrong, culprit: { line: index + 1, column: 1, length: line.length } });
+    if (text === "" || text.startsWith("#")) return undefined;
+    const piece = { offset: 0, line: index + 1, column: line.length - text.length + 1 };
+    const kept = withoutContinuation(text, this.escape);
+    if (kept !== undefined) return this.readContinuedLine(kept, piece);
+    const title = text.trim();
+    const range = { start: index + 1, end: index + 1 };
+    return this.withHeredocs({ text, original: title, title, map: new LineMap([piece]), range });
+  }
+
+  private readContinuedLine(first: string, piece: Piece): LogicalLine | undefined {
+    const start = piece.line - 1;
+    const pieces = [piece];
+    const parts = [first];
+    let text = first;
+    let isContinued = true;
+    let blankLine: number | undefined;
+    while (isContinued && this.next < this.lines.length) {
+      const index = this.next++;
+      const line = this.lines[index] ?? "";
+      const trimmed = trimStart(line);
+      if (trimmed.startsWith("#")) continue;
+      if (trimmed === "") {
+        blankLine ??= index + 1;
+        continue;
+      }
+      // Leading white space is dropped from an instruction's first line only.
+      const kept = withoutContinuation(line, this.escape);
+      isContinued = kept !== undefined;
+      pieces.push({ offset: text.length, line: index + 1, column: 1 });
+      text += kept ?? line;
+      parts.push(kept ?? line);
+    }
+    const range = { start: start + 1, end: this.next };
+    if (blankLine !== undefined) {
+      const message = `Empty continuation line found in: ${visible(shorten(text.trim(), longestQuotation))}`;
+      this.findings.addWarning({
+        rule: "NoEmptyContinuation",
+        message,
+        range: { start: blankLine, end: blankLine },
+      });
+    }
+    const title = joinLines(parts);
+    if (title === "") {
+      const culprit = { line: start + 1, column: 1, length: (this.lines[start] ?? "").length };
+      this.report({
+        message: "the line continues, but nothing follows",
+        expected: "an instruction",
+        culprit,
+      });
+      return undefined;
+    }
+    const original = parts.length === 1 ? title : text.trim();
+    return this.withHeredocs({ text, original, title, map: new LineMap(pieces), range });
+  }
+
+  private withHeredocs(line: Omit<LogicalLine, "heredocs" | "heredocText">): LogicalLine {
+    if (!line.text.includes("<<")) return { ...line, heredocs: [], heredocText: "" };
+    const read = this.readHeredocs(line.text, line.map, line.range);
+    return { ...line, range: { start: line.range.start, end: this.next }, ...read };
+  }
+
+  private readHeredocs(text: string, map: LineMap, range: LineRange) {
+    const heredocs: HereDocument[] = [];
+    let heredocText = "";
+    let offset = 0;
+    for (const { written, name, expand, stripsTabs } of heredocMarkers(text)) {
+      const start = this.next;
+      offset = Math.max(offset, text.indexOf(written, offset));
+      let content = "";
+      let isOpen = true;
+      while (isOpen && this.next < this.lines.length) {
+        const index = this.next++;
+        const line = this.lines[index] ?? "";
+        isOpen = (stripsTabs ? line.replace(/^\t+/, "") : line) !== name;
+        if (isOpen) content += this.physicalLines.withEnd(index);
+      }
+      if (isOpen) {
+        const expected = `a line that reads ${name} and nothing else`;
+        const culprit = map.locate(offset, written.length);
+        this.report({ message: "unterminated heredoc", expected, range, culprit });
+        break;
+      }
+      const bodyRange = { start: start + 1, end: this.next };
+      heredocs.push({ name, content: stripsTabs ? stripTabs(content) : content, expand, range: bodyRange });
+      heredocText += `\n${content}${name}`;
+      offset += written.length;
+    }
+    return { heredocs, heredocText };
+  }
+
+  private report(problem: Omit<Problem, "range"> & { range?: LineRange; culprit: Culprit }): void {
+    const { line } = problem.culprit;
+    this.findings.addProblem({ range: { start: line, end: line }, ...problem });
+  }
+}
+
+/** The lines as a person would read them, with one blank for all white space between them. */
+function joinLines(lines: readonly string[]): string {
+  if (lines.length === 1) return lines[0]?.trim() ?? "";
+  let joined = "";
+  let endsInSpace = false;
+  for (const line of lines) {
+    const content = line.trim();
+    if (content === "") {
+      endsInSpace ||= line !== "";
+      continue;
+    }
+    if (joined !== "" && (endsInSpace || !line.startsWith(content))) joined += " ";
+    joined += content;
+    endsInSpace = !line.endsWith(content);
+  }
+  return joined;
+}
+
+/**
+ * The line without its continuation character, or undefined where it has none. An escape character in front of the
+ * last one takes its meaning, even where that one is escaped itself (BuildKit's rule).
+ */
+function withoutContinuation(line: string, escapeCharacter: string): string | undefined {
+  let end = line.length;
+  const last = line.charCodeAt(end - 1);
+  if (last !== escapeCharacter.charCodeAt(0) && last !== 32 && last !== 9) return undefined;
+  while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
+  if (line[end - 1] !== escapeCharacter || line[end - 2] === escapeCharacter) return undefined;
+  return line.slice(0, end - 1);
+}

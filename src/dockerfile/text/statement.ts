@@ -1,0 +1,93 @@
+import type { Flag, HereDocument, LineRange } from "../instruction.ts";
+import type { Findings } from "../problems/findings.ts";
+import type { Word } from "../words/word-list.ts";
+import type { LogicalLine } from "./source.ts";
+import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.ts";
+
+/** A problem at a place of the statement; without one the whole of it is meant. */
+export interface Complaint {
+  message: string;
+  expected?: string;
+  at?: { offset: number; length: number };
+}
+
+/** A logical line on its way to become an instruction: taken apart, its words not understood yet. */
+export class Statement {
+  /** The instruction's name in upper case, and as written. */
+  readonly name: string;
+  readonly writtenName: Word;
+  readonly original: string;
+  readonly title: string;
+  readonly rawFlags: readonly RawFlag[];
+  readonly args: Word;
+  readonly escape: string;
+  private readonly line: LogicalLine;
+  private readonly findings: Findings;
+
+  constructor(
+    line: LogicalLine,
+    escapeCharacter: string,
+    findings: Findings,
+    command: SplitCommand = splitCommand(line.text),
+    { original, title }: { original: string; title: string } = line,
+  ) {
+    this.name = command.name.text.toUpperCase();
+    this.writtenName = command.name;
+    this.original = original;
+    this.title = title;
+    this.rawFlags = command.flags;
+    this.args = command.args;
+    this.escape = escapeCharacter;
+    this.line = line;
+    this.findings = findings;
+  }
+
+  get range(): LineRange {
+    return this.line.range;
+  }
+
+  get heredocs(): readonly HereDocument[] {
+    return this.line.heredocs;
+  }
+
+  get heredocText(): string {
+    return this.line.heredocText;
+  }
+
+  /** The statement inside of an ONBUILD. */
+  inner(): Statement {
+    const { text, offset } = this.args;
+    return new Statement(this.line, this.escape, this.findings, splitCommand(text, offset), {
+      original: text,
+      title: text,
+    });
+  }
+
+  report({ message, expected, at }: Complaint): void {
+    this.findings.addProblem({
+      message,
+      range: this.range,
+      ...(at === undefined ? {} : { culprit: this.line.map.locate(at.offset, at.length) }),
+      ...(expected === undefined ? {} : { expected }),
+    });
+  }
+
+  warn(rule: string, message: string): void {
+    this.findings.addWarning({ rule, message, range: this.range });
+  }
+}
+
+/** Where a word stands, for a complaint about it. */
+export function placeOf(word: Word): { offset: number; length: number } {
+  return { offset: word.offset, length: word.text.length };
+}
+
+/** The fields that all instructions have. */
+export function baseOf<Name extends string>(
+  { range, original, title, heredocs }: Statement,
+  name: Name,
+  words: readonly string[],
+  flags: readonly Flag[],
+) {
+  return { name, range, original, title, flags, words, heredocs };
+}

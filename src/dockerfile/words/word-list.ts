@@ -1,0 +1,78 @@
+import { anySpace, blankCharacters, isSpaceAt, spaceCharacters } from "../text/space.ts";
+
+/** A stretch of a logical line, with where it starts in it. */
+export interface Word {
+  text: string;
+  offset: number;
+}
+
+const blanks = new RegExp(`[${blankCharacters}]+`);
+const spaces = new RegExp(`${anySpace.source}+`, "y");
+/** Neither white space nor a quote nor any Dockerfile's escape character. */
+const plainText = new RegExp(`[^${spaceCharacters}'"\\\\\`]+`, "y");
+const quotedText = /[^"\\`]+/y;
+
+/** Splits at blanks and at nothing else: what FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
+export function splitAtBlanks(text: string, offset: number): Word[] {
+  if (text === "") return [];
+  let end = 0;
+  return text.split(blanks).map((word) => {
+    const start = text.indexOf(word, end);
+    end = start + word.length;
+    return { text: word, offset: offset + start };
+  });
+}
+
+/** Splits at white space outside of quotes, which stay: what ENV, LABEL and ARG do. */
+export function splitWords(text: string, offset: number, escapeCharacter: string): Word[] {
+  const words: Word[] = [];
+  for (let end = 0; ; ) {
+    const start = skip(spaces, text, end);
+    if (start === text.length) return words;
+    end = skip(plainText, text, start);
+    if (end < text.length && !isSpaceAt(text, end)) end = findWordEnd(text, end, escapeCharacter);
+    const word = text.slice(start, end);
+    const kept = end < text.length ? word : withoutLoneEscape(word, escapeCharacter);
+    if (kept !== "") words.push({ text: kept, offset: offset + start });
+  }
+}
+
+function findWordEnd(text: string, start: number, escapeCharacter: string): number {
+  let position = start;
+  for (;;) {
+    position = skip(plainText, text, position);
+    const character = text.charAt(position);
+    if (character === escapeCharacter) position += 2;
+    else if (character === "'" || character === '"')
+      position = findQuoteEnd(text, position + 1, character, escapeCharacter);
+    else if (character === "\\" || character === "`") position++;
+    else return position;
+    if (position >= text.length) return text.length;
+  }
+}
+
+/** Nothing can be escaped between single quotes. */
+function findQuoteEnd(text: string, start: number, quote: string, escapeCharacter: string): number {
+  if (quote === "'") return text.indexOf(quote, start) + 1 || text.length;
+  for (let position = start; ; ) {
+    position = skip(quotedText, text, position);
+    const character = text.charAt(position);
+    if (character === quote) return position + 1;
+    if (character === "") return text.length;
+    position += character === escapeCharacter ? 2 : 1;
+  }
+}
+
+/** The end of what the sticky expression finds at `position`. */
+function skip(expression: RegExp, text: string, position: number): number {
+  expression.lastIndex = position;
+  return expression.test(text) ? expression.lastIndex : position;
+}
+
+/** BuildKit drops an escape character that stands at the very end and so escapes nothing. */
+function withoutLoneEscape(word: string, escapeCharacter: string): string {
+  if (!word.endsWith(escapeCharacter)) return word;
+  let count = 0;
+  while (word.charAt(word.length - 1 - count) === escapeCharacter) count++;
+  return count % 2 === 1 ? word.slice(0, -1) : word;
+}

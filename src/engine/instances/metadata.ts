@@ -1,0 +1,37 @@
+import type { Image } from "../records/images.ts";
+import { hideSecrets } from "./hidden-secrets.ts";
+import type { InstanceSpec } from "./spec.ts";
+
+/** Where a command runs if neither the request nor the image says so; the service's own default. */
+const defaultDirectory = "/root";
+
+export function workingDirectoryOf(spec: Pick<InstanceSpec, "cwd">, { config }: Image): string {
+  return spec.cwd ?? config.workingDirectory ?? defaultDirectory;
+}
+
+/**
+ * What the answer and the operation's record say of the request: all of it but the standard input, which may be long or secret.
+ */
+export function describeRequest(spec: InstanceSpec, image: Image): Record<string, unknown> {
+  return {
+    ...hideSecrets(spec),
+    shell: spec.shell,
+    image: spec.image,
+    cwd: workingDirectoryOf(spec, image),
+    uid: spec.uid ?? 0,
+    ...(spec.gid === undefined ? {} : { gid: spec.gid }),
+    hostname: spec.hostname,
+    disposable: spec.disposable,
+    preserve_env: spec.preserveEnv,
+    networking: { enabled: spec.network !== "none", ...(spec.network === "host" ? { mode: "host" } : {}) },
+    resources_limits: spec.limits,
+    timeout: spec.timeoutSeconds,
+    truncate_output_at: spec.truncateOutputAt,
+    files: Object.fromEntries(
+      spec.files.map(({ destination, uuid, uid, gid, mode }) => [
+        destination,
+        { uuid, uid, gid, mode: mode.toString(8).padStart(4, "0") },
+      ]),
+    ),
+  };
+}

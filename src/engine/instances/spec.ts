@@ -1,0 +1,79 @@
+import type { Database } from "bun:sqlite";
+import type { NetworkMode, ResourcesLimits } from "../../service/types.ts";
+import {
+  type Fields,
+  optionalBoolean,
+  optionalFields,
+  optionalNumber,
+  optionalString,
+  readString,
+  refuse,
+  refuseUnknown,
+} from "../http/fields.ts";
+import type { Layout } from "../layout.ts";
+import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
+import { readLimits } from "../sandbox/limits/limits.ts";
+import { readStagedFiles } from "../sandbox/root/staged-files.ts";
+import type { StagedFile } from "../sandbox/root/staging.ts";
+
+/** Seconds. */
+export const longestTimeout = 86_400;
+
+/** The body of `POST /v1/instances`, checked and with its defaults. */
+export interface InstanceSpec extends ExecSpec {
+  image: string;
+  files: StagedFile[];
+  timeoutSeconds: number;
+  disposable: boolean;
+  hostname: string;
+  network: NetworkMode;
+  preserveEnv: boolean;
+  limits: ResourcesLimits;
+}
+
+const instanceFields = [
+  ...execFields,
+  "image",
+  "files",
+  "timeout",
+  "disposable",
+  "hostname",
+  "networking",
+  "preserve_env",
+  "resources_limits",
+] as const;
+
+export async function readInstanceSpec(
+  body: Fields,
+  database: Database,
+  layout: Layout,
+): Promise<InstanceSpec> {
+  refuseUnknown(body, instanceFields);
+  const image = readString(body, "image");
+  const exec = readExecSpec(body);
+  const hostname = optionalString(body, "hostname") ?? "linuxkit";
+  if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))
+    refuse("hostname", "must be 1 to 63 letters, digits, dots and hyphens");
+  const timeoutSeconds = optionalNumber(body, "timeout", 1) ?? 600;
+  if (timeoutSeconds > longestTimeout) refuse("timeout", `must be at most ${longestTimeout} seconds`);
+  return {
+    ...exec,
+    image,
+    files: await readStagedFiles(optionalFields(body, "files") ?? {}, database, layout),
+    timeoutSeconds,
+    disposable: optionalBoolean(body, "disposable") ?? false,
+    hostname,
+    network: readNetwork(optionalFields(body, "networking") ?? {}),
+    preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
+    limits: readLimits(body),
+  };
+}
+
+/** `{"enabled": false}` is the API's; `mode`, as in `docker run --network`, an extension: see `GET /v1/whoami`. */
+function readNetwork(fields: Fields): NetworkMode {
+  refuseUnknown(fields, ["enabled", "mode"], "networking");
+  const mode = optionalString(fields, "mode") ?? "default";
+  if (mode !== "default" && mode !== "none" && mode !== "host")
+    refuse("networking.mode", "must be default, none or host");
+  return optionalBoolean(fields, "enabled") === false ? "none" : mode;
+}

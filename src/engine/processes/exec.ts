@@ -1,0 +1,155 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { firstProcess } from "../sandbox/containers.ts";
+import { StartupStderr } from "../sandbox/failed-start.ts";
+import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
+import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
+import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
+import { forEachChunk } from "../sandbox/supervise.ts";
+import { beforeDeadline, endHelper, endingWithBough, startHelper } from "../system/helper.ts";
+import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
+import { helperEnvironment, locate } from "../system/programs.ts";
+import type { InputSpec } from "./exec-spec.ts";
+import { ProcessInput } from "./process-input.ts";
+
+export interface ExecRequest {
+  /** Names the process among those of the sandbox. */
+  name: string;
+  process: SandboxProcess;
+  stdin: InputSpec;
+  /** Called before anything that the process writes. */
+  onStart: (pid: number) => void;
+  onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
+}
+
+/** A process beside the command of a sandbox. */
+export interface ExecProcess {
+  input: ProcessInput;
+  signal: (signal: number) => void;
+  /** Kills whatever of it is still there. */
+  end: () => void;
+  ended: Promise<ExecOutcome>;
+}
+
+export interface ExecOutcome {
+  /** As a shell has it: 128 and the number of the signal that has ended it. */
+  exitCode: number;
+  elapsedSeconds: number;
+  resources: EventResources;
+}
+
+/** Starting a process takes runc some milliseconds. */
+const maxStartSeconds = 60;
+
+/**
+ * Starts a process in a sandbox that runs: in its namespaces and control groups, behind its filter of system calls. Resolves when
+ * it has started or has turned out to be none that can be; `undefined`: the sandbox is gone.
+ *
+ * runc has to be in the process namespace where it knows the sandbox's processes by the numbers that it has noted, and so it ends
+ * with that namespace, as everything does that it starts.
+ */
+export async function startInSandbox(
+  host: SandboxHost,
+  live: LiveSandbox,
+  request: ExecRequest,
+): Promise<ExecProcess | undefined> {
+  const first = findFirstInNamespace(live.pid);
+  if (first === undefined) return undefined;
+  const { clock, environment, layout } = host;
+  const path = (kind: string) => join(live.directory, `${request.name}.${kind}`);
+  // The environment is in it, and so are its secrets.
+  writeFileSync(path("json"), JSON.stringify(live.configure(request.process)), { mode: 0o600 });
+  const enter = [locate("nsenter", environment), "--target", String(first), "--mount", "--pid"];
+  const runc = [...live.prefix, locate("runc", environment), "--root", layout.containers];
+  const log = ["--log", path("log"), "--log-format", "json"];
+  const exec = ["exec", "--process", path("json"), "--pid-file", path("pid"), live.id];
+  const command = endingWithBough([...enter, ...runc, ...log, ...exec], environment);
+  const startedAt = clock.now();
+  const helper = startHelper(command, { environment: helperEnvironment(environment) });
+  live.helpers.add(helper.pid);
+
+  let hasStarted = false;
+  const started = () => {
+    if (hasStarted) return;
+    hasStarted = true;
+    rmSync(path("json"), { force: true });
+    request.onStart(helper.pid);
+  };
+  const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
+    started();
+    request.onOutput(stream, chunk);
+  };
+  const stderr = new StartupStderr("exec", (chunk) => output("stderr", chunk));
+  const input = new ProcessInput();
+  const hasEnded = () => helper.exitCode !== null || helper.signalCode !== null;
+
+  async function toItsEnd(): Promise<ExecOutcome> {
+    await Promise.all([
+      input.connect(helper.stdin, request.stdin),
+      forEachChunk(helper.stdout, (chunk) => output("stdout", chunk)),
+      forEachChunk(helper.stderr, (chunk) => stderr.write(chunk)),
+      helper.exited,
+    ]);
+    live.helpers.delete(helper.pid);
+    const failure = stderr.end(path("log"));
+    started();
+    if (failure !== undefined) request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
+    return {
+      exitCode:
+        failure === undefined ? await helper.exited : failure.kind === "command" ? failure.exitCode : 126,
+      elapsedSeconds: (clock.now() - startedAt) / 1000,
+      resources: eventResources(helper.resourceUsage()),
+    };
+  }
+
+  async function toItsStart(): Promise<void> {
+    for (let wait = 1; !existsSync(path("pid")) && !hasEnded(); wait = Math.min(wait * 2, 50))
+      await clock.sleep(wait);
+    if (!hasEnded()) started();
+  }
+
+  const ended = toItsEnd();
+  await beforeDeadline(helper, command, toItsStart(), {
+    clock,
+    seconds: maxStartSeconds,
+    failure: "did not start a process in the sandbox",
+  });
+  return {
+    input,
+    ended,
+    signal(signal) {
+      const pid = findDescendant(helper.pid, readNumber(path("pid")));
+      if (pid !== undefined && !hasEnded()) sendSignal(pid, signal);
+    },
+    end() {
+      const pid = findDescendant(helper.pid, readNumber(path("pid")));
+      if (pid !== undefined) sendSignal(pid, "SIGKILL");
+      endHelper(helper);
+    },
+  };
+}
+
+/** Signals the command of a sandbox, which is the first process of its own namespace: most signals reach it only if it handles them. */
+export function signalCommand({ layout }: SandboxHost, live: LiveSandbox, signal: number): void {
+  // runc writes it down in two places, one after the other.
+  const number = firstProcess(layout, live.id) ?? readNumber(join(live.directory, "pid"));
+  const pid = findDescendant(live.pid, number);
+  if (pid !== undefined) sendSignal(pid, signal);
+}
+
+function sendSignal(pid: number, signal: number | "SIGKILL"): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended meanwhile.
+  }
+}
+
+/** What runc has written to a `--pid-file`: a number of the namespace that runc is in. */
+function readNumber(path: string): number {
+  try {
+    return Number(readFileSync(path, "utf8"));
+  } catch {
+    return Number.NaN;
+  }
+}

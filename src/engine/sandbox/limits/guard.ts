@@ -1,0 +1,112 @@
+/** Holds one sandbox to its limits: by control groups where this process may make them, else by looking. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../../clock.ts";
+import { BoughError } from "../../../errors.ts";
+import type { LimitHit } from "../../../service/types.ts";
+import { locate } from "../../system/programs.ts";
+import { containerGroups } from "../containers.ts";
+import type { KillSwitch } from "../kill-switch.ts";
+import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
+import { type Controllers, readLimitEvents, usableControllers } from "./controllers.ts";
+import { ownHierarchies } from "./hierarchies.ts";
+import { limitHit } from "./limits.ts";
+import { type LimitSettings, limitSettings } from "./settings.ts";
+import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
+
+/** Nicer than others by so much, where no control group weighs the processors. */
+const niceness = 10;
+
+export class LimitGuard {
+  readonly #host: SandboxHost;
+  readonly #request: Pick<SandboxRequest, "id" | "directory" | "limits">;
+  readonly #controllers: Controllers;
+  #hit: LimitHit | undefined;
+  /** Each has a child that is, or becomes, a runc whose processes are held to the limits: of the command, and of those beside it. */
+  readonly helpers = new Set<number>();
+
+  /** Rejects a limit that nothing here can hold the command to. */
+  constructor(host: SandboxHost, request: Pick<SandboxRequest, "id" | "directory" | "limits">) {
+    this.#host = host;
+    this.#request = request;
+    this.#controllers = usableControllers(ownHierarchies());
+    if (request.limits.cpus !== undefined && this.#controllers.cpu === undefined) {
+      throw new BoughError("the command's processors cannot be limited: there is no control group for it", {
+        hint: "`bough doctor` says how to have one. Without --cpus the command runs on all processors, after everything else.",
+      });
+    }
+  }
+
+  /** What runc runs behind. */
+  get prefix(): string[] {
+    if (this.#controllers.cpu !== undefined) return [];
+    return [locate("nice", this.#host.environment), "-n", String(niceness)];
+  }
+
+  get settings(): LimitSettings {
+    return limitSettings(this.#controllers, this.#request.limits, {
+      inUserNamespace: this.#host.inUserNamespace,
+      ownOomScore: Number(readFileSync("/proc/self/oom_score_adj", "utf8")),
+    });
+  }
+
+  /** `helper`: that of the command. Looks at what the command takes until the signal is aborted. */
+  async watch(helper: number, kill: KillSwitch, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#host;
+    this.helpers.add(helper);
+    const look = (watcher: Watcher) =>
+      follow(watcher, clock, signal, (limit) => {
+        this.#hit ??= limitHit(limit, this.#request.limits, true);
+        kill.end();
+      });
+    await Promise.all(this.#watchers(signal).map(look));
+  }
+
+  /** What the command ran into. Call it after its end, before its control groups are removed. */
+  hits(): LimitHit[] {
+    const { outOfMemory, outOfProcesses } = readLimitEvents(this.#groups());
+    const hits = this.#hit === undefined ? [] : [this.#hit];
+    const { limits } = this.#request;
+    if (outOfMemory > 0) hits.push(limitHit("max_memory_bytes", limits, false));
+    if (outOfProcesses > 0) hits.push(limitHit("max_processes", limits, false));
+    return hits.filter((hit, index) => hits.findIndex(({ limit }) => limit === hit.limit) === index);
+  }
+
+  #groups(): Readonly<Record<string, string>> {
+    return containerGroups(this.#host.layout, this.#request.id);
+  }
+
+  #watchers(signal: AbortSignal): Watcher[] {
+    const { limits, directory } = this.#request;
+    const { memory, pids } = this.#controllers;
+    const looks = {
+      memory: memory === undefined ? limits.memory : undefined,
+      processes: pids === undefined ? limits.processes : undefined,
+    };
+    const watchers: Watcher[] = [];
+    if (memory !== undefined || pids !== undefined)
+      watchers.push(watchEvents(() => readLimitEvents(this.#groups())));
+    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(this.helpers, looks));
+    if (limits.layerBytes !== undefined)
+      watchers.push(watchLayer(join(directory, "upper"), limits.layerBytes, signal));
+    return watchers;
+  }
+}
+
+async function follow(
+  watcher: Watcher,
+  clock: Clock,
+  signal: AbortSignal,
+  exceed: (limit: LimitHit["limit"]) => void,
+): Promise<void> {
+  try {
+    for (let wait = watcher.firstWait; ; ) {
+      await clock.sleep(wait, signal);
+      const seen = await watcher.look(clock.now());
+      if (typeof seen === "string") return exceed(seen);
+      wait = seen;
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

@@ -1,0 +1,61 @@
+import { lstatSync, readdirSync, type Stats, statfsSync } from "node:fs";
+import { join } from "node:path";
+import { createPace } from "../../../pace.ts";
+import { errorCode } from "../../../system-error.ts";
+
+/** Bytes that an entry takes beside its content: the size of its header in a layer's archive. Empty files count, too. */
+const entryBytes = 512;
+
+/**
+ * What a layer comes to: the room that its files take on the disk, and 512 bytes for each entry. Stops counting past `enough`.
+ * Rejects once the signal is aborted.
+ */
+export async function layerSize(upper: string, enough: number, signal?: AbortSignal): Promise<number> {
+  const pace = createPace(signal);
+  const seen = new Set<string>();
+  const waiting = [upper];
+  let bytes = 0;
+  for (let next = waiting.pop(); next !== undefined && bytes <= enough; next = waiting.pop()) {
+    for (const name of namesIn(next)) {
+      if (bytes > enough) break;
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+      const path = join(next, name);
+      const stats = statsOf(path);
+      if (stats === "gone") continue;
+      if (stats === "out of reach") return Number.POSITIVE_INFINITY;
+      bytes += entryBytes;
+      if (stats.isDirectory()) waiting.push(path);
+      else if (stats.nlink === 1) bytes += stats.blocks * 512;
+      else if (!seen.has(`${stats.ino}`)) {
+        seen.add(`${stats.ino}`);
+        bytes += stats.blocks * 512;
+      }
+    }
+  }
+  return bytes;
+}
+
+/** Bytes that are free on the file system of a directory, and how many more entries it can have. */
+export function freeRoom(directory: string): { bytes: number; entries: number } {
+  const { bfree, bsize, ffree } = statfsSync(directory);
+  return { bytes: bfree * bsize, entries: ffree };
+}
+
+/** What has a path too long to be asked for could hide any size. */
+function statsOf(path: string): Stats | "gone" | "out of reach" {
+  try {
+    return lstatSync(path);
+  } catch (error) {
+    return errorCode(error) === "ENAMETOOLONG" ? "out of reach" : "gone";
+  }
+}
+
+/** The command may remove a directory at any time. */
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,70 @@
+/** What one instance may take of the machine. */
+import type { LimitHit, ResourcesLimits } from "../../../service/types.ts";
+import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
+import type { MachineSize } from "../../system/machine-size.ts";
+
+export interface InstanceLimits {
+  /** Bytes, swap and shared memory included. */
+  memory: number;
+  /** Processes and threads. */
+  processes: number;
+  /** So many processors' time; `undefined`: all there are. */
+  cpus: number | undefined;
+  /** Bytes that the layer may come to. */
+  layerBytes: number | undefined;
+}
+
+/** Docker's least. */
+const minMemory = 6 * 1024 ** 2;
+/** With fewer runc can't start a command. */
+const minProcesses = 8;
+const minCpus = 0.01;
+
+/** `resources_limits` of a request. */
+export function readLimits(body: Fields): ResourcesLimits {
+  const fields = optionalFields(body, "resources_limits") ?? {};
+  refuseUnknown(fields, ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus"], "resources_limits");
+  const limits: ResourcesLimits = {};
+  const layer = optionalNumber(fields, "max_layer_bytes", 1);
+  if (layer !== undefined) limits.max_layer_bytes = layer;
+  const memory = optionalNumber(fields, "max_memory_bytes", minMemory);
+  if (memory !== undefined) limits.max_memory_bytes = memory;
+  const processes = optionalNumber(fields, "max_processes", minProcesses);
+  if (processes !== undefined) limits.max_processes = processes;
+  const cpus = fields.cpus ?? undefined;
+  if (cpus !== undefined) {
+    if (typeof cpus !== "number" || !(cpus >= minCpus)) refuse("cpus", `must be at least ${minCpus}`);
+    limits.cpus = cpus;
+  }
+  return limits;
+}
+
+export function limitsFor(requested: ResourcesLimits, machine: MachineSize): InstanceLimits {
+  return {
+    memory: requested.max_memory_bytes ?? defaultMemory(machine),
+    processes: requested.max_processes ?? defaultProcesses(machine),
+    cpus: requested.cpus,
+    layerBytes: requested.max_layer_bytes,
+  };
+}
+
+/** All but a fifth; of a large machine all but 4 GiB: room for bough itself, and for what else the machine does. */
+function defaultMemory({ memory }: MachineSize): number {
+  const left = Math.min(Math.max(memory / 5, 512 * 1024 ** 2), 4 * 1024 ** 3);
+  return Math.max(Math.floor(memory - left), Math.floor(memory / 2));
+}
+
+/** 4096, and 64 for each processor of a very large machine; a quarter of all that the machine can have is left to others. */
+function defaultProcesses({ processors, maxProcesses }: MachineSize): number {
+  return Math.max(Math.min(Math.max(4096, 64 * processors), Math.floor(maxProcesses / 4)), minProcesses);
+}
+
+/** A limit that a command ran into, for its operation's record. */
+export function limitHit(limit: LimitHit["limit"], limits: InstanceLimits, killed: boolean): LimitHit {
+  const values = {
+    max_memory_bytes: limits.memory,
+    max_processes: limits.processes,
+    max_layer_bytes: limits.layerBytes ?? 0,
+  };
+  return { limit, value: values[limit], killed };
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from "node:fs";
+import { accountRows, idOf } from "../../../account-rows.ts";
+import { BoughError } from "../../../errors.ts";
+import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "./root-path.ts";
+
+export interface Account {
+  uid: number;
+  gid: number;
+  additionalGids: number[];
+}
+
+/**
+ * As whom a process runs, as Docker decides: a user given alone belongs to the groups that the image's own files name, one
+ * given with a group to that group only. The primary group is among the additional ones, so that no setgid program
+ * can leave it behind.
+ */
+export type ResolveAccount = (uid: number, gid: number | undefined) => Account;
+
+/** Reads the tables now, before anything runs that could put something else in their place. */
+export function readAccounts(root: string): ResolveAccount {
+  for (const path of ["/etc/passwd", "/etc/group"]) requireReadable(root, path);
+  const users = readTable(root, "/etc/passwd");
+  const groups = readTable(root, "/etc/group");
+  return (uid, gid) => {
+    if (gid !== undefined) return { uid, gid, additionalGids: [gid] };
+    const entry = accountRows(users).find((fields) => fields[2] === String(uid));
+    const primary = idOf(entry?.[3]) ?? 0;
+    const gids = new Set([primary]);
+    for (const gid of groupsOf(entry?.[0] ?? "", groups)) if (gids.size < maxGroups) gids.add(gid);
+    return { uid, gid: primary, additionalGids: [...gids] };
+  };
+}
+
+/** runc looks for the user by itself, in the image, and would wait for ever for what somebody writes to a pipe. */
+function requireReadable(root: string, path: string): void {
+  const stats = find(root, path)?.stats;
+  if (stats === undefined || stats.isFile() || stats.isDirectory()) return;
+  throw new BoughError(`${path} in the image is a pipe or a device: no process can be started there`);
+}
+
+/** As many as Linux lets a process have (NGROUPS_MAX). */
+const maxGroups = 65_536;
+
+/** What is no number of a group, a negative one for instance, is left out: no process could start with it. */
+function groupsOf(name: string, groups: string): Iterable<number> {
+  if (name === "") return [];
+  return accountRows(groups)
+    .filter(([, , , members = ""]) => `,${members},`.includes(`,${name},`))
+    .map(([, , gid]) => idOf(gid))
+    .filter((gid) => gid !== undefined);
+}
+
+/** Names of users and groups by the image's own tables; a number stands for itself where they don't have it. */
+export function accountNames(root: string) {
+  const namesIn = (path: string) => {
+    const names = new Map<string, string>();
+    for (const [name = "", , id = ""] of accountRows(readTable(root, path))) {
+      // The first of several names counts.
+      if (name !== "" && idOf(id) !== undefined && !names.has(id)) names.set(id, name);
+    }
+    return names;
+  };
+  const users = namesIn("/etc/passwd");
+  const groups = namesIn("/etc/group");
+  return {
+    user: (uid: number): string | number => users.get(String(uid)) ?? uid,
+    group: (gid: number): string | number => groups.get(String(gid)) ?? gid,
+  };
+}
+
+/** Bytes. An image's file is not to be trusted with this process's memory. */
+const largestTable = 16 * 1024 * 1024;
+
+/** Empty where there is no such file, or where the image's links lead nowhere. */
+function readTable(root: string, path: string): string {
+  const found = find(root, path);
+  if (!found?.stats?.isFile() || found.stats.size > largestTable) return "";
+  return readFileSync(found.path, "utf8");
+}
+
+function find(root: string, path: string): ResolvedPath | undefined {
+  try {
+    return resolveInRoot(root, path, { followLast: true });
+  } catch (error) {
+    if (error instanceof UnreachablePathError) return undefined;
+    throw error;
+  }
+}

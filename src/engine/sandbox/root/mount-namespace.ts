@@ -1,0 +1,100 @@
+import type { Subprocess } from "bun";
+import type { Clock } from "../../../clock.ts";
+import { BoughError } from "../../../errors.ts";
+import type { Layout } from "../../layout.ts";
+import { overlayOptions } from "../../records/layers.ts";
+import { beforeDeadline, endingWithBough, startHelper } from "../../system/helper.ts";
+import { type Environment, helperEnvironment, locate } from "../../system/programs.ts";
+
+/**
+ * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
+ * kernel takes the mount away with the last process in there, however that one ends, so that none is ever left behind.
+ */
+export interface MountNamespace {
+  process: Subprocess<"pipe", "pipe", "pipe">;
+  /** The mounted root, reachable from outside of the namespace for as long as the process runs. */
+  root: string;
+  /** What the process writes after it said that the mount is there. */
+  stdout: AsyncIterable<Uint8Array>;
+  /** Lets the process go on to its command. */
+  proceed(): void;
+}
+
+/** Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. */
+const script = `mount -t overlay -o "$1" overlay ../root && echo && read -r go || exit 125
+shift
+exec "$@"`;
+
+/** The mount takes some milliseconds. */
+const maxMountSeconds = 60;
+
+/** What the kernel ends together with bough: a process namespace of its own, with a `/proc` that shows it. */
+const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/**
+ * Mounts the overlay of `chain` (the uppermost layer first) at the layout's `root`. `command` runs there once it may proceed,
+ * as the first process of a namespace: it and all that it starts are gone the moment bough is. Without a command the process
+ * only holds the mount, for as long as its standard input is open.
+ */
+export async function enterMountNamespace(
+  layout: Layout,
+  environment: Environment,
+  options: {
+    chain: readonly number[];
+    /** The directory with `upper` and `work`; without one the mount is read-only. */
+    operation?: string;
+    inUserNamespace: boolean;
+    clock: Clock;
+    command?: readonly string[];
+    /** An open file that the command gets as its descriptor 3. */
+    descriptor?: number | undefined;
+    started?: (process: Subprocess) => void;
+  },
+): Promise<MountNamespace> {
+  locate("mount", environment);
+  const overlay = overlayOptions(layout, options.chain, {
+    operation: options.operation,
+    inUserNamespace: options.inUserNamespace,
+  });
+  const { command } = options;
+  const unshare = [
+    locate("unshare", environment),
+    "--mount",
+    ...(command === undefined ? [] : withProcesses),
+  ];
+  const enter = [...unshare, locate("sh", environment), "-c", script, "sh"];
+  const helper = startHelper(endingWithBough([...enter, overlay, ...(command ?? [])], environment), {
+    workingDirectory: layout.layers,
+    environment: helperEnvironment(environment),
+    descriptor: options.descriptor,
+  });
+  options.started?.(helper);
+  const stdout = helper.stdout[Symbol.asyncIterator]();
+  const first = await beforeDeadline(helper, enter, stdout.next(), {
+    clock: options.clock,
+    seconds: maxMountSeconds,
+    failure: "did not mount the image's layers",
+    hint: "`bough doctor` tries such a mount.",
+  });
+  if (first.done === true) {
+    const said = (await new Response(helper.stderr).text()).trim();
+    throw new BoughError(
+      `the image's layers could not be mounted: ${firstLine(said) || "the helper was stopped"}`,
+      {
+        hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
+      },
+    );
+  }
+  return {
+    process: helper,
+    root: `/proc/${helper.pid}/root${layout.root}`,
+    stdout: { [Symbol.asyncIterator]: () => stdout },
+    proceed() {
+      helper.stdin.write("\n");
+    },
+  };
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0]?.trim() ?? "";
+}

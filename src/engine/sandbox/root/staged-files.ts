@@ -1,0 +1,59 @@
+import type { Database } from "bun:sqlite";
+import { createPace } from "../../../pace.ts";
+import { RequestError } from "../../http/answers.ts";
+import { asFields, type Fields, readString, refuse, refuseUnknown } from "../../http/fields.ts";
+import type { Layout } from "../../layout.ts";
+import { readId, refuseNul } from "../../processes/exec-spec.ts";
+import { filePath, findFile } from "../../records/files.ts";
+import type { StagedFile } from "./staging.ts";
+
+/** The field `files` of a request: what is put in place before its command starts. */
+export async function readStagedFiles(
+  fields: Fields,
+  database: Database,
+  layout: Layout,
+): Promise<StagedFile[]> {
+  // Of a large context there are very many, each with a question to the disk.
+  const pace = createPace(undefined);
+  const files: StagedFile[] = [];
+  for (const [destination, value] of Object.entries(fields)) {
+    files.push(readStagedFile(destination, value, database, layout));
+    await pace.step();
+  }
+  return files;
+}
+
+function readStagedFile(destination: string, value: unknown, database: Database, layout: Layout): StagedFile {
+  const name = `files[${JSON.stringify(destination)}]`;
+  const last = destination.split("/").at(-1);
+  if (!destination.startsWith("/") || last === "" || last === "." || last === "..") {
+    refuse(name, "must be the absolute path of a file");
+  }
+  refuseNul(name, [destination]);
+  const file = asFields(value, name);
+  refuseUnknown(file, ["uuid", "uid", "gid", "mode"], name);
+  const uuid = readString(file, "uuid");
+  const stored = findFile(database, layout, "uuid", uuid);
+  if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
+  return {
+    destination,
+    uuid,
+    source: filePath(layout, stored.sha256),
+    sha256: stored.sha256,
+    size: stored.size,
+    uid: readId(file, "uid") ?? 0,
+    gid: readId(file, "gid") ?? 0,
+    mode: readMode(file.mode ?? "0644", name),
+  };
+}
+
+/** Octal text, or the mode itself as a number: `"0755"` and 493 are the same. */
+function readMode(value: unknown, name: string): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 0o177777)
+    return value & 0o7777;
+  if (typeof value === "string" && /^[0-7]{1,6}$/.test(value)) return Number.parseInt(value, 8) & 0o7777;
+  refuse(
+    `${name}.mode`,
+    `is ${JSON.stringify(value)}, neither octal text such as "0755" nor a mode's number`,
+  );
+}

@@ -1,0 +1,139 @@
+/** Upload of bytes that are not known beforehand: hashed as they pass, never held. */
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import { childOf, DeadlineError } from "../http/abort.ts";
+import { minBytes, tooSlow } from "../http/body-stream.ts";
+import { startIdleTimer } from "../http/idle-timer.ts";
+import type { Transport } from "../http/transport.ts";
+import type { StreamOptions, UploadedFile } from "../service.ts";
+import { findFile, postFile } from "./file-calls.ts";
+import { PieceReader } from "./piece-reader.ts";
+import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
+
+interface UploadStreamOptions {
+  transport: Transport;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** How long the service may take nothing, or think about its answer. */
+const serviceIdleMilliseconds = 120_000;
+/** How long the source may have nothing to give. */
+const sourceIdleMilliseconds = 60_000;
+
+/** From here on, a thread that hashes while this one sends saves more than its start takes. */
+const threadedBytes = 128 * 1024 * 1024;
+
+/** What `body`, `progress` or `inspect` fails with is passed on as it is. */
+export async function uploadStream(
+  { transport, clock, signal }: UploadStreamOptions,
+  body: ReadableStream<Uint8Array>,
+  { progress, contentLength, inspect }: StreamOptions = {},
+): Promise<UploadedFile> {
+  const hash = (contentLength ?? 0) >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
+  const reader = new PieceReader(body, clock);
+  const stop = childOf(signal);
+  let size = 0;
+  let begun = false;
+  let ended = false;
+  let sourceError: { error: unknown } | undefined;
+
+  const failSource = (error: unknown) => {
+    sourceError = { error };
+    stop.abort(error);
+  };
+  const service = startIdleTimer(clock, serviceIdleMilliseconds, () =>
+    stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
+  );
+  let fresh = minBytes;
+  const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
+    failSource(tooSlow(fresh, sourceIdleMilliseconds)),
+  );
+  source.pause();
+
+  const readPiece = async () => reader.read(await hash.nextBuffer());
+  const fromSource = async (reading: ReturnType<typeof readPiece>) => {
+    service.pause();
+    if (fresh < minBytes) source.resume();
+    else {
+      source.touch();
+      fresh = 0;
+    }
+    const read = await reading;
+    fresh += read.piece.byteLength;
+    source.pause();
+    service.touch();
+    return read;
+  };
+
+  // A generator: Bun keeps a ReadableStream's chunks longer than it needs them, while what is yielded it has done with
+  // when it asks for more.
+  async function* passing() {
+    begun = true;
+    try {
+      let next = readPiece();
+      for (;;) {
+        const { done, piece } = await fromSource(next);
+        if (!done) {
+          // Read while this piece is sent; what goes wrong is told when its turn comes.
+          next = readPiece();
+          next.catch(() => undefined);
+        }
+        if (piece.byteLength > 0) hash.update(piece);
+        size += piece.byteLength;
+        if (contentLength !== undefined) {
+          // A service that has got all that it was told of stores it: the last piece waits for what the source says at its end.
+          const more = size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
+          if (size + more > contentLength || (done && size < contentLength)) throw otherLength(contentLength);
+        }
+        if (!ended && (contentLength === undefined ? done : size === contentLength)) {
+          if (inspect !== undefined) inspect(await hash.digest());
+          // The service can answer before it is asked for more.
+          ended = true;
+        }
+        progress?.(size);
+        if (piece.byteLength > 0) yield piece;
+        if (done) break;
+      }
+    } catch (error) {
+      sourceError ??= { error };
+      throw error;
+    }
+  }
+
+  try {
+    signal.throwIfAborted();
+    const stored = await postFile(transport, {
+      body: () => (begun ? undefined : passing()),
+      // Where none are announced, fetch does not ask for them, and nothing would be inspected.
+      ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
+      // What was sent to its end need not be fetched and sent anew if it has arrived.
+      findOut: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
+      signal: stop.signal,
+      timeoutMilliseconds: 0,
+    });
+    const sha256 = await hash.digest();
+    if (stored.sha256 !== undefined && stored.sha256 !== sha256) {
+      throw new BoughError(
+        `the service stored other bytes than were sent: SHA-256 ${stored.sha256} instead of ${sha256}`,
+      );
+    }
+    return { uuid: stored.uuid, sha256, size };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw sourceError === undefined ? error : sourceError.error;
+  } finally {
+    service.stop();
+    source.stop();
+    stop.abort(new DeadlineError("the upload is over"));
+    stop.release();
+    reader.cancel();
+    hash.close();
+  }
+}
+
+function otherLength(contentLength: number): BoughError {
+  return new BoughError(`the source gave other than the ${contentLength} bytes that it had announced`, {
+    hint: "Nothing was stored. Run the build again.",
+  });
+}

@@ -1,0 +1,40 @@
+import { BoughError } from "../../errors.ts";
+
+/**
+ * Checks a service's base address and answers it without trailing slashes. It may carry a path prefix
+ * (`https://host/sandboxes`), but no query, fragment or credentials: those would end up in logs and errors.
+ */
+export function parseBaseUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new BoughError(`not a service address: ${withoutCredentials(text)}`, {
+      kind: "usage",
+      hint: "A service address looks like https://host or https://host/prefix.",
+    });
+  }
+  const refuse = (part: string, hint: string): never => {
+    throw new BoughError(`the service address ${withoutCredentials(text)} has ${part}`, {
+      kind: "usage",
+      hint,
+    });
+  };
+  if (url.username !== "" || url.password !== "") {
+    refuse("a user name or password in it", "Give the token by itself: --token, CONTREE_TOKEN or a profile.");
+  }
+  if (url.search !== "" || text.includes("?"))
+    refuse("a query", "Leave out everything from the question mark on.");
+  if (url.hash !== "" || text.includes("#")) refuse("a fragment", "Leave out everything from the # on.");
+  url.pathname = url.pathname.replace(/\/+$/, "");
+  return url;
+}
+
+/** `path` starts with `/v1/`; its parts are already encoded. */
+export function urlOf(base: URL, path: string, query: Record<string, string> = {}): string {
+  const parameters = new URLSearchParams(query).toString();
+  return `${base.origin}${base.pathname.replace(/\/+$/, "")}${path}${parameters === "" ? "" : `?${parameters}`}`;
+}
+
+/** For messages: whatever stands between `//` and `@` is not shown. */
+export function withoutCredentials(url: string): string {
+  return url.replace(/\/\/[^/?#]*@/, "//");
+}

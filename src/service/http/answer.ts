@@ -1,0 +1,144 @@
+/** What an answer comes to: something to go on with, or a failure to decide about. Pure. */
+import { BoughError } from "../../errors.ts";
+import { saysMissing } from "../operations/missing.ts";
+import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
+import { NotFoundError, RefusedTokenError } from "./errors.ts";
+import { type CallName, nameOf, printable, statusText } from "./failure-text.ts";
+import type { Failure } from "./retry.ts";
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /**
+   * The parsed JSON, a Uint8Array, or a ReadableStream; `undefined` for an empty body and for the statuses that the
+   * caller handles.
+   */
+  body: unknown;
+}
+
+/** What a caller can't do without. An answer that lacks it is as good as one that is no JSON. */
+export interface Requirement {
+  /** `the file's uuid`: for the message. */
+  what: string;
+  isMet(answer: Answer): boolean;
+}
+
+export type Result = { answer: Answer } | { failure: Failure; error: BoughError };
+
+export interface Expectation {
+  call: CallName;
+  handles: readonly number[];
+  expects: "json" | "bytes" | "stream";
+  requires: Requirement | undefined;
+  hasToken: boolean;
+  redact(text: string): string;
+}
+
+/** An answer as it was received, with its body, the beginning of an error's, or what the body has more bytes than. */
+export interface Received {
+  status: number;
+  headers: Headers;
+  data: Uint8Array | ReadableStream<Uint8Array> | { moreThan: number };
+}
+
+export function readAnswer(expectation: Expectation, { status, headers, data }: Received): Result {
+  const { call, handles, expects, redact } = expectation;
+  if (handles.includes(status)) return { answer: { status, headers, body: undefined } };
+  if (status < 200 || status >= 300) {
+    const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
+    const message = redact(statusText(call, status, textOf(data)));
+    return { failure, error: statusError(failure, message, expectation) };
+  }
+  if ("moreThan" in data) return excessive(expectation, status, `more than ${data.moreThan / 2 ** 20} MiB`);
+  return expects === "json"
+    ? readJson(expectation, status, headers, textOf(data))
+    : { answer: { status, headers, body: data } };
+}
+
+function readJson(expectation: Expectation, status: number, headers: Headers, text: string): Result {
+  const { call, requires } = expectation;
+  const isEmpty = text.trim() === "";
+  const parsed = parse(text);
+  if (parsed instanceof ExcessiveJsonError) return excessive(expectation, status, parsed.message);
+  // Where the Location says what was made, the answer can do without a body.
+  const body = parsed ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
+  if (body === undefined) {
+    return malformed(
+      expectation,
+      status,
+      `with ${isEmpty ? "nothing" : `something that is not JSON: ${printable(text.slice(0, 80))}`}`,
+    );
+  }
+  const answer = { status, headers, body: body.value };
+  if (requires === undefined || requires.isMet(answer)) return { answer };
+  return malformed(expectation, status, `without ${requires.what}`);
+}
+
+function malformed({ call, redact }: Expectation, status: number, how: string): Result {
+  const error = new BoughError(redact(`${nameOf(call)} answered ${status} ${how}`), {
+    hint: "Is this address an image service's?",
+  });
+  return { failure: { kind: "malformed" }, error };
+}
+
+/** Nobody sends so much by accident: to ask again would only take it all once more. */
+function excessive({ call, redact }: Expectation, status: number, what: string): Result {
+  const error = new BoughError(redact(`${nameOf(call)} answered ${status} with ${what}`), {
+    hint: "bough takes no more than that. Is this address an image service's?",
+  });
+  return { failure: { kind: "excessive" }, error };
+}
+
+function parse(text: string): { value?: unknown } | ExcessiveJsonError | undefined {
+  try {
+    return { value: parseBoundedJson(text) };
+  } catch (error) {
+    return error instanceof ExcessiveJsonError ? error : undefined;
+  }
+}
+
+function statusError(
+  { status, retryAfter }: Extract<Failure, { kind: "status" }>,
+  message: string,
+  { hasToken, redact }: Expectation,
+): BoughError {
+  if (isMissing(status, message)) return new NotFoundError(message);
+  if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
+  const hint = hintFor(status, retryAfter, redact);
+  return new BoughError(message, hint === undefined ? {} : { hint });
+}
+
+function isMissing(status: number, message: string): boolean {
+  return status === 404 || status === 410 || ([400, 409, 422, 424].includes(status) && saysMissing(message));
+}
+
+function tokenHint(hasToken: boolean): string {
+  return hasToken
+    ? "The token that was sent is not accepted for this: give another with --token, CONTREE_TOKEN or a profile, or check the project."
+    : "No token was sent: give one with --token, CONTREE_TOKEN or a profile.";
+}
+
+function hintFor(
+  status: number,
+  retryAfter: string | null,
+  redact: (text: string) => string,
+): string | undefined {
+  if (status === 413)
+    return "It is larger than the service takes: leave it out with an ignore rule, or make it smaller.";
+  if (status === 425 || status === 429) {
+    const when =
+      retryAfter === null ? "later" : `when it asks for it (Retry-After: ${redact(printable(retryAfter))})`;
+    return `The service takes no more requests just now: run the command again ${when}.`;
+  }
+  if (status === 507)
+    return "Make room on its disk; that of the embedded engine is freed by `bough engine prune`.";
+  // It says itself what it cannot do, and what is missing for it.
+  if (status === 501) return undefined;
+  return status >= 500
+    ? "The service is at fault, not what was asked of it: run the command again later."
+    : undefined;
+}
+
+function textOf(data: Received["data"]): string {
+  return data instanceof Uint8Array ? new TextDecoder().decode(data) : "";
+}

@@ -1,0 +1,146 @@
+/** One attempt at a call, with a deadline and without a repeat: an answer, or a failure to decide about. */
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import { abandonable, childOf, DeadlineError, withDeadline } from "./abort.ts";
+import { type Received, type Requirement, type Result, readAnswer } from "./answer.ts";
+import { watchedBody } from "./body-stream.ts";
+import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
+import { explainFault } from "./connection.ts";
+import type { Body, Exchange, RequestParts } from "./exchange.ts";
+import { connectionText, nameOf } from "./failure-text.ts";
+import type { Failure } from "./retry.ts";
+
+/** Something that a person who waits would like to know; for the log. */
+export interface ServiceNotice {
+  level: "debug" | "info" | "warn";
+  text: string;
+}
+
+export interface AttemptParts extends RequestParts {
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Error statuses that the caller handles: answered, not thrown. */
+  handles?: readonly number[];
+  /** Default JSON. With `stream` the answer's body is still to be read, and breaks where nothing comes any more. */
+  expects?: "json" | "bytes" | "stream";
+  /** Of JSON. */
+  requires?: Requirement;
+  /**
+   * Until the answer is there whole, or its head where a stream is expected. 0: however long it takes, as long as bytes
+   * pass. Default 30 s.
+   */
+  timeoutMilliseconds?: number;
+  /** An attempt that is under way when the signal is aborted is given this long to answer. */
+  graceMilliseconds?: number;
+}
+
+export interface AttemptOptions {
+  exchange: Exchange;
+  clock: Clock;
+  onNotice: (notice: ServiceNotice) => void;
+}
+
+/** Leaves time for a second attempt before the retry policy gives up. */
+const defaultTimeoutMilliseconds = 30_000;
+/** An answer that takes longer is told to be waited for. */
+const patienceMilliseconds = 15_000;
+
+/** Rejects with the signal's reason, and with a BoughError for an answer that must not be followed. */
+export async function attempt(
+  options: AttemptOptions,
+  parts: AttemptParts,
+  body: Body | undefined,
+  signal: AbortSignal,
+): Promise<Result> {
+  const { exchange } = options;
+  const { handles = [], expects = "json", requires } = parts;
+  const { hasToken, redact } = exchange;
+  const answered = tellOfWaiting(options, parts, body);
+  try {
+    const received = await (expects === "stream"
+      ? openStream(options, parts, signal)
+      : receive(options, parts, body, signal, expects));
+    const call = exchange.nameOf(parts);
+    return readAnswer({ call, handles, expects, requires, hasToken, redact }, received);
+  } catch (error) {
+    // A deadline that a caller has set for its call is a fault of the connection, like the call's own.
+    if (signal.aborted && !(signal.reason instanceof DeadlineError)) throw signal.reason;
+    return faultOf(exchange, parts, error);
+  } finally {
+    answered();
+  }
+}
+
+/** What a call that got no answer comes to. */
+export function faultOf(exchange: Exchange, parts: RequestParts, thrown: unknown) {
+  // A refusal of our own (a redirect), not a fault of the connection.
+  if (thrown instanceof BoughError) throw thrown;
+  const { reason, hint, received, permanent } = explainFault(thrown);
+  const text = exchange.redact(connectionText(exchange.nameOf(parts), reason));
+  const failure: Failure = { kind: "connection", received, permanent };
+  return { failure, error: new BoughError(text, { hint }) };
+}
+
+async function receive(
+  { exchange, clock }: AttemptOptions,
+  parts: AttemptParts,
+  body: Body | undefined,
+  signal: AbortSignal,
+  expects: "json" | "bytes",
+): Promise<Received> {
+  const { json, timeoutMilliseconds: milliseconds = defaultTimeoutMilliseconds, graceMilliseconds } = parts;
+  const request = json === undefined ? parts : { ...parts, headers: { "content-type": "application/json" } };
+  const send = async (own: AbortSignal): Promise<Received> => {
+    const response = await exchange.send(request, body, own);
+    const { ok, status, headers } = response;
+    if (!ok) return { status, headers, data: await readBeginning(response.body, own) };
+    const maxBytes = expects === "json" ? maxJsonBytes : maxFileBytes;
+    const data = await readWhole(response.body, maxBytes, own);
+    return { status, headers, data: data ?? { moreThan: maxBytes } };
+  };
+  return await (milliseconds === 0
+    ? abandonable(signal, send(signal))
+    : withDeadline({ clock, milliseconds, parent: signal, graceMilliseconds }, send));
+}
+
+/** Of an error the beginning is read; any other body is watched over while the caller reads it. */
+async function openStream(
+  { exchange, clock }: AttemptOptions,
+  parts: AttemptParts,
+  signal: AbortSignal,
+): Promise<Received> {
+  const { timeoutMilliseconds: milliseconds = defaultTimeoutMilliseconds } = parts;
+  const stop = childOf(signal);
+  const explain = (error: unknown) =>
+    signal.aborted ? signal.reason : faultOf(exchange, parts, error).error;
+  try {
+    return await withDeadline({ clock, milliseconds, parent: signal }, async () => {
+      const response = await exchange.send(parts, undefined, stop.signal, { isWatched: true });
+      const { ok, status, headers } = response;
+      if (ok) return { status, headers, data: watchedBody(response.body, { clock, stop, explain }) };
+      const data = await readBeginning(response.body, stop.signal);
+      stop.release();
+      return { status, headers, data };
+    });
+  } catch (error) {
+    stop.abort(error);
+    stop.release();
+    throw error;
+  }
+}
+
+/** Answers what to call when the answer is there. Uploads tell by themselves how far they are. */
+function tellOfWaiting(
+  { exchange, clock, onNotice }: AttemptOptions,
+  parts: AttemptParts,
+  body: Body | undefined,
+): () => void {
+  const over = new AbortController();
+  if (body !== undefined && parts.json === undefined) return () => undefined;
+  const text = `${nameOf(exchange.nameOf(parts))}: no answer yet, still waiting`;
+  clock.sleep(patienceMilliseconds, over.signal).then(
+    () => onNotice({ level: "warn", text: exchange.redact(text) }),
+    () => undefined,
+  );
+  return () => over.abort();
+}

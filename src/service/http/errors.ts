@@ -1,0 +1,33 @@
+import { BoughError, type BoughErrorOptions } from "../../errors.ts";
+import type { Failure } from "./retry.ts";
+
+/** The service answered 404: what the call names is not, or no longer, there. */
+export class NotFoundError extends BoughError {
+  override readonly name = "NotFoundError";
+}
+
+/** 401 or 403: the service does not take the token, or there was none. */
+export class RefusedTokenError extends BoughError {
+  override readonly name = "RefusedTokenError";
+}
+
+/** A body that can't be made again was used up by an attempt whose failure may pass: with a new body, it may succeed. */
+export class SpentBodyError extends BoughError {
+  override readonly name = "SpentBodyError";
+  readonly failure: Failure;
+
+  constructor(message: string, failure: Failure, options: BoughErrorOptions) {
+    super(message, options);
+    this.failure = failure;
+  }
+}
+
+/** The request may have been received, and sending it again could do its work twice. */
+export class UnknownOutcomeError extends BoughError {
+  override readonly name = "UnknownOutcomeError";
+}
+
+/** The service neither ends an operation within its time nor says what became of it. */
+export class OverdueError extends BoughError {
+  override readonly name = "OverdueError";
+}

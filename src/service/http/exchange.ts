@@ -1,0 +1,118 @@
+/**
+ * One request and its answer over the given fetch. The only place that knows the token: it goes into one header of
+ * requests to the service's own origin, and `redact` takes it out of every text that leaves the client.
+ */
+import { createFetch } from "ofetch";
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import type { Fetch } from "../service.ts";
+import { parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
+import type { CallName } from "./failure-text.ts";
+import { followRedirect } from "./redirect.ts";
+
+export interface ExchangeOptions {
+  clock: Clock;
+  fetch: Fetch;
+  baseUrl: string;
+  /** What people know the service by where its address is not for them. */
+  address?: string;
+  token?: string;
+  project?: string;
+  userAgent: string;
+}
+
+export type Body = NonNullable<RequestInit["body"]>;
+
+export interface RequestParts {
+  method: "GET" | "POST" | "PATCH" | "DELETE";
+  /** From `/v1/` on. */
+  path: string;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+  /**
+   * Never over a connection that has been idle, which the server may be closing at that very moment: it would be unknown
+   * whether the request was received.
+   */
+  overNewConnection?: boolean;
+}
+
+export interface Exchange {
+  hasToken: boolean;
+  redact(text: string): string;
+  nameOf(parts: RequestParts): CallName;
+  /**
+   * The answer's body is still to be read, by somebody who counts its bytes. `isWatched`: and who notices by himself that
+   * nothing comes any more. Rejects with what fetch threw, or with a BoughError for a redirect that is not followed.
+   */
+  send(
+    parts: RequestParts,
+    body: Body | undefined,
+    signal: AbortSignal,
+    options?: { isWatched: boolean },
+  ): Promise<Response>;
+}
+
+/** Servers close connections that are idle for longer; the shortest usual time is five seconds. */
+const idleMilliseconds = 2000;
+
+export function createExchange(options: ExchangeOptions): Exchange {
+  const { clock } = options;
+  const base = parseBaseUrl(options.baseUrl);
+  const token = options.token === undefined ? undefined : checkToken(options.token);
+  // ofetch asks for Bun's whole fetch, of which it only ever calls the function itself.
+  const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
+  let lastAnswer = 0;
+  const isIdle = () => clock.now() - lastAnswer > idleMilliseconds;
+  const redact = (text: string) => (token === undefined ? text : text.replaceAll(token, "***"));
+
+  function headersOf(parts: RequestParts): Headers {
+    const headers = new Headers({ accept: "application/json", ...parts.headers });
+    headers.set("user-agent", options.userAgent);
+    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+    if (options.project !== undefined) headers.set("project", options.project);
+    return headers;
+  }
+
+  function nameOf({ method, path, query }: RequestParts): CallName {
+    const url = urlOf(base, path, query);
+    const shown = options.address === undefined ? withoutCredentials(url) : url.slice(base.origin.length);
+    return { method, url, shown };
+  }
+
+  return {
+    hasToken: token !== undefined,
+    redact,
+    nameOf,
+    async send(parts, body, signal, { isWatched } = { isWatched: false }) {
+      const request = {
+        method: parts.method,
+        headers: headersOf(parts),
+        ...(body === undefined ? {} : { body, duplex: "half" as const }),
+        ...(parts.overNewConnection === true && isIdle() ? { keepalive: false } : {}),
+        redirect: "manual" as const,
+        retry: false as const,
+        ignoreResponseError: true,
+        signal,
+        responseType: "stream" as const,
+        // Bun ends a connection on which nothing passes for five minutes; who reads an event stream knows better.
+        ...(isWatched ? { timeout: false as unknown as number } : {}),
+      };
+      const response = await followRedirect(
+        nameOf(parts),
+        (url) => $fetch.raw<unknown, "stream">(url, request),
+        (text, hint) => new BoughError(redact(text), { hint }),
+      );
+      lastAnswer = clock.now();
+      return response;
+    },
+  };
+}
+
+/** A header takes visible ASCII only; the error must not show what it is about. */
+function checkToken(token: string): string {
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new BoughError(
+    "the token is empty or has a character in it that no token has (a space, a line end?)",
+    { kind: "usage", hint: "Check --token, CONTREE_TOKEN or the profile's token." },
+  );
+}

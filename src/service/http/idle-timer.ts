@@ -1,0 +1,44 @@
+import type { Clock } from "../../clock.ts";
+
+/** Notices that something which should go on does not. */
+export interface IdleTimer {
+  /** It goes on, or begins again after a pause. */
+  touch(): void;
+  /** Nothing need go on until the next touch, or until it is resumed. */
+  pause(): void;
+  /** What has passed before the pause counts. */
+  resume(): void;
+  stop(): void;
+}
+
+/** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
+export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
+  const over = new AbortController();
+  let last = clock.now();
+  let pausedAt: number | undefined;
+  async function watch(): Promise<void> {
+    for (
+      let left = milliseconds;
+      left > 0;
+      left = pausedAt !== undefined ? milliseconds : last + milliseconds - clock.now()
+    ) {
+      await clock.sleep(left, over.signal);
+    }
+    onIdle();
+  }
+  watch().catch(() => undefined);
+  return {
+    touch() {
+      last = clock.now();
+      pausedAt = undefined;
+    },
+    pause() {
+      pausedAt ??= clock.now();
+    },
+    resume() {
+      if (pausedAt !== undefined) last += clock.now() - pausedAt;
+      pausedAt = undefined;
+    },
+    stop: () => over.abort(),
+  };
+}

@@ -1,0 +1,42 @@
+import type { BoughError } from "../../errors.ts";
+import { type CallName, nameOf } from "./failure-text.ts";
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308]);
+const mostRedirects = 5;
+
+/**
+ * Follows redirects of a GET within the service's own origin. Every other redirect is refused: it would take the
+ * token to another host, or a request's body to a place that nobody has named.
+ */
+export async function followRedirect<R extends Response>(
+  call: CallName,
+  exchange: (url: string) => Promise<R>,
+  fail: (text: string, hint: string) => BoughError,
+): Promise<R> {
+  let { url } = call;
+  for (let count = 0; ; count++) {
+    const response = await exchange(url);
+    const location = response.headers.get("location");
+    if (!redirectStatuses.has(response.status) || location === null) return response;
+    await response.body?.cancel();
+    const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
+    const shown = target === undefined ? "an address that is none" : `${target.origin}${target.pathname}`;
+    if (target === undefined || target.origin !== new URL(url).origin) {
+      throw fail(
+        `${nameOf(call)} redirects to ${shown}, which is not followed: the token is for ${new URL(url).origin} only`,
+        "If the service has moved, give its new address with --url or in the profile.",
+      );
+    }
+    if (call.method !== "GET") {
+      throw fail(
+        `${nameOf(call)} redirects to ${shown}; only a GET is redirected`,
+        "Give the address that it redirects to with --url or in the profile.",
+      );
+    }
+    if (count === mostRedirects)
+      throw fail(`${nameOf(call)} redirects more than ${mostRedirects} times`, "Check the address.");
+    target.username = "";
+    target.password = "";
+    url = target.href;
+  }
+}

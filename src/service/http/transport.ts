@@ -1,0 +1,114 @@
+/** Calls of the service, repeated where that is safe; every failure is a BoughError that says what went wrong. */
+import { BoughError } from "../../errors.ts";
+import { createOperationAddresses, type OperationAddresses } from "../operations/operation-address.ts";
+import { abandonable } from "./abort.ts";
+import { parseBaseUrl } from "./address.ts";
+import type { Answer } from "./answer.ts";
+import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
+import { SpentBodyError, UnknownOutcomeError } from "./errors.ts";
+import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
+import { nameOf } from "./failure-text.ts";
+import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
+
+export interface TransportOptions extends ExchangeOptions {
+  signal: AbortSignal;
+  /** In [0, 1). */
+  random: () => number;
+  onNotice: (notice: ServiceNotice) => void;
+}
+
+export interface Call extends AttemptParts {
+  /** Makes the body for an attempt; `undefined` where it cannot be made again. */
+  body?: () => Body | undefined;
+  /** May the service process it twice without harm? */
+  repeatable: boolean;
+  /** Asked before a repeat, where the attempt before may have been processed: its answer after all. */
+  findOut?: () => Promise<Answer | undefined>;
+  /** Instead of the service's own. */
+  signal?: AbortSignal;
+}
+
+export interface Transport {
+  /** Sends, repeats where that is safe, and reads the answer. */
+  call(call: Call): Promise<Answer>;
+  /** One attempt; any status, the body still to be read, by somebody who watches over it. */
+  open(parts: RequestParts, signal: AbortSignal): Promise<Response>;
+  /** The call as messages name it: method and address. */
+  nameOf(parts: RequestParts): string;
+  readonly operations: OperationAddresses;
+}
+
+/** A wait that a person notices. */
+const noticedMilliseconds = 1000;
+
+export function createTransport(options: TransportOptions): Transport {
+  const { clock, onNotice } = options;
+  const exchange = createExchange(options);
+  const operations = createOperationAddresses(parseBaseUrl(options.baseUrl));
+  let answeredBefore = false;
+
+  return {
+    operations,
+
+    async call(call) {
+      const signal = call.signal ?? options.signal;
+      const started = clock.now();
+      const makeBody = () => (call.json === undefined ? call.body?.() : JSON.stringify(call.json));
+      let body = makeBody();
+      for (let number = 1; ; number++) {
+        signal.throwIfAborted();
+        const result = await attempt({ exchange, clock, onNotice }, call, body, signal);
+        if ("answer" in result) {
+          answeredBefore = true;
+          return result.answer;
+        }
+        const { failure, error } = result;
+        answeredBefore ||= failure.kind === "status" && failure.status < 500;
+        const elapsedMilliseconds = clock.now() - started;
+        const facts = { number, repeatable: call.repeatable, answeredBefore, failure, elapsedMilliseconds };
+        const decision = decide(facts, clock.now(), options.random());
+        // Aborted, but not thrown: the caller's own deadline for this call.
+        if (decision.action === "give up" || signal.aborted) throw finalError(error, call, failure, number);
+        const { milliseconds } = decision;
+        onNotice({
+          level: milliseconds >= noticedMilliseconds ? "warn" : "debug",
+          text: `${error.message}; trying again in ${(milliseconds / 1000).toFixed(1)} s`,
+        });
+        await clock.sleep(milliseconds, signal);
+        const done = isOutcomeUnknown(failure) ? await call.findOut?.() : undefined;
+        if (done !== undefined) return done;
+        body = makeBody();
+        if (body === undefined && call.body !== undefined) throw spentBody(error, failure);
+      }
+    },
+
+    async open(parts, signal) {
+      try {
+        const response = await abandonable(
+          signal,
+          exchange.send(parts, undefined, signal, { isWatched: true }),
+        );
+        answeredBefore ||= response.status < 500;
+        return response;
+      } catch (error) {
+        signal.throwIfAborted();
+        throw faultOf(exchange, parts, error).error;
+      }
+    },
+
+    nameOf: (parts) => exchange.redact(nameOf(exchange.nameOf(parts))),
+  };
+}
+
+function spentBody({ message, hint }: BoughError, failure: Failure): SpentBodyError {
+  return new SpentBodyError(message, failure, hint === undefined ? {} : { hint });
+}
+
+/** Says how often it was tried, and whether the service may have done the work all the same. */
+function finalError(error: BoughError, call: Call, failure: Failure, attempts: number): BoughError {
+  const message = attempts > 1 ? `${error.message} (tried ${attempts} times)` : error.message;
+  const options = error.hint === undefined ? {} : { hint: error.hint };
+  if (!call.repeatable && isOutcomeUnknown(failure)) return new UnknownOutcomeError(message, options);
+  const isPlain = error.constructor === BoughError;
+  return isPlain && attempts > 1 ? new BoughError(message, options) : error;
+}

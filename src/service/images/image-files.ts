@@ -1,0 +1,113 @@
+/** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
+import { BoughError } from "../../errors.ts";
+import { NotFoundError } from "../http/errors.ts";
+import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { aList, listIn } from "../http/requirements.ts";
+import type { Transport } from "../http/transport.ts";
+import type { PathType } from "../service.ts";
+
+export interface ImageFile {
+  name: string;
+  type: PathType;
+  /** Permission bits, where the service tells them. */
+  mode: number | null;
+  uid: number;
+  gid: number;
+  size: number;
+  /** Seconds since the epoch. */
+  modified: number;
+  /** Of a link. */
+  target: string | null;
+}
+
+export interface ImageFiles {
+  /** What is in a directory; of anything else, the thing itself. Rejects with NotFoundError. */
+  listFiles(image: string, path: string): Promise<ImageFile[]>;
+  /** One regular file's bytes as they come; `undefined` where the path leads to something else. */
+  openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** A tar archive of what is below a directory, as it comes. */
+  openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** The path leads to something that this route is not for. */
+const wrongType = [400, 409, 422];
+
+export function createImageFiles(transport: Transport): ImageFiles {
+  const partsOf = (image: string, route: string, path: string) => ({
+    method: "GET" as const,
+    path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
+    query: { path },
+  });
+
+  async function open(
+    image: string,
+    route: string,
+    path: string,
+  ): Promise<ReadableStream<Uint8Array> | undefined> {
+    const { status, body } = await transport.call({
+      ...partsOf(image, route, path),
+      repeatable: true,
+      expects: "stream",
+      handles: [404, ...wrongType],
+    });
+    // Said of what is not there and of what is something else: the list tells them apart, or rejects.
+    if (status === 404) await listFiles(image, path);
+    return body instanceof ReadableStream ? (body as ReadableStream<Uint8Array>) : undefined;
+  }
+
+  async function listFiles(image: string, path: string): Promise<ImageFile[]> {
+    const { status, body } = await transport.call({
+      ...partsOf(image, "list", path),
+      repeatable: true,
+      handles: [404],
+      requires: aList("files"),
+    });
+    if (status === 404) throw missing(image, path);
+    return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);
+  }
+
+  return {
+    listFiles,
+
+    openFile: (image, path) => open(image, "download", path),
+
+    async openArchive(image, path) {
+      const archive = await open(image, "archive", path);
+      if (archive === undefined) throw new BoughError(`${path}: the service makes no archive of it`);
+      return archive;
+    },
+  };
+}
+
+function missing(image: string, path: string): NotFoundError {
+  return new NotFoundError(`${path}: there is no such file in image ${image}`);
+}
+
+function readFile(record: JsonRecord | undefined): ImageFile | undefined {
+  const path = asText(record?.path);
+  const mode = asNumber(record?.mode);
+  if (record === undefined || path === undefined) return undefined;
+  const modified = asNumber(record.mtime) ?? 0;
+  return {
+    // Some services answer names, some whole paths.
+    name: path.replace(/\/+$/, "").split("/").at(-1) ?? path,
+    type: typeOf(record),
+    mode: mode === undefined ? null : mode & 0o7777,
+    uid: asInteger(record.uid) ?? 0,
+    gid: asInteger(record.gid) ?? 0,
+    size: asInteger(record.size) ?? 0,
+    modified: isDate(modified) ? modified : 0,
+    target: asText(record.symlink_to) ?? null,
+  };
+}
+
+/** Of seconds since the epoch: JavaScript's dates end in the year 275760. */
+function isDate(seconds: number): boolean {
+  return Math.abs(seconds) <= 8.64e12;
+}
+
+function typeOf(file: JsonRecord): PathType {
+  if (file.is_symlink === true) return "symlink";
+  if (file.is_dir === true) return "directory";
+  return file.is_regular === true ? "file" : "other";
+}

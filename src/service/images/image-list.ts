@@ -1,0 +1,183 @@
+/** `GET /v1/images`, and what may be concluded from it. */
+import { BoughError } from "../../errors.ts";
+import { asId, asRecord, asText, idIn } from "../http/json.ts";
+import { aList, listIn } from "../http/requirements.ts";
+import type { Transport } from "../http/transport.ts";
+import type { ImageConfiguration, ImageRecord } from "../types.ts";
+
+export interface ImageFilter {
+  /** The beginning of a tag. */
+  tag?: string;
+  tagged?: boolean;
+  uuid?: string;
+  /** When it was made: ISO 8601. */
+  since?: string;
+  until?: string;
+}
+
+/** Images that lists have shown, by UUID; kept from one process to the next. */
+export interface SeenImages {
+  has(uuid: string): boolean;
+  add(uuid: string): unknown;
+}
+
+export interface ImageList {
+  /** All images that the filter lets through, and more where the service does not know it; `"unknowable"`: it has no list. */
+  list(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
+  /**
+   * The record of an image. `"gone"` only where a list of this service would show it if it were there: some list
+   * tagged images alone, or know no such filter.
+   */
+  find(uuid: string): Promise<ImageRecord | "gone" | "unknowable">;
+}
+
+export interface ImageListOptions {
+  transport: Transport;
+  seen: SeenImages;
+  /** Of the service, see `ImageService.extensions`. */
+  extensions(): Promise<ReadonlySet<string>>;
+}
+
+/** More than any person looks through, and than this machine should hold. */
+const maxListed = 200_000;
+/** Of a service whose pages are small. */
+const maxPages = 2000;
+const noSuchRoute = [404, 405, 501];
+/** The service does not know one of the query's parameters, or not this value. */
+const refusesQuery = [400, 422];
+
+/** What is asked for, the most first; a service that refuses one is asked in the next way from then on. */
+const manners: readonly { pageSize?: number; onlyTag?: true }[] = [
+  { pageSize: 1000 },
+  { pageSize: 100 },
+  {},
+  { onlyTag: true },
+];
+
+export function createImageList({ transport, seen, extensions }: ImageListOptions): ImageList {
+  /** A service that has no such list now has none for the next question. */
+  let isListed = true;
+  let manner = 0;
+
+  async function readPage(filter: ImageFilter, offset: number): Promise<ImageRecord[] | "unknowable"> {
+    for (;;) {
+      const isLast = manner === manners.length - 1;
+      const answer = await transport.call({
+        method: "GET",
+        path: "/v1/images",
+        query: queryOf(filter, offset, manners[manner] ?? {}),
+        repeatable: true,
+        handles: isLast ? noSuchRoute : [...noSuchRoute, ...refusesQuery],
+        requires: aList("images"),
+      });
+      if (noSuchRoute.includes(answer.status)) return "unknowable";
+      if (!refusesQuery.includes(answer.status)) return readImages(answer.body);
+      manner += 1;
+    }
+  }
+
+  async function list(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
+    if (!isListed) return "unknowable";
+    const images = new Map<string, ImageRecord>();
+    let offset = 0;
+    for (let pages = 0; pages < maxPages && images.size < maxListed; pages++) {
+      const page = await readPage(filter, offset);
+      if (page === "unknowable") {
+        isListed = false;
+        return page;
+      }
+      const before = images.size;
+      // An image with several tags is listed once for each.
+      for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
+      offset += page.length;
+      const { pageSize = 1, onlyTag } = manners[manner] ?? {};
+      // A server that knows no offset answers the same page for ever.
+      if (page.length < pageSize || images.size === before || onlyTag === true) return [...images.values()];
+    }
+    throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
+  }
+
+  /** Whether a list without filters shows images that have no tag. */
+  async function listsUntagged(): Promise<boolean> {
+    if ((await extensions()).has("image-list")) return true;
+    const page = await readPage({}, 0);
+    return page !== "unknowable" && page.some(({ tag }) => tag === null);
+  }
+
+  return {
+    list,
+
+    async find(uuid) {
+      const images = await list({ uuid });
+      if (images === "unknowable") return images;
+      const found = images.find((image) => image.uuid.toLowerCase() === uuid.toLowerCase());
+      if (found !== undefined) {
+        if (!seen.has(uuid)) seen.add(uuid);
+        return found;
+      }
+      return seen.has(uuid) || (await listsUntagged()) ? "gone" : "unknowable";
+    },
+  };
+}
+
+function endless(call: string, images: number): BoughError {
+  return new BoughError(`${call} goes on after ${images} images: bough takes no more than ${maxListed}`, {
+    hint: "Ask for fewer, as `bough images` can with --tag, --since and --until. Is this address an image service's?",
+  });
+}
+
+function queryOf(
+  { tag, tagged, uuid, since, until }: ImageFilter,
+  offset: number,
+  { pageSize, onlyTag }: (typeof manners)[number],
+): Record<string, string> {
+  const named = tag === undefined ? {} : { tag };
+  if (onlyTag === true) return named;
+  return {
+    ...named,
+    ...(tagged === true ? { tagged: "1" } : {}),
+    ...(uuid === undefined ? {} : { uuid }),
+    ...(since === undefined ? {} : { since }),
+    ...(until === undefined ? {} : { until }),
+    ...(pageSize === undefined ? {} : { limit: String(pageSize) }),
+    ...(offset === 0 ? {} : { offset: String(offset) }),
+  };
+}
+
+function readImages(body: unknown): ImageRecord[] {
+  return listIn(body, "images").flatMap((item) => {
+    const record = asRecord(item);
+    const uuid = idIn(record);
+    if (uuid === undefined) return [];
+    const operation = asId(record?.operation_uuid);
+    const config = readConfiguration(record?.config);
+    return [
+      {
+        uuid,
+        tag: asText(record?.tag) ?? null,
+        created_at: asText(record?.created_at) ?? "",
+        ...(operation === undefined ? {} : { operation_uuid: operation }),
+        ...(config === undefined ? {} : { config }),
+      },
+    ];
+  });
+}
+
+function readConfiguration(value: unknown): ImageConfiguration | undefined {
+  const record = asRecord(value);
+  if (record === undefined) return undefined;
+  const variables = Object.entries(asRecord(record.env) ?? {}).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return {
+    env: Object.fromEntries(variables),
+    working_dir: asText(record.working_dir) ?? null,
+    user: asText(record.user) ?? null,
+    onbuild: textsIn(record.onbuild),
+    shell: textsIn(record.shell),
+  };
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

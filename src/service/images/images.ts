@@ -1,0 +1,139 @@
+/** Finding, importing and tagging images. */
+import { BoughError } from "../../errors.ts";
+import type { Answer } from "../http/answer.ts";
+import { NotFoundError } from "../http/errors.ts";
+import { asId, asRecord, idIn } from "../http/json.ts";
+import type { Operations } from "../operations/operations.ts";
+import type { FoundImage, ImageImport, ImageService } from "../service.ts";
+import type { ImageRecord, ImportRequest } from "../types.ts";
+import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
+import { isUuid } from "./reference.ts";
+import { isTag, withLatest } from "./tag.ts";
+
+export interface Images extends Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
+  /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
+  listImages(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
+  /** Takes all tags away from an image. Rejects with NotFoundError where the image is gone. */
+  untagImage(uuid: string): Promise<void>;
+}
+
+export interface ImagesOptions extends ImageListOptions {
+  operations: Operations;
+  signal: AbortSignal;
+}
+
+export function createImages({ transport, operations, signal, seen, extensions }: ImagesOptions): Images {
+  const images = createImageList({ transport, seen, extensions });
+
+  async function findByTag(name: string): Promise<FoundImage | undefined | "unknowable"> {
+    if (!isTag(name)) return undefined;
+    // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
+    const listed = await images.list({ tag: name });
+    if (listed === "unknowable") return listed;
+    const complete = withLatest(name);
+    const found =
+      listed.find((image) => image.tag === name) ?? listed.find((image) => image.tag === complete);
+    return found && foundImage(found);
+  }
+
+  async function followImport(
+    operation: string,
+    url: string,
+    onProgress: ImageImport["onProgress"],
+  ): Promise<string> {
+    const outcome = await (onProgress === undefined
+      ? operations.poll(operation)
+      : operations.follow(operation, undefined, { onProgress }));
+    if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
+    const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
+    throw new BoughError(`importing ${url} failed: ${reason}`, {
+      hint: /no space left/i.test(reason)
+        ? "Make room there: `bough engine df` shows what the embedded engine holds, `bough engine prune` frees it."
+        : "Check the reference, and that the service can reach its registry.",
+    });
+  }
+
+  return {
+    listImages: images.list,
+
+    async findImage(reference) {
+      if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));
+      const uuid = reference.toLowerCase();
+      const found = await images.find(uuid);
+      if (found === "gone") return undefined;
+      // It names an image of the service directly: whoever uses it will see whether it is there.
+      return found === "unknowable" ? { uuid } : { ...foundImage(found), uuid };
+    },
+
+    async hasImage(uuid) {
+      const found = await images.find(uuid);
+      return found === "unknowable" ? found : found !== "gone";
+    },
+
+    async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
+      const json: ImportRequest = {
+        registry: { url, ...(credentials === undefined ? {} : { credentials }) },
+        ...(tag === undefined ? {} : { tag }),
+        timeout: timeoutSeconds,
+      };
+      // Importing twice ends in the same image under the same tag.
+      const answer = await transport.call({
+        method: "POST",
+        path: "/v1/images/import",
+        json,
+        repeatable: true,
+        requires: {
+          what: "an image or an operation",
+          isMet: (answer) => imageIn(answer) !== undefined || transport.operations.read(answer) !== undefined,
+        },
+      });
+      const image = imageIn(answer);
+      if (image !== undefined) return image;
+      const operation = transport.operations.read(answer) ?? "";
+      operations.expect(operation, "image_import", timeoutSeconds);
+      try {
+        return await followImport(operation, url, onProgress);
+      } catch (error) {
+        if (signal.aborted) await operations.cancel(operation);
+        // The spec's own server answers with the image: the id is no operation's.
+        if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
+        throw error;
+      }
+    },
+
+    async tagImage(uuid, tag) {
+      await transport.call({
+        method: "PATCH",
+        path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
+        json: { tag },
+        repeatable: true,
+      });
+    },
+
+    async untagImage(uuid) {
+      await transport.call({
+        method: "DELETE",
+        path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
+        repeatable: true,
+      });
+    },
+  };
+}
+
+/** The image's id where the answer to an import is an image: it has an image's fields and none of an operation's. */
+function imageIn(answer: Answer): string | undefined {
+  const record = asRecord(answer.body);
+  if (record === undefined || namesOperation(answer)) return undefined;
+  if ("status" in record || "kind" in record) return undefined;
+  const nested = asId(record.image) ?? idIn(asRecord(record.image)) ?? asId(record.image_uuid);
+  if (nested !== undefined) return nested;
+  return "tag" in record || "created_at" in record ? idIn(record) : undefined;
+}
+
+function namesOperation({ headers }: Answer): boolean {
+  return headers.get("location")?.includes("/operations/") === true;
+}
+
+function foundImage({ uuid, config }: ImageRecord): FoundImage {
+  return { uuid, ...(config === undefined ? {} : { config }) };
+}

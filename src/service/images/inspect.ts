@@ -1,0 +1,83 @@
+/** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
+
+import { posix } from "node:path";
+import type { Answer } from "../http/answer.ts";
+import { NotFoundError } from "../http/errors.ts";
+import { asRecord, asText, type JsonRecord } from "../http/json.ts";
+import type { Transport } from "../http/transport.ts";
+import type { ImageInspector, ImageService, PathType } from "../service.ts";
+
+/** 401 and 403: the token is good for what a build needs, and this is not part of it. */
+const noSuchRoute = [401, 403, 405, 501];
+/** 404: there is no such path, or no such route. The others: the path is of another type. */
+const noSuchThing = [400, 404, 409, 422];
+
+/** `hasImage`: whether the service still has it, where it can be asked. */
+export function createInspector(transport: Transport, hasImage: ImageService["hasImage"]): ImageInspector {
+  let isServed: boolean | undefined;
+
+  function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
+    return transport.call({
+      method: "GET",
+      path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
+      query: { path },
+      repeatable: true,
+      handles: [...noSuchRoute, ...noSuchThing],
+      ...(route === "download" ? { expects: "bytes" } : {}),
+    });
+  }
+
+  /**
+   * Tells a path that is missing from a route that is missing, since every image has a root, and from an image that is.
+   * Rejects with NotFoundError for that.
+   */
+  async function hasRoutes(image: string): Promise<boolean> {
+    if (isServed !== undefined) return isServed;
+    const { status } = await ask(image, "list", "/");
+    if (status !== 200 && (await hasImage(image)) === false)
+      throw new NotFoundError(`the service no longer has image ${image}`);
+    isServed = status === 200;
+    return isServed;
+  }
+
+  /**
+   * A directory's list holds what is in it, that of anything else the thing itself: by its whole path, or by its name
+   * alone, which a directory with one file of its own name in it looks like, too. The list above it tells them apart.
+   */
+  async function typeInList(image: string, list: JsonRecord | undefined, path: string): Promise<PathType> {
+    const [only, ...others] = filesIn(list);
+    const resolved = asText(list?.path) ?? path;
+    const name = asText(only?.path);
+    if (only === undefined || others.length > 0 || only.is_dir === true) return "directory";
+    if (name === path || name === resolved) return typeOf(only);
+    if (name !== posix.basename(resolved)) return "directory";
+    const above = await ask(image, "list", posix.dirname(resolved));
+    const itself = filesIn(asRecord(above.body)).find((file) => file.path === name);
+    return itself === undefined || itself.is_dir === true ? "directory" : typeOf(itself);
+  }
+
+  return {
+    async pathType(image, path) {
+      const { status, body } = await ask(image, "list", path);
+      if (status === 200) return typeInList(image, asRecord(body), path);
+      if (noSuchRoute.includes(status) || !(await hasRoutes(image))) return "unknowable";
+      return status === 404 ? undefined : "file";
+    },
+
+    async readFile(image, path) {
+      const { status, body } = await ask(image, "download", path);
+      if (status === 200) return body instanceof Uint8Array ? body : new Uint8Array();
+      return noSuchRoute.includes(status) || !(await hasRoutes(image)) ? "unknowable" : undefined;
+    },
+  };
+}
+
+function filesIn(list: JsonRecord | undefined): JsonRecord[] {
+  const files = Array.isArray(list?.files) ? list.files : [];
+  return files.map(asRecord).filter((file) => file !== undefined);
+}
+
+function typeOf(file: JsonRecord): PathType {
+  if (file.is_symlink === true) return "symlink";
+  return file.is_regular === true ? "file" : "other";
+}

@@ -1,0 +1,139 @@
+/**
+ * References to images, as `FROM` and `bough images import` take them (api.md, "Image references"): a name for the
+ * service's own images, and an address to import from where the service has none of that name.
+ */
+import { BoughError } from "../../errors.ts";
+import { isTag, withLatest } from "./tag.ts";
+
+export type ImageReference =
+  /** An image of the service by its id. */
+  | { kind: "uuid"; uuid: string }
+  /** `tag:<name>`: an image of the service; there is nothing to import. */
+  | { kind: "tag"; tag: string }
+  /**
+   * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest, and for a name that
+   * is no tag there (capital letters).
+   */
+  | { kind: "registry"; url: string; tag: string | undefined }
+  | LocalReference;
+
+/** A directory or an archive on this machine, which the embedded engine imports. */
+export interface LocalReference {
+  kind: "local";
+  url: string;
+  tag: string | undefined;
+  /** `oci`, `oci-archive`, `docker-archive` or `dir`. */
+  transport: string;
+  path: string;
+  /** Which image of it, with a colon before it; else empty. */
+  suffix: string;
+}
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Local transports of skopeo; followed by a path, so that an image named `oci` or `dir` keeps its name. */
+const pathTransport = /^(oci|oci-archive|docker-archive|dir):(?=[/.])(.*)$/s;
+/** Those that no image is taken from: other programs' stores, and files that another program would have to read. */
+const refusedTransport = /^((?:sif|tarball):(?=[/.])|(?:docker-daemon|containers-storage|ostree):(?=.))/;
+
+/** Rejects with a BoughError where `text` is no reference. */
+export function parseReference(text: string): ImageReference {
+  if (text === "" || /[\s\u0000-\u001f\u007f]/.test(text))
+    throw invalid(text, "it is empty or has a space in it");
+  if (isUuid(text)) return { kind: "uuid", uuid: text.toLowerCase() };
+  if (text.startsWith("tag:")) return { kind: "tag", tag: text.slice("tag:".length) };
+  if (text.startsWith("docker://")) {
+    const { url, path, tag, digest } = parseDockerReference(text.slice("docker://".length), text);
+    const familiar = path.replace(/^docker\.io\/(library\/)?/, "");
+    return { kind: "registry", url, tag: digest === undefined ? tagOrNone(`${familiar}:${tag}`) : undefined };
+  }
+  const [, transport, rest] = pathTransport.exec(text) ?? [];
+  if (transport !== undefined && rest !== undefined) return parseLocalReference(text, transport, rest);
+  requireTransport(text);
+  const { url, digest } = parseDockerReference(text, text);
+  return { kind: "registry", url, tag: digest === undefined ? tagOrNone(withLatest(text)) : undefined };
+}
+
+/** Throws for a place that no image is taken from. */
+export function requireTransport(text: string): void {
+  const refused = refusedTransport.exec(text)?.[0];
+  if (refused === undefined) return;
+  throw new BoughError(`not an image reference: ${JSON.stringify(text)}: no image is taken from ${refused}`, {
+    kind: "usage",
+    hint: "Push it to a registry, or save it as docker-archive:/path, oci-archive:/path or oci:/path.",
+  });
+}
+
+export function isUuid(text: string): boolean {
+  return uuidPattern.test(text);
+}
+
+/** A directory in skopeo's own format (`dir`) has one image, so that a colon is part of its path. */
+function parseLocalReference(url: string, transport: string, rest: string): LocalReference {
+  const colon = transport === "dir" ? -1 : rest.indexOf(":");
+  const path = colon === -1 ? rest : rest.slice(0, colon);
+  const suffix = colon === -1 ? "" : rest.slice(colon);
+  return { kind: "local", url, tag: tagOfPath(transport, path, suffix.slice(1)), transport, path, suffix };
+}
+
+interface DockerReference {
+  url: string;
+  /** Registry host and repository. */
+  path: string;
+  tag: string;
+  digest: string | undefined;
+}
+
+/**
+ * No registry host means Docker Hub, one path segment there means `library/`, no tag means `:latest`. A first
+ * segment with a dot or a colon, or `localhost`, is a registry host. A digest stands alone: a tag beside it says
+ * nothing more.
+ */
+function parseDockerReference(reference: string, whole: string): DockerReference {
+  const parts = /^([^@]+?)(?::([^:/@]+))?(?:@(.+))?$/s.exec(reference);
+  if (parts === null) throw invalid(whole, "it names no repository");
+  const [, name = "", tag = "latest", digest] = parts;
+  const slash = name.indexOf("/");
+  const first = slash === -1 ? "" : name.slice(0, slash);
+  const hasHost = /[.:]/.test(first) || first === "localhost";
+  const host = !hasHost || first === "index.docker.io" ? "docker.io" : first.toLowerCase();
+  const rest = hasHost ? name.slice(slash + 1) : name;
+  const repository = host === "docker.io" && !rest.includes("/") ? `library/${rest}` : rest;
+  if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?$/.test(host)) throw invalid(whole, `${first} is no registry host`);
+  if (!/^[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/.test(repository)) {
+    const lower = /[A-Z]/.test(repository) ? ": a repository's name is in lower case" : "";
+    throw invalid(whole, `${rest === "" ? "the repository" : rest} is no repository name${lower}`);
+  }
+  if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(tag)) throw invalid(whole, `${tag} is no tag`);
+  if (digest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(digest)) {
+    throw invalid(whole, `${digest} is no digest (sha256: and 64 hexadecimal digits)`);
+  }
+  const path = `${host}/${repository}`;
+  return { url: `docker://${path}${digest === undefined ? `:${tag}` : `@${digest}`}`, path, tag, digest };
+}
+
+/** `oci:/path/to/base:1.0` is `base:1.0`; an archive's reference, where it is given, is a whole name. */
+function tagOfPath(transport: string, path: string, inside: string): string | undefined {
+  if (transport === "docker-archive" && inside !== "") return tagOrNone(withLatest(inside));
+  const name = (path.split("/").findLast((segment) => segment !== "") ?? "")
+    .replace(/\.(tar|tgz|tar\.\w+)$/i, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9_.-]+/g, "-");
+  return tagOrNone(
+    inside === "" ? `${name}:latest` : /[/:]/.test(inside) ? withLatest(inside) : `${name}:${inside}`,
+  );
+}
+
+function tagOrNone(tag: string): string | undefined {
+  return isTag(tag) ? tag : undefined;
+}
+
+function invalid(text: string, reason: string): BoughError {
+  const isPath = /^(\.{1,2}|~)\/|^\/.*\/|\.(tar(\.\w+)?|tgz)$/.test(text);
+  return new BoughError(`not an image reference: ${JSON.stringify(text)}: ${reason}`, {
+    kind: "usage",
+    hint: isPath
+      ? "A local image needs its kind before the path: docker-archive:/path, oci-archive:/path or oci:/path."
+      : "Give a name like alpine:3.20 or registry.example/team/app:1.0, a digest (name@sha256:...), an image's UUID, or tag:<name>.",
+  });
+}

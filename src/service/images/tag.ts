@@ -1,0 +1,38 @@
+/** Tags of the service: `a-z 0-9 _ -` with `: / .` as separators, 256 characters at most. */
+import { BoughError } from "../../errors.ts";
+
+const longestTag = 256;
+const tagPattern = /^[a-z0-9_-]+([:/.][a-z0-9_-]+)*$/;
+
+export function isTag(text: string): boolean {
+  return text.length <= longestTag && tagPattern.test(text);
+}
+
+/** `app` is `app:latest`; a name with a tag stays as it is. A colon before a slash is a registry's port. */
+export function withLatest(name: string): string {
+  return hasTag(name) ? name : `${name}:latest`;
+}
+
+function hasTag(name: string): boolean {
+  return name.slice(name.lastIndexOf("/") + 1).includes(":");
+}
+
+/** What `--tag` gives, checked, and with `:latest` where it has no tag. Rejects with a BoughError of kind `usage`. */
+export function parseTag(text: string): string {
+  const tag = withLatest(text);
+  if (isTag(tag)) return tag;
+  throw new BoughError(`not a tag: ${JSON.stringify(text)}: ${tagFault(text, tag)}`, {
+    kind: "usage",
+    hint: "A tag is NAME[:TAG] of a-z, 0-9, _ and -, with : / . between them, 256 characters at most.",
+  });
+}
+
+function tagFault(text: string, tag: string): string {
+  if (text === "") return "it is empty";
+  if (tag.length > longestTag) return `it has ${tag.length} characters`;
+  if (/[A-Z]/.test(text) && isTag(tag.toLowerCase()))
+    return `capital letters are not allowed; did you mean ${tag.toLowerCase()}?`;
+  const strange = /[^a-z0-9_:/.-]/u.exec(text)?.[0];
+  if (strange !== undefined) return `${JSON.stringify(strange)} is not allowed`;
+  return "a separator (: / .) stands between two parts";
+}

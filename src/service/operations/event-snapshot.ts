@@ -1,0 +1,46 @@
+/** The events of an operation so far, without waiting for those to come. */
+import { BoughError } from "../../errors.ts";
+import type { Transport } from "../http/transport.ts";
+import type { EventListener } from "../service.ts";
+import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
+import { createEventLog } from "./event-log.ts";
+
+export interface EventSnapshots {
+  /** False where this service, or this operation, has no events to be read. */
+  readEventsSoFar(operation: string, listener: EventListener): Promise<boolean>;
+}
+
+/** This service, or this operation, has none. */
+const noEvents = [400, 401, 403, 404, 405, 406, 410, 425, 501];
+
+export function createEventSnapshots(transport: Transport, signal: AbortSignal): EventSnapshots {
+  return {
+    async readEventsSoFar(operation, listener) {
+      const parts = {
+        method: "GET" as const,
+        ...transport.operations.eventsOf(operation),
+        headers: { accept: "text/event-stream" },
+      };
+      const { headers, body } = await transport.call({
+        ...{ ...parts, repeatable: true, expects: "stream", handles: noEvents, signal },
+      });
+      if (!(body instanceof ReadableStream)) return false;
+      const stream = body as ReadableStream<Uint8Array>;
+      if (!/^text\/event-stream\b/i.test(headers.get("content-type") ?? "")) {
+        await stream.cancel();
+        return false;
+      }
+      const log = createEventLog(listener);
+      const frames = createFrameReader((frame) => void log.add(frame));
+      try {
+        for await (const chunk of stream) frames.feed(chunk);
+      } catch (error) {
+        if (!(error instanceof ExcessiveEventsError)) throw error;
+        throw new BoughError(`${transport.nameOf(parts)} answered with ${error.message}`, {
+          hint: "bough takes no more than that. The output so far is what came before it.",
+        });
+      }
+      return true;
+    },
+  };
+}

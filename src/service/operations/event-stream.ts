@@ -1,0 +1,177 @@
+/** One connection to an operation's event stream. */
+import type { Clock } from "../../clock.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import { childOf, DeadlineError } from "../http/abort.ts";
+import { readBeginning } from "../http/bounded-body.ts";
+import { parseRetryAfter } from "../http/retry.ts";
+import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
+import type { EventFrame, EventLog } from "./event-log.ts";
+import type { PollingOptions } from "./polling.ts";
+
+export type StreamEnd =
+  | { kind: "completed" }
+  /** Every operation of this server is to be polled. */
+  | { kind: "no such route" }
+  /** 425: come back. */
+  | { kind: "not ready"; waitMilliseconds: number | undefined }
+  /** 410: the operation has ended, and its log cannot be had. */
+  | { kind: "gone" }
+  /** `look` found that the operation has ended while the stream said nothing. */
+  | { kind: "ended" }
+  | { kind: "broke"; reason: string }
+  /** To connect again would bring the same once more. */
+  | { kind: "excessive"; what: string };
+
+export interface StreamReader {
+  log: EventLog;
+  onFrame(frame: EventFrame): void;
+  /** Has the operation ended? Asked while the stream is quiet. */
+  look(): Promise<boolean>;
+}
+
+/** 401 and 403: the token is good for what a build needs, and this is not part of it. */
+const noSuchRoute = new Set([400, 401, 403, 404, 405, 406, 501]);
+const tickMilliseconds = 1000;
+/** Without a byte for so long, keepalives included, the connection counts as dead. */
+const silenceMilliseconds = 45_000;
+/** Without an event for so long, the operation may have ended unnoticed. */
+const quietMilliseconds = 30_000;
+/** After the main process's exit, `completion` is due. */
+const quietAfterExitMilliseconds = 2000;
+/** A server that leaves the stream open after `completion` costs this connection, and no time. */
+const drainMilliseconds = 1000;
+
+/** Reads until the stream ends in one way or another. Rejects with the signal's reason only. */
+export async function readEventStream(
+  options: PollingOptions,
+  operation: string,
+  reader: StreamReader,
+): Promise<StreamEnd> {
+  const { transport, clock, signal } = options;
+  const { log } = reader;
+  const events = transport.operations.eventsOf(operation);
+  signal.throwIfAborted();
+  const stop = childOf(signal);
+  const life = watchOver(clock, reader, stop);
+  let isDraining = false;
+  try {
+    const response = await transport.open(
+      {
+        method: "GET",
+        path: events.path,
+        query: { ...events.query, follow: "true" },
+        headers: {
+          accept: "text/event-stream",
+          ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),
+        },
+      },
+      stop.signal,
+    );
+    const refusal = refusalOf(response, clock.now());
+    // Where it is short it is read to its end, so that the connection can be used again.
+    if (refusal !== undefined) await readBeginning(response.body, stop.signal);
+    if (refusal !== undefined) return refusal;
+    let isBroken = false;
+    const frames = createFrameReader((frame) => {
+      life.onEvent();
+      if (frame.event === "sse_error") isBroken = true;
+      else if (!isBroken) reader.onFrame(frame);
+    });
+    const source = readerOf(response, stop.signal);
+    for (let part = await source.read(); !part.done; part = await source.read()) {
+      life.onBytes();
+      frames.feed(part.value);
+      if (log.completed) {
+        isDraining = true;
+        drain(source, clock, stop);
+        return { kind: "completed" };
+      }
+      if (isBroken) return { kind: "broke", reason: "the service reported an error of its own" };
+    }
+    stop.signal.throwIfAborted();
+    return { kind: "broke", reason: "it ended without a completion" };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (life.hasEndedQuietly) return { kind: "ended" };
+    if (error instanceof ExcessiveEventsError) return { kind: "excessive", what: error.message };
+    const isKnown = error instanceof BoughError || error instanceof DeadlineError;
+    return {
+      kind: "broke",
+      reason: isKnown ? error.message : `the connection failed: ${messageOf(error).split("\n", 1)[0]}`,
+    };
+  } finally {
+    if (!isDraining) stop.abort(new DeadlineError("the stream is over"));
+    stop.release();
+  }
+}
+
+/** Why this answer is not a stream to read. */
+function refusalOf(response: Response, now: number): StreamEnd | undefined {
+  const { status, headers } = response;
+  if (status === 425) {
+    return { kind: "not ready", waitMilliseconds: parseRetryAfter(headers.get("retry-after"), now) };
+  }
+  if (status === 410) return { kind: "gone" };
+  if (noSuchRoute.has(status)) return { kind: "no such route" };
+  if (status !== 200) return { kind: "broke", reason: `the service answered ${status}` };
+  const type = headers.get("content-type") ?? "";
+  return /^text\/event-stream\b/i.test(type) ? undefined : { kind: "no such route" };
+}
+
+type Stop = ReturnType<typeof childOf>;
+
+/** Ends a stream over a dead connection, and one that has nothing more to tell. */
+function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
+  const life = {
+    hasEndedQuietly: false,
+    onBytes: () => {
+      lastBytes = clock.now();
+    },
+    onEvent: () => {
+      lastEvent = clock.now();
+    },
+  };
+  let lastBytes = clock.now();
+  let lastEvent = lastBytes;
+  async function watch(): Promise<void> {
+    for (;;) {
+      await clock.sleep(tickMilliseconds, stop.signal);
+      const quietFor = clock.now() - lastEvent;
+      if (clock.now() - lastBytes >= silenceMilliseconds) {
+        stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`));
+      } else if (quietFor >= (reader.log.exited ? quietAfterExitMilliseconds : quietMilliseconds)) {
+        // A look that fails is no reason to leave the stream.
+        life.hasEndedQuietly = await reader.look().catch(() => false);
+        if (life.hasEndedQuietly) stop.abort(new DeadlineError("the operation has ended"));
+        lastEvent = clock.now();
+      }
+    }
+  }
+  watch().catch(() => undefined);
+  return life;
+}
+
+/** A handler's body, unlike a socket's, does not end with the request's signal by itself. */
+function readerOf(response: Response, stop: AbortSignal) {
+  const reader = (response.body ?? new Blob().stream()).getReader();
+  const cancel = () => reader.cancel().catch(() => undefined);
+  if (stop.aborted) cancel();
+  else stop.addEventListener("abort", cancel, { once: true });
+  return reader;
+}
+
+/** The server ends the stream after its completion; until then the connection cannot be used again. */
+async function drain(source: ReturnType<typeof readerOf>, clock: Clock, stop: Stop): Promise<void> {
+  const over = new DeadlineError("the stream is over");
+  clock.sleep(drainMilliseconds, stop.signal).then(
+    () => stop.abort(over),
+    () => undefined,
+  );
+  try {
+    while (!(await source.read()).done);
+  } catch {
+    // Everything of interest was read before.
+  } finally {
+    stop.abort(over);
+  }
+}

@@ -1,0 +1,75 @@
+/** Following an operation by its events, over as many connections as it takes. */
+
+import type { OutputChunk } from "../service.ts";
+import type { EventLog } from "./event-log.ts";
+import { readEventStream, type StreamEnd } from "./event-stream.ts";
+import { lookAtOperation, maxWishMilliseconds, type PollingOptions, waits } from "./polling.ts";
+
+/**
+ * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In
+ * every case the record has the rest.
+ */
+export type EventsEnd = "ended" | "unsupported" | "given up";
+
+/** Breaks in a row that bring nothing new. */
+const mostFruitlessBreaks = 4;
+
+/**
+ * Connects, and connects again where a stream breaks, until `completion`, or until the record says that the
+ * operation has ended. Each chunk of output is reported once.
+ */
+export async function followEvents(
+  options: PollingOptions,
+  operation: string,
+  log: EventLog,
+  onOutput: (chunk: OutputChunk) => void,
+): Promise<EventsEnd> {
+  const { clock, signal, onNotice } = options;
+  const reader = {
+    log,
+    onFrame(frame: Parameters<EventLog["add"]>[0]) {
+      const chunk = log.add(frame);
+      if (chunk !== undefined) onOutput(chunk);
+    },
+    look: () => nothingLeftToRead(options, operation),
+  };
+  let fruitlessBreaks = 0;
+  for (const pause of waits()) {
+    const before = log.lastId;
+    const end: StreamEnd = await readEventStream(options, operation, reader);
+    let wait = pause;
+    switch (end.kind) {
+      case "completed":
+      case "ended":
+      case "gone":
+        return "ended";
+      case "no such route":
+        return log.lastId === undefined ? "unsupported" : "given up";
+      case "not ready":
+        wait = Math.min(end.waitMilliseconds ?? pause, maxWishMilliseconds);
+        break;
+      case "excessive": {
+        const call = options.transport.nameOf({
+          method: "GET",
+          ...options.transport.operations.eventsOf(operation),
+        });
+        onNotice({ level: "warn", text: `${call} answered with ${end.what}: its output is left at that` });
+        return "given up";
+      }
+      case "broke":
+        fruitlessBreaks = log.lastId === before ? fruitlessBreaks + 1 : 0;
+        onNotice({ level: "debug", text: `the events of operation ${operation} broke off: ${end.reason}` });
+        if (fruitlessBreaks === mostFruitlessBreaks) return "given up";
+        break;
+    }
+    if (await nothingLeftToRead(options, operation)) return "ended";
+    await clock.sleep(wait, signal);
+  }
+  return "given up";
+}
+
+/** The operation has ended, and its record holds all of its output. */
+async function nothingLeftToRead(options: PollingOptions, operation: string): Promise<boolean> {
+  const { view } = await lookAtOperation(options, operation);
+  return view.ended !== undefined && view.stdout?.truncated !== true && view.stderr?.truncated !== true;
+}

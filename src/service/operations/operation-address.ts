@@ -1,0 +1,68 @@
+/** Where a service has its operations. */
+import type { Answer } from "../http/answer.ts";
+import type { RequestParts } from "../http/exchange.ts";
+import { asId, asRecord, idIn } from "../http/json.ts";
+
+type Address = Pick<RequestParts, "path" | "query">;
+
+export interface OperationAddresses {
+  /** The id of the operation that an answer tells of; where it is, is remembered. `undefined`: it tells of none. */
+  read(answer: Answer): string | undefined;
+  addressOf(operation: string): Address;
+  /** Of its events. */
+  eventsOf(operation: string): Address;
+}
+
+/** `base`: the service's address. */
+export function createOperationAddresses(base: URL): OperationAddresses {
+  const elsewhere = new Map<string, Address>();
+  const addressOf = (operation: string): Address =>
+    elsewhere.get(operation) ?? { path: usualPath(operation) };
+  return {
+    read(answer) {
+      const address = addressIn(answer, base);
+      const last = address?.path.split("/").findLast((name) => name !== "");
+      const operation = operationIn(answer) ?? asId(last === undefined ? undefined : decode(last));
+      if (operation === undefined) return undefined;
+      // The record's own id may well be another one than the last name of its address.
+      if (address !== undefined && address.path !== usualPath(operation)) elsewhere.set(operation, address);
+      return operation;
+    },
+    addressOf,
+    eventsOf(operation) {
+      const { path, query } = addressOf(operation);
+      return { path: `${path}/events`, ...(query === undefined ? {} : { query }) };
+    },
+  };
+}
+
+function usualPath(operation: string): string {
+  return `/v1/operations/${encodeURIComponent(operation)}`;
+}
+
+function operationIn({ body }: Answer): string | undefined {
+  const record = asRecord(body);
+  return idIn(record) ?? idIn({ uuid: record?.operation_uuid, id: record?.operation_id });
+}
+
+/**
+ * `Location`: absolute or relative, with the base address's prefix or without. Of another origin only the path counts: no
+ * token goes there, and what stands behind a proxy does not know by what name it is reached.
+ */
+function addressIn({ headers }: Answer, base: URL): Address | undefined {
+  const location = headers.get("location");
+  const from = new URL(`${base.origin}/v1/instances`);
+  if (location === null || !URL.canParse(location, from.href)) return undefined;
+  const { pathname, searchParams } = new URL(location, from.href);
+  const prefix = base.pathname.replace(/\/+$/, "");
+  const path = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
+  return searchParams.size === 0 ? { path } : { path, query: Object.fromEntries(searchParams) };
+}
+
+function decode(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,147 @@
+/** What the service tells about operations that somebody started: their list, one record, its output. */
+import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
+import { aList, anObject, listIn } from "../http/requirements.ts";
+import type { Transport } from "../http/transport.ts";
+import type { OperationKind, OperationStatus } from "../types.ts";
+import { bytesOf } from "./output.ts";
+import { outputPlaces, readOperation } from "./record.ts";
+
+/** An operation without its output. */
+export interface OperationSummary {
+  uuid: string;
+  kind: string;
+  /** One of `operationStatuses`, or what a newer service says. */
+  status: string;
+  error: string | null;
+  /** As the service says it. */
+  createdAt: string | null;
+  durationSeconds: number | null;
+  /** The program or shell expression of an instance, the address of an import. */
+  command: string | null;
+  /** What it started from: a UUID or `tag:<name>`. */
+  image: string | null;
+}
+
+export interface OperationDetails extends OperationSummary {
+  hasEnded: boolean;
+  exitCode: number | null;
+  timedOut: boolean;
+  resultImage: string | null;
+  resultTag: string | null;
+}
+
+export interface OperationFilter {
+  status?: OperationStatus;
+  kind?: OperationKind;
+  since?: string;
+  until?: string;
+  /** The newest so many. */
+  limit: number;
+}
+
+export interface OperationRecords {
+  /** The newest first. `"unknowable"`: this service has no such list. */
+  listOperations(filter: OperationFilter): Promise<OperationSummary[] | "unknowable">;
+  /** Rejects with NotFoundError where there is no such operation. */
+  getOperation(operation: string): Promise<OperationDetails>;
+  /** All output that the record holds, byte for byte. */
+  recordedOutput(operation: string): Promise<Record<"stdout" | "stderr", Uint8Array>>;
+}
+
+const pageSize = 1000;
+const noSuchRoute = [404, 405, 501];
+
+export function createOperationRecords(transport: Transport): OperationRecords {
+  const look = async (operation: string): Promise<unknown> =>
+    (
+      await transport.call({
+        method: "GET",
+        ...transport.operations.addressOf(operation),
+        repeatable: true,
+        requires: anObject,
+      })
+    ).body;
+
+  return {
+    async listOperations({ limit, ...filter }) {
+      const found = new Map<string, OperationSummary>();
+      while (found.size < limit) {
+        const wanted = Math.min(pageSize, limit - found.size);
+        const answer = await transport.call({
+          method: "GET",
+          path: "/v1/operations",
+          query: { ...filter, limit: String(wanted), offset: String(found.size) },
+          repeatable: true,
+          handles: noSuchRoute,
+          requires: aList("operations"),
+        });
+        if (noSuchRoute.includes(answer.status)) return "unknowable";
+        const page = readList(answer.body);
+        const before = found.size;
+        for (const operation of page) found.set(operation.uuid, operation);
+        // A server that knows no offset answers the same page for ever.
+        if (page.length < wanted || found.size === before) break;
+      }
+      return [...found.values()].slice(0, limit);
+    },
+
+    async getOperation(operation) {
+      const body = await look(operation);
+      const view = readOperation(body);
+      const record = asRecord(body) ?? {};
+      return {
+        ...summarize(operation, record),
+        hasEnded: view.ended !== undefined,
+        exitCode: view.exitCode ?? null,
+        timedOut: view.timedOut,
+        resultImage: view.image ?? null,
+        resultTag: asText(asRecord(record.result)?.tag) ?? null,
+      };
+    },
+
+    async recordedOutput(operation) {
+      const body = await look(operation);
+      return { stdout: outputIn(body, "stdout"), stderr: outputIn(body, "stderr") };
+    },
+  };
+}
+
+function readList(body: unknown): OperationSummary[] {
+  return listIn(body, "operations").flatMap((item) => {
+    const record = asRecord(item);
+    const uuid = idIn(record);
+    return record === undefined || uuid === undefined ? [] : [summarize(uuid, record)];
+  });
+}
+
+function summarize(uuid: string, record: JsonRecord): OperationSummary {
+  const metadata = asRecord(record.metadata) ?? record;
+  return {
+    uuid,
+    kind: asText(record.kind) ?? "instance",
+    status: asText(record.status) ?? "",
+    error: asText(record.error) ?? asText(asRecord(record.error)?.message) ?? null,
+    createdAt: asText(record.created_at) ?? null,
+    durationSeconds: asNumber(record.duration) ?? null,
+    command: commandOf(metadata) ?? asText(metadata.url) ?? asText(asRecord(metadata.registry)?.url) ?? null,
+    image: asText(metadata.image) ?? null,
+  };
+}
+
+function commandOf(metadata: JsonRecord): string | undefined {
+  const command = asText(metadata.command);
+  const words = Array.isArray(metadata.args) ? metadata.args.filter((word) => typeof word === "string") : [];
+  return command === undefined ? undefined : [command, ...words].join(" ");
+}
+
+function outputIn(body: unknown, stream: "stdout" | "stderr"): Uint8Array {
+  for (const place of outputPlaces(body)) {
+    const value = place[stream];
+    if (typeof value === "string") return bytesOf({ value, encoding: "ascii" });
+    const bytes = asRecord(value);
+    if (typeof bytes?.value === "string") {
+      return bytesOf({ value: bytes.value, encoding: asText(bytes.encoding) ?? "ascii" });
+    }
+  }
+  return new Uint8Array();
+}

@@ -1,0 +1,196 @@
+/** Starting an operation, following it to its end, stopping it. */
+import type { Clock } from "../../clock.ts";
+import { withDeadline } from "../http/abort.ts";
+import type { ServiceNotice } from "../http/attempt.ts";
+import { NotFoundError, OverdueError } from "../http/errors.ts";
+import { type IdleTimer, startIdleTimer } from "../http/idle-timer.ts";
+import type { Transport } from "../http/transport.ts";
+import type { ImageService, OperationOutcome, OutputChunk } from "../service.ts";
+import type { OperationKind } from "../types.ts";
+import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
+import { followEvents } from "./events.ts";
+import { chooseMark } from "./mark.ts";
+import { withinItsTime } from "./overdue.ts";
+import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
+import { spawnInstance } from "./spawn.ts";
+import { searchSpawned } from "./spawned.ts";
+
+export interface OperationsOptions {
+  transport: Transport;
+  clock: Clock;
+  signal: AbortSignal;
+  onNotice: (notice: ServiceNotice) => void;
+  /** In [0, 1). */
+  random: () => number;
+  /** Kept up to date: `operation <id>` for each that is waited for. */
+  running: Set<string>;
+}
+
+export interface Operations
+  extends Pick<ImageService, "newMark" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
+  /** As `follow`, by looking alone: there is no output to wait for. */
+  poll(operation: string): Promise<OperationOutcome>;
+  /** Bounds how long the operation is waited for. */
+  expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
+}
+
+/** Where the request has a timeout, the service ends the operation by then; this much is left for the ending itself. */
+const graceMilliseconds = 60_000;
+const defaultTimeoutSeconds = 600;
+const silenceMilliseconds = 60_000;
+const cancelMilliseconds = 15_000;
+
+export function createOperations(options: OperationsOptions): Operations {
+  const { clock, random, running } = options;
+  const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number }>();
+  let hasEvents = true;
+
+  const operations: Operations = {
+    expect(operation, kind, timeoutSeconds) {
+      expected.set(operation, { kind, timeoutSeconds });
+    },
+
+    newMark: () => chooseMark(random()),
+
+    async spawn(request, { mark = operations.newMark(), mayRunTwice = false } = {}) {
+      const { cancel } = operations;
+      const unnamed = "an operation that was just being started";
+      running.add(unnamed);
+      const operation = await spawnInstance({ ...options, cancel }, request, { mark, mayRunTwice }).finally(
+        () => running.delete(unnamed),
+      );
+      running.add(nameOf(operation));
+      operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
+      return operation;
+    },
+
+    async findSpawned({ mark, truncateAt, since }) {
+      const search = await searchSpawned(options, { limit: truncateAt + mark, at: since });
+      return search.kind === "found"
+        ? search.operation
+        : search.kind === "unsupported"
+          ? "unknowable"
+          : undefined;
+    },
+
+    async follow(operation, onOutput, listener, timeoutSeconds) {
+      if (timeoutSeconds !== undefined && !expected.has(operation))
+        operations.expect(operation, "instance", timeoutSeconds);
+      running.add(nameOf(operation));
+      const log = createEventLog(listener);
+      const silence = tellOfSilence(operation);
+      const report = (chunk: OutputChunk) => {
+        silence.touch();
+        onOutput?.(chunk);
+      };
+      try {
+        return await withinTime(operation, async (own) => {
+          if (hasEvents) {
+            const end = await followEvents(own, operation, log, report);
+            for (const chunk of log.end()) report(chunk);
+            // That imports have none says nothing about instances.
+            const isImport = expected.get(operation)?.kind === "image_import";
+            if (end === "unsupported" && !isImport) hasEvents = false;
+          }
+          return await outcomeOf(own, operation, log);
+        });
+      } finally {
+        silence.stop();
+      }
+    },
+
+    hasEnded: async (operation) => (await lookAtOperation(options, operation)).view.ended !== undefined,
+
+    poll: (operation) => withinTime(operation, (own) => outcomeOf(own, operation, createEventLog())),
+
+    async cancel(operation) {
+      // Works after an interruption, when the service's own signal is aborted.
+      const never = new AbortController().signal;
+      try {
+        const isEnded = await withDeadline(
+          { clock, milliseconds: cancelMilliseconds, parent: never },
+          (own) => cancel({ ...options, signal: own }, operation),
+        );
+        if (isEnded) running.delete(nameOf(operation));
+        return isEnded;
+      } catch {
+        // The caller is told that the operation may still run; why is of no use to it.
+        return false;
+      }
+    },
+  };
+
+  /** Says once a minute that an operation is still waited for which says nothing itself. */
+  function tellOfSilence(operation: string): Pick<IdleTimer, "touch" | "stop"> {
+    const began = clock.now();
+    const onIdle = () => {
+      const minutes = Math.round((clock.now() - began) / 60_000);
+      options.onNotice({
+        level: "info",
+        text: `operation ${operation} is still running, after ${minutes} min`,
+      });
+      timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
+    };
+    let timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
+    return { touch: () => timer.touch(), stop: () => timer.stop() };
+  }
+
+  /** Of an operation that somebody else has started nobody here knows how long it may take. */
+  async function withinTime<T>(operation: string, work: (own: PollingOptions) => Promise<T>): Promise<T> {
+    const timeoutSeconds = expected.get(operation)?.timeoutSeconds;
+    if (timeoutSeconds === undefined) return await work(options);
+    const isQueued = async () => (await lookAtOperation(options, operation)).view.isQueued;
+    try {
+      return await withinItsTime(operation, { ...options, timeoutSeconds, isQueued }, (signal) =>
+        work({ ...options, signal }),
+      );
+    } catch (error) {
+      if (!(error instanceof OverdueError)) throw error;
+      const isEnded = await operations.cancel(operation);
+      const text = `operation ${operation} ${isEnded ? "is cancelled" : "could not be cancelled: it may still run"}`;
+      options.onNotice({ level: "warn", text });
+      throw error;
+    }
+  }
+
+  /** From the record, however the end was noticed. */
+  async function outcomeOf(own: PollingOptions, operation: string, log: EventLog): Promise<OperationOutcome> {
+    const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
+    const view = await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds);
+    expected.delete(operation);
+    running.delete(nameOf(operation));
+    const { error, exitCode, timedOut, limitsHit, image } = view;
+    const stdout = mergeOutput(log.output("stdout"), view.stdout);
+    const stderr = mergeOutput(log.output("stderr"), view.stderr);
+    return { operation, status: view.ended, error, exitCode, timedOut, limitsHit, stdout, stderr, image };
+  }
+
+  return operations;
+}
+
+function nameOf(operation: string): string {
+  return `operation ${operation}`;
+}
+
+async function cancel(options: PollingOptions, operation: string): Promise<boolean> {
+  const { transport, signal } = options;
+  // 409: it has ended already. 404, 405, 501: there is no such operation, or nothing to stop one with.
+  const handles = [404, 405, 409, 501];
+  const { status } = await transport.call({
+    method: "DELETE",
+    ...transport.operations.addressOf(operation),
+    repeatable: true,
+    handles,
+    signal,
+  });
+  if (status === 409) return true;
+  if (handles.includes(status)) {
+    const look = await lookAtOperation(options, operation).catch((error: unknown) => {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+    return look === undefined || look.view.ended !== undefined;
+  }
+  await pollUntilEnded(options, operation, cancelMilliseconds);
+  return true;
+}

@@ -1,0 +1,24 @@
+/** Output bytes off the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
+import type { WireBytes } from "../types.ts";
+
+export interface OutputDecoder {
+  push(bytes: WireBytes): string;
+  /** What an unfinished character at the very end comes to. */
+  end(): string;
+}
+
+export function createOutputDecoder(): OutputDecoder {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return {
+    push: (bytes) => decoder.decode(bytesOf(bytes), { stream: true }),
+    end: () => decoder.decode(),
+  };
+}
+
+export function decodeBytes(bytes: WireBytes): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(bytes));
+}
+
+export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
+  return Buffer.from(value, encoding.toLowerCase() === "base64" ? "base64" : "utf-8");
+}

@@ -1,0 +1,77 @@
+/** An operation that the service ought to have ended long ago is not waited for without end. */
+import type { Clock } from "../../clock.ts";
+import { childOf } from "../http/abort.ts";
+import type { ServiceNotice } from "../http/attempt.ts";
+import { OverdueError } from "../http/errors.ts";
+
+export interface OverdueOptions {
+  clock: Clock;
+  signal: AbortSignal;
+  onNotice: (notice: ServiceNotice) => void;
+  /** Of the request: the service ends the operation by then. */
+  timeoutSeconds: number;
+  /** Whether it still waits for its turn, which is no time of its own. */
+  isQueued(): Promise<boolean>;
+}
+
+/** For the ending itself. */
+const graceMilliseconds = 60_000;
+/** A busy service has people wait; so long nobody does. */
+const maxQueuedMilliseconds = 24 * 60 * 60 * 1000;
+
+/**
+ * Runs `work`, which waits for the operation, with a signal that is aborted with an OverdueError at twice the timeout, though
+ * not before the timeout and two graces. A warning comes before, at the timeout and one grace.
+ */
+export async function withinItsTime<T>(
+  operation: string,
+  options: OverdueOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const child = childOf(options.signal);
+  const over = new AbortController();
+  watch(operation, options, over.signal).then(child.abort, () => undefined);
+  try {
+    return await work(child.signal);
+  } finally {
+    over.abort();
+    child.release();
+  }
+}
+
+/** Resolves with the reason to wait no more; rejects once `over` is aborted. */
+async function watch(operation: string, options: OverdueOptions, over: AbortSignal): Promise<OverdueError> {
+  const { clock, onNotice, timeoutSeconds, isQueued } = options;
+  const timeout = timeoutSeconds * 1000;
+  const warnAfter = timeout + graceMilliseconds;
+  const endAfter = Math.max(timeout * 2, warnAfter + graceMilliseconds);
+  const began = clock.now();
+  for (;;) {
+    await pass(warnAfter);
+    if (!(await isQueued().catch(() => false))) break;
+    over.throwIfAborted();
+    if (clock.now() - began >= maxQueuedMilliseconds)
+      return new OverdueError(`operation ${operation} has waited for its turn for a day`, {});
+  }
+  over.throwIfAborted();
+  const allowed = `it was given ${formatSeconds(timeout)}`;
+  onNotice({
+    level: "warn",
+    text: `operation ${operation} ought to have ended: ${allowed}; waiting ${formatSeconds(endAfter - warnAfter)} more`,
+  });
+  await pass(endAfter - warnAfter);
+  const message = `operation ${operation} has not ended in ${formatSeconds(endAfter)}, though ${allowed}`;
+  return new OverdueError(message, {
+    hint: `The service is at fault: it says neither that the operation has ended nor how. \`bough show ${operation}\` asks it once more.`,
+  });
+
+  /** A clock sleeps for some weeks at most. */
+  async function pass(milliseconds: number): Promise<void> {
+    const until = clock.now() + milliseconds;
+    for (let left = milliseconds; left > 0; left = until - clock.now()) await clock.sleep(left, over);
+  }
+}
+
+function formatSeconds(milliseconds: number): string {
+  return `${Math.round(milliseconds / 1000)} s`;
+}

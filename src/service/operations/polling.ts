@@ -1,0 +1,93 @@
+/** Looking at an operation again and again until it has ended. */
+import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
+import type { ServiceNotice } from "../http/attempt.ts";
+import { anObject } from "../http/requirements.ts";
+import { parseRetryAfter } from "../http/retry.ts";
+import type { Transport } from "../http/transport.ts";
+import { type OperationView, readOperation } from "./record.ts";
+
+export interface PollingOptions {
+  transport: Transport;
+  clock: Clock;
+  signal: AbortSignal;
+  onNotice: (notice: ServiceNotice) => void;
+}
+
+export type EndedView = OperationView & { ended: NonNullable<OperationView["ended"]> };
+
+export interface Look {
+  view: OperationView;
+  /** The service's wish, from `Retry-After`. */
+  waitMilliseconds: number | undefined;
+}
+
+const firstWaitMilliseconds = 50;
+const longestWaitMilliseconds = 2000;
+const growth = 1.5;
+/** However long a service wishes to be left alone. */
+export const maxWishMilliseconds = 60_000;
+
+/** Rejects with NotFoundError where the service knows no such operation. */
+export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
+  const { transport, clock, signal } = options;
+  const answer = await transport.call({
+    method: "GET",
+    ...transport.operations.addressOf(operation),
+    repeatable: true,
+    requires: anObject,
+    signal,
+  });
+  return {
+    view: readOperation(answer.body),
+    waitMilliseconds: parseRetryAfter(answer.headers.get("retry-after"), clock.now()),
+  };
+}
+
+/**
+ * The first look is at once, then after 50 ms, growing to 2 s, or when the service asks for it. A status that this
+ * version does not know counts as running, for `unknownStatusLimitMilliseconds` at most.
+ */
+export async function pollUntilEnded(
+  options: PollingOptions,
+  operation: string,
+  unknownStatusLimitMilliseconds: number,
+): Promise<EndedView> {
+  const { clock, signal, onNotice } = options;
+  let unknownSince: number | undefined;
+  for (const wait of waits()) {
+    const { view, waitMilliseconds } = await lookAtOperation(options, operation);
+    const { ended } = view;
+    if (ended !== undefined) return { ...view, ended };
+    if (view.unknownStatus !== undefined) {
+      if (unknownSince === undefined) {
+        unknownSince = clock.now();
+        onNotice({
+          level: "warn",
+          text: `${unknownStatus(operation, view.unknownStatus)}; waiting for another`,
+        });
+      } else if (clock.now() - unknownSince >= unknownStatusLimitMilliseconds) {
+        throw new BoughError(unknownStatus(operation, view.unknownStatus), {
+          hint: "Is this address an image service's?",
+        });
+      }
+    } else {
+      unknownSince = undefined;
+    }
+    const wish = waitMilliseconds === undefined ? wait : Math.min(waitMilliseconds, maxWishMilliseconds);
+    await clock.sleep(Math.max(wish, firstWaitMilliseconds), signal);
+  }
+  throw new Error("unreachable: the waits never end");
+}
+
+/** 50 ms, growing to 2 s, for ever. */
+export function* waits(): Generator<number> {
+  for (let wait = firstWaitMilliseconds; ; wait = Math.min(longestWaitMilliseconds, wait * growth))
+    yield wait;
+}
+
+function unknownStatus(operation: string, status: string): string {
+  const words =
+    status === "" ? "has no status" : `has the status ${JSON.stringify(status)}, which bough does not know`;
+  return `operation ${operation} ${words}`;
+}

@@ -1,0 +1,115 @@
+/** An operation's record as a server answers it: whatever is missing is missing. */
+import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
+import type { CapturedOutput, OperationOutcome } from "../service.ts";
+import type { LimitHit } from "../types.ts";
+import { readLimitHits } from "./limits.ts";
+import { decodeBytes } from "./output.ts";
+
+type EndStatus = OperationOutcome["status"];
+
+export interface OperationView {
+  /** `undefined`: still running. */
+  ended: EndStatus | undefined;
+  /** It waits for its turn. */
+  isQueued: boolean;
+  /** Set where the status is none that this version knows. */
+  unknownStatus: string | undefined;
+  error: string | undefined;
+  exitCode: number | undefined;
+  timedOut: boolean;
+  limitsHit: readonly LimitHit[];
+  stdout: CapturedOutput | undefined;
+  stderr: CapturedOutput | undefined;
+  image: string | undefined;
+}
+
+export function readOperation(body: unknown): OperationView {
+  const record = asRecord(body) ?? {};
+  const result = asRecord(record.result) ?? {};
+  const places = outputPlaces(record);
+  const states = places
+    .flatMap((place) => [asRecord(place.state), place])
+    .filter((place) => place !== undefined);
+  const statusText = asText(record.status) ?? "";
+  const stage = stages.get(statusText.toUpperCase().replaceAll(/[ -]/g, "_"));
+  return {
+    ended: stage === "running" ? undefined : stage,
+    isQueued: queued.has(statusText.toUpperCase()),
+    unknownStatus: stage === undefined ? statusText : undefined,
+    error:
+      errorText(record.error) ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
+    exitCode: first(states, (state) => asInteger(state.exit_code) ?? asNumber(state.exit_code)),
+    timedOut:
+      first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
+      /^TIMED?_?OUT$/i.test(statusText),
+    limitsHit: first(places, (place) => readLimitHits(place.limits_hit)) ?? [],
+    stdout: first(places, (place) => readOutput(place.stdout)),
+    stderr: first(places, (place) => readOutput(place.stderr)),
+    image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),
+  };
+}
+
+const queued = new Set(["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"]);
+
+/** What a status says, in the protocol's own words and in those that others have for it. */
+const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
+  Object.entries({
+    running: [
+      "PENDING",
+      "ASSIGNED",
+      "EXECUTING",
+      "QUEUED",
+      "CREATED",
+      "SCHEDULED",
+      "STARTING",
+      "STARTED",
+    ].concat(["RUNNING", "PROCESSING", "IN_PROGRESS", "ACTIVE", "CANCELLING"]),
+    SUCCESS: [
+      "SUCCESS",
+      "SUCCEEDED",
+      "SUCCESSFUL",
+      "COMPLETED",
+      "COMPLETE",
+      "DONE",
+      "FINISHED",
+      "EXITED",
+      "OK",
+    ],
+    FAILED: ["FAILED", "FAILURE", "ERROR", "ERRORED", "REJECTED", "TIMEOUT", "TIMED_OUT", "EXPIRED"],
+    CANCELLED: ["CANCELLED", "CANCELED", "ABORTED", "STOPPED", "KILLED", "TERMINATED"],
+  } satisfies Record<EndStatus | "running", string[]>).flatMap(([stage, words]) =>
+    words.map((word) => [word, stage as EndStatus | "running"] as const),
+  ),
+);
+
+/** Where the process's result may stand; older servers are flatter. */
+export function outputPlaces(body: unknown): JsonRecord[] {
+  const record = asRecord(body);
+  const places = [asRecord(asRecord(record?.metadata)?.result), asRecord(record?.result), record];
+  return places.filter((place) => place !== undefined);
+}
+
+function readOutput(value: unknown): CapturedOutput | undefined {
+  if (typeof value === "string") return { text: value, truncated: false };
+  const bytes = asRecord(value);
+  if (typeof bytes?.value !== "string") return undefined;
+  return {
+    text: decodeBytes({ value: bytes.value, encoding: asText(bytes.encoding) ?? "ascii" }),
+    truncated: bytes.truncated === true,
+  };
+}
+
+const maxErrorCharacters = 64 * 1024;
+
+function errorText(error: unknown): string | undefined {
+  const text = asText(error) ?? asText(asRecord(error)?.message) ?? asText(asRecord(error)?.error);
+  return text?.slice(0, maxErrorCharacters);
+}
+
+function first<T>(places: readonly JsonRecord[], read: (place: JsonRecord) => T | undefined): T | undefined {
+  for (const place of places) {
+    const value = read(place);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}

@@ -1,0 +1,173 @@
+/** Starting an instance: looked for where it is unknown what became of the request, and sent again where that is no harm. */
+import { messageOf } from "../../errors.ts";
+import { withDeadline } from "../http/abort.ts";
+import type { ServiceNotice } from "../http/attempt.ts";
+import { UnknownOutcomeError } from "../http/errors.ts";
+import type { InstanceRequest } from "../types.ts";
+import { markRequest } from "./mark.ts";
+import { type Search, type SearchOptions, type Sent, searchPatiently, searchSpawned } from "./spawned.ts";
+
+export interface SpawnOptions extends SearchOptions {
+  onNotice: (notice: ServiceNotice) => void;
+  /** True: it is, or was, ended. */
+  cancel(operation: string): Promise<boolean>;
+}
+
+const spawnTimeoutMilliseconds = 120_000;
+const spawnGraceMilliseconds = 5000;
+/** How often a request is sent again that the service's list of operations does not have. */
+const maxResends = 2;
+/** The same for a service that has no such list: each may make it run the command once more. */
+const maxBlindResends = 1;
+/** After an interruption somebody waits for the end. */
+const lastSearchMilliseconds = 5000;
+
+/**
+ * Returns the operation's id. Where the request may have been received, the operation is looked for by its mark; where it is
+ * not found, the request is sent again, if `mayRunTwice`. Rejects with an UnknownOutcomeError where that does not help.
+ */
+export async function spawnInstance(
+  options: SpawnOptions,
+  request: InstanceRequest,
+  { mark, mayRunTwice }: { mark: number; mayRunTwice: boolean },
+): Promise<string> {
+  const { clock, signal } = options;
+  const marked = markRequest(request, mark);
+  const sent: Sent = { limit: marked.truncate_output_at ?? 0, at: clock.now(), command: request.command };
+  let resends = 0;
+  try {
+    for (;;) {
+      const operation = await post(options, marked).catch((error: unknown) => {
+        if (!(error instanceof UnknownOutcomeError)) throw error;
+        return settle(options, sent, error, mayRunTwice ? resends++ : undefined);
+      });
+      if (operation === undefined) continue;
+      if (!signal.aborted) return operation;
+      await stop(options, operation);
+      break;
+    }
+  } catch (error) {
+    if (!signal.aborted || error instanceof UnknownOutcomeError) throw error;
+    await stopUnanswered(options, sent);
+  }
+  throw signal.reason;
+}
+
+/**
+ * An interruption does not break it off at once: only with the operation's id in the answer can what it started be
+ * stopped.
+ */
+async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise<string> {
+  const answer = await transport.call({
+    method: "POST",
+    path: "/v1/instances",
+    json,
+    repeatable: false,
+    requires: {
+      what: "the operation's id",
+      isMet: (answer) => transport.operations.read(answer) !== undefined,
+    },
+    overNewConnection: true,
+    // Being impatient here means not to know what has happened.
+    timeoutMilliseconds: spawnTimeoutMilliseconds,
+    graceMilliseconds: spawnGraceMilliseconds,
+  });
+  return transport.operations.read(answer) ?? "";
+}
+
+/**
+ * What became of a request without an answer: its operation, or `undefined` for one to be sent again. `resends`: how often it
+ * was; `undefined` where it must not be.
+ */
+async function settle(
+  options: SpawnOptions,
+  sent: Sent,
+  error: UnknownOutcomeError,
+  resends: number | undefined,
+): Promise<string | undefined> {
+  const { signal, onNotice } = options;
+  const mayResend = resends !== undefined && resends < maxResends;
+  const mayResendBlindly = resends !== undefined && resends < maxBlindResends;
+  onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
+  let search: Search;
+  try {
+    search = await searchPatiently(options, sent);
+  } catch (cause) {
+    signal.throwIfAborted();
+    const why = `the service can't be asked for its operations: ${messageOf(cause)}`;
+    if (!mayResendBlindly) throw unknown(error, why);
+    onNotice({ level: "warn", text: `${why}; ${resending}` });
+    return undefined;
+  }
+  switch (search.kind) {
+    case "found": {
+      const { operation } = search;
+      onNotice({
+        level: "warn",
+        text: `${error.message}; the service runs it all the same, as ${operation}`,
+      });
+      return operation;
+    }
+    case "unsupported": {
+      const why = "the service has no list of its operations";
+      if (!mayResendBlindly) throw unknown(error, why);
+      onNotice({ level: "warn", text: `${why}; ${resending}` });
+      return undefined;
+    }
+    case "not there": {
+      const { similar } = search;
+      const isCertain = similar.length === 0;
+      if (isCertain ? mayResend : mayResendBlindly) {
+        const text = "the service's list of operations does not have the command; sending it again";
+        onNotice({ level: "warn", text: isCertain ? text : `${similarText(similar)}; ${resending}` });
+        return undefined;
+      }
+      throw isCertain
+        ? unknown(error, "its list of operations does not have it")
+        : unknown(error, similarText(similar), similar[0]);
+    }
+  }
+}
+
+const resending = "sending the command again: it may run twice there, each time from the same image";
+
+function similarText(similar: readonly string[]): string {
+  return `it may be ${similar.join(" or ")}, which runs the same command`;
+}
+
+function unknown(error: UnknownOutcomeError, why: string, similar?: string): UnknownOutcomeError {
+  const look =
+    similar === undefined
+      ? "Build again"
+      : `\`bough show ${similar}\` and \`bough kill ${similar}\` show and end it. Then build again`;
+  return new UnknownOutcomeError(
+    `${error.message}; it is unknown whether the service runs the command: ${why}`,
+    {
+      hint: `It is not sent again by itself, for it could run twice. ${look}: what is finished is cached.`,
+      cause: error,
+    },
+  );
+}
+
+async function stop({ cancel, onNotice }: SpawnOptions, operation: string): Promise<void> {
+  const isEnded = await cancel(operation);
+  const text = isEnded ? "is cancelled" : "is not confirmed to have ended: it may still run";
+  onNotice({ level: "warn", text: `operation ${operation} ${text}` });
+}
+
+/** Interrupted before there was an answer: what was started all the same must not go on unseen. */
+async function stopUnanswered(options: SpawnOptions, sent: Sent): Promise<void> {
+  const { clock, onNotice } = options;
+  const limits = { clock, milliseconds: lastSearchMilliseconds, parent: new AbortController().signal };
+  try {
+    const search = await withDeadline(limits, (signal) => searchSpawned({ ...options, signal }, sent));
+    if (search.kind === "found") return await stop(options, search.operation);
+    if (search.kind === "not there" && search.similar.length === 0) return;
+  } catch {
+    // Said below.
+  }
+  onNotice({
+    level: "warn",
+    text: "interrupted before POST /v1/instances was answered: the service may run the command all the same",
+  });
+}

@@ -1,0 +1,92 @@
+/** Looking for the operation of a request whose answer never came. */
+import type { Clock } from "../../clock.ts";
+import { asRecord, asText, idIn } from "../http/json.ts";
+import { aList, anObject, listIn } from "../http/requirements.ts";
+import type { Transport } from "../http/transport.ts";
+import { limitIn } from "./mark.ts";
+
+export interface Sent {
+  /** Its `truncate_output_at`, mark included. */
+  limit: number;
+  /** Milliseconds since the epoch, by this machine's clock. */
+  at: number;
+  command?: string;
+}
+
+export type Search =
+  | { kind: "found"; operation: string }
+  /** `similar`: operations of the same command that don't tell their mark. */
+  | { kind: "not there"; similar: readonly string[] }
+  /** This service has no list of operations. */
+  | { kind: "unsupported" };
+
+export interface SearchOptions {
+  transport: Transport;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+const noSuchRoute = [401, 403, 404, 405, 501];
+/** The service's clock and this machine's may differ. */
+const clockSkewMilliseconds = 15 * 60_000;
+const mostListed = 1000;
+/** Where the list tells no marks, so many records are looked at one by one. */
+const mostLookedAt = 25;
+
+/** One look at what the service has started since. */
+export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<Search> {
+  const { transport, signal } = options;
+  const answer = await transport.call({
+    method: "GET",
+    path: "/v1/operations",
+    query: {
+      kind: "instance",
+      since: new Date(sent.at - clockSkewMilliseconds).toISOString(),
+      limit: String(mostListed),
+    },
+    repeatable: true,
+    handles: noSuchRoute,
+    requires: aList("operations"),
+    signal,
+  });
+  if (noSuchRoute.includes(answer.status)) return { kind: "unsupported" };
+  const similar: string[] = [];
+  let looks = 0;
+  for (const listed of listIn(answer.body, "operations")) {
+    const operation = idIn(asRecord(listed));
+    if (operation === undefined) continue;
+    let record: unknown = listed;
+    if (limitIn(record) === undefined && looks < mostLookedAt) {
+      looks++;
+      record = await look(options, operation);
+    }
+    if (limitIn(record) === sent.limit) return { kind: "found", operation };
+    const command = asText(asRecord(asRecord(record)?.metadata)?.command);
+    if (limitIn(record) === undefined && command !== undefined && command === sent.command)
+      similar.push(operation);
+  }
+  return { kind: "not there", similar };
+}
+
+/** How long an operation may take to appear: a proxy that has given up says nothing of the service behind it. */
+const secondLookMilliseconds = 4000;
+
+/** As `searchSpawned`, and once more some seconds later. */
+export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<Search> {
+  const search = await searchSpawned(options, sent);
+  if (search.kind !== "not there") return search;
+  await options.clock.sleep(secondLookMilliseconds, options.signal);
+  return searchSpawned(options, sent);
+}
+
+async function look({ transport, signal }: SearchOptions, operation: string): Promise<unknown> {
+  const { body } = await transport.call({
+    method: "GET",
+    ...transport.operations.addressOf(operation),
+    repeatable: true,
+    handles: noSuchRoute,
+    requires: anObject,
+    signal,
+  });
+  return body;
+}

@@ -1,0 +1,44 @@
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { BoughError, messageOf } from "../../errors.ts";
+
+/** Writes a file that only its owner may read, whole or not at all. A link to it stays a link. */
+export function writePrivateFile(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const target = resolveLink(path);
+    const temporary = join(dirname(target), `.${basename(target)}.${crypto.randomUUID().slice(0, 8)}`);
+    try {
+      const file = openSync(temporary, "wx", 0o600);
+      try {
+        writeSync(file, text);
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      renameSync(temporary, target);
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      throw error;
+    }
+  } catch (error) {
+    throw new BoughError(`cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function resolveLink(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,35 @@
+/** Where the service's clients keep their profiles (api.md, "Profiles"). */
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { BoughError, messageOf } from "../../errors.ts";
+import { asRecord } from "../http/json.ts";
+import type { Environment } from "./profile.ts";
+import type { ProfileFile } from "./profile-text.ts";
+
+/** `$CONTREE_HOME`, default `$XDG_CONFIG_HOME/contree`, else `~/.config/contree`. */
+export function profileDirectory(environment: Environment): string {
+  if (environment.CONTREE_HOME) return environment.CONTREE_HOME;
+  const configured = environment.XDG_CONFIG_HOME;
+  // The XDG specification: a relative path is to be ignored.
+  if (configured && isAbsolute(configured)) return join(configured, "contree");
+  return join(environment.HOME || homedir(), ".config", "contree");
+}
+
+/** `cli.ini`, then `auth.ini`, which stands over it; those that exist. */
+export function readProfileFiles(environment: Environment): ProfileFile[] {
+  const directory = profileDirectory(environment);
+  return ["cli.ini", "auth.ini"].flatMap((name) => {
+    const path = join(directory, name);
+    try {
+      return [{ path, text: readFileSync(path, "utf8") }];
+    } catch (error) {
+      const code = asRecord(error)?.code;
+      if (code === "ENOENT" || code === "ENOTDIR") return [];
+      throw new BoughError(`cannot read the profiles in ${path}: ${messageOf(error)}`, {
+        kind: "usage",
+        cause: error,
+      });
+    }
+  });
+}

@@ -1,0 +1,147 @@
+/** Which service a command works with: flags, else a profile, else variables, else the embedded engine. Pure. */
+import { BoughError } from "../../errors.ts";
+import { parseBaseUrl, urlOf } from "../http/address.ts";
+import { type Profile, type ProfileFile, type Profiles, readProfiles } from "./profile-text.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ServiceFlags {
+  url?: string | undefined;
+  token?: string | undefined;
+  project?: string | undefined;
+  profile?: string | undefined;
+  /** Forces the embedded engine. */
+  local?: boolean | undefined;
+}
+
+export type ServiceChoice =
+  | { kind: "embedded" }
+  | {
+      kind: "remote";
+      /** Checked, without trailing slashes. */
+      url: string;
+      token: string | undefined;
+      project: string | undefined;
+      /** For people: what decided. */
+      source: string;
+    };
+
+export interface ServiceInputs {
+  flags: ServiceFlags;
+  environment: Environment;
+  /** `cli.ini` and `auth.ini`, in this order. */
+  files: readonly ProfileFile[];
+}
+
+/** Rejects with a BoughError of kind `usage` where what is configured does not make a service. */
+export function chooseService({ flags, environment, files }: ServiceInputs): ServiceChoice {
+  if (flags.local === true) return { kind: "embedded" };
+  const profiles = readProfiles(files);
+  const named = flags.profile ?? (environment.CONTREE_PROFILE || undefined);
+  if (flags.url !== undefined && flags.profile === undefined) {
+    const active = profiles.byName.get(named ?? profiles.active ?? defaultProfile);
+    const candidates = [active === undefined ? undefined : ofProfile(active), ofVariables(environment)];
+    // What belongs to one host is not sent to another.
+    const credentials = candidates.find((candidate) => belongsTo(candidate, flags.url));
+    return complete(override({ source: "--url", ...credentialsOf(credentials) }, flags));
+  }
+  const configured = findProfile(profiles, named, flags) ?? ofVariables(environment);
+  if (configured !== undefined) return complete(override(configured, flags));
+  const lone = (["token", "project"] as const).find((name) => flags[name] !== undefined);
+  if (lone === undefined) return { kind: "embedded" };
+  throw usage(`--${lone} is given, but no service that it is for`, "Give the service's address with --url.");
+}
+
+/** A service as one place describes it. */
+interface Candidate {
+  source: string;
+  url?: string | undefined;
+  token?: string | undefined;
+  project?: string | undefined;
+  /** An IAM token says nothing about the project: one has to be named. */
+  needsProject?: boolean;
+}
+
+const defaultProfile = "default";
+
+/** A profile that was asked for must exist; `default` may. */
+function findProfile(
+  profiles: Profiles,
+  named: string | undefined,
+  flags: ServiceFlags,
+): Candidate | undefined {
+  const name = named ?? profiles.active;
+  const profile = profiles.byName.get(name ?? defaultProfile);
+  if (profile !== undefined) return ofProfile(profile);
+  if (name === undefined) return undefined;
+  const origin =
+    flags.profile !== undefined ? "--profile" : named !== undefined ? "CONTREE_PROFILE" : "[DEFAULT] profile";
+  const known = [...profiles.byName.keys()].sort();
+  throw usage(
+    `there is no profile ${JSON.stringify(name)} (${origin})`,
+    known.length === 0
+      ? "No profile is saved yet: give --url and --token."
+      : `Known profiles: ${known.join(", ")}.`,
+  );
+}
+
+function ofProfile({ name, url, token, project, type }: Profile): Candidate {
+  return { source: `profile ${name}`, url, token, project, needsProject: type === "iam" };
+}
+
+/** `NEBIUS_*` belong to other tools, too: they complete a description, and do not make one. */
+function ofVariables(environment: Environment): Candidate | undefined {
+  const { CONTREE_URL: url, CONTREE_TOKEN: token } = environment;
+  if (!url && !token) return undefined;
+  return {
+    source: url ? "CONTREE_URL" : "CONTREE_TOKEN",
+    url: url || undefined,
+    token: token || environment.NEBIUS_API_KEY || undefined,
+    project: environment.CONTREE_PROJECT || environment.NEBIUS_AI_PROJECT || undefined,
+  };
+}
+
+function belongsTo(candidate: Candidate | undefined, url: string | undefined): boolean {
+  if (candidate === undefined || url === undefined) return false;
+  // A token in a variable without an address is meant for the one on the command line.
+  if (candidate.url === undefined) return candidate.source === "CONTREE_TOKEN";
+  return (
+    URL.canParse(candidate.url) && URL.canParse(url) && new URL(candidate.url).origin === new URL(url).origin
+  );
+}
+
+function credentialsOf({ token, project, needsProject }: Candidate = { source: "" }): Partial<Candidate> {
+  return { token, project, ...(needsProject === undefined ? {} : { needsProject }) };
+}
+
+function override(candidate: Candidate, flags: ServiceFlags): Candidate {
+  return {
+    source: candidate.source,
+    url: flags.url ?? candidate.url,
+    token: flags.token ?? candidate.token,
+    project: flags.project ?? candidate.project,
+    // Of what kind a token on the command line is, nobody knows.
+    needsProject: candidate.needsProject === true && flags.token === undefined,
+  };
+}
+
+function complete({ source, url, token, project, needsProject }: Candidate): ServiceChoice {
+  if (url === undefined) throw usage(`${source}: the service's address is missing`, missingUrlHint(source));
+  if (needsProject === true && project === undefined) {
+    throw usage(
+      `${source}: a token of type iam needs a project`,
+      "Add project = ... to the profile, or give --project.",
+    );
+  }
+  return { kind: "remote", url: urlOf(parseBaseUrl(url), ""), token, project, source };
+}
+
+function missingUrlHint(source: string): string {
+  return source === "CONTREE_TOKEN"
+    ? "Set CONTREE_URL, or give --url."
+    : "Add url = https://... to the profile, or give --url: bough knows no default address.";
+}
+
+function usage(message: string, hint: string): BoughError {
+  return new BoughError(message, { kind: "usage", hint });
+}

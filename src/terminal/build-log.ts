@@ -1,0 +1,182 @@
+import type { BuildEvent, Ran } from "../builder/events.ts";
+import { changesImage, describeExcluded } from "../builder/interpreter/warnings.ts";
+import type { BuildResult } from "../builder/result.ts";
+import type { CapturedOutput } from "../service/service.ts";
+import { describeCut } from "./cut.ts";
+import { renderExplanation } from "./explanation.ts";
+import type { LogLevel } from "./log.ts";
+import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
+import { countSteps } from "./step-count.ts";
+import { visibleLines } from "./terminal-text.ts";
+
+export interface LogLine {
+  level: LogLevel;
+  text: string;
+  /** It is told at every level of the log. */
+  isAlways?: boolean;
+}
+
+/**
+ * A build as log lines; their shapes are those of spec 1, "Output". What a failing command has written is shown at every
+ * `logLevel`: where one shows errors only, it is part of the error.
+ */
+export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
+  const lines = renderEvent(event, logLevel);
+  // What a command has written is its own.
+  if (event.type === "ran") return lines;
+  return lines.map((line) => ({ ...line, text: visibleLines(line.text) }));
+}
+
+function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
+  switch (event.type) {
+    case "step": {
+      const { name, range } = event.instruction;
+      return [{ level: "debug", text: `step ${event.step}/${event.steps}: ${name} (line ${range.start})` }];
+    }
+    case "warning":
+      return [
+        {
+          level: "warn",
+          text: event.line === undefined ? event.message : `line ${event.line}: ${event.message}`,
+          isAlways: changesImage(event),
+        },
+      ];
+    case "resolved":
+      return info(`FROM ${event.reference} is image ${event.image}`);
+    case "importing":
+      return info(`importing ${event.reference} from ${event.url}`);
+    case "excluded":
+      return info(`line ${event.line}: ${describeExcluded(event.paths)}`);
+    case "large-context":
+      return [{ level: "warn", text: describeLargeContext(event) }];
+    case "cached":
+      return info(`cached layer:${event.layer.slice(0, 12)} ${event.title}`);
+    case "explained": {
+      const { title, line, explanation } = event;
+      return info(`not cached: line ${line}, ${title}: ${renderExplanation(explanation)}`);
+    }
+    case "staged":
+      return info(`staged ${formatCount(event.files, "file")} (${formatBytes(event.bytes)}) ${event.title}`);
+    case "downloading":
+      return info(`downloading ${event.url}`);
+    case "downloaded":
+      return info(`downloaded ${event.url} (${formatBytes(event.bytes)}, sha256:${event.sha256})`);
+    case "url-cache-hit":
+      return info(`URL cache hit (HEAD validators match) ${event.url}`);
+    case "uploading":
+      return [
+        {
+          level: "debug",
+          text: `uploading ${formatCount(event.files, "file")} (${formatBytes(event.bytes)})`,
+        },
+      ];
+    case "uploaded": {
+      const reused = event.reused === 0 ? "" : `, ${event.reused} already there`;
+      return info(
+        `uploaded ${formatCount(event.files, "file")} (${formatBytes(event.sentBytes)} sent${reused})`,
+      );
+    }
+    case "forgotten-files":
+      return [
+        {
+          level: "warn",
+          text: `the service no longer has ${formatCount(event.files, "uploaded file")}: sending again`,
+        },
+      ];
+    case "forgotten-layer": {
+      const layer = `layer:${event.layer.slice(0, 12)}`;
+      return [
+        {
+          level: "warn",
+          text: `the service no longer has image ${event.image} of ${layer}: building it again`,
+        },
+      ];
+    }
+    case "spawned":
+      return info(`RUN spawned op=${event.operation} ${event.title}`);
+    case "resumed":
+      return info(`RUN found again op=${event.operation} ${event.title}`);
+    case "output":
+    case "step-end":
+    case "import-progress":
+    case "hashing":
+    case "hashed":
+    case "download-progress":
+    case "upload-progress":
+      return [];
+    case "ran":
+      return renderRan(event, logLevel);
+    case "cancelling":
+      return [{ level: "warn", text: `interrupted: cancelling operation ${event.operation}` }];
+    case "cancelled":
+      return event.confirmed
+        ? [{ level: "warn", text: `operation ${event.operation} is cancelled` }]
+        : [
+            {
+              level: "error",
+              text: `the service has not confirmed the end of operation ${event.operation}: it may still run`,
+            },
+          ];
+    case "tagged":
+      return info(`tagged ${event.image} as ${event.tag}`);
+    case "finished":
+      return [...info(summarize(event.result)), ...describeSkippedCopies(event.result)];
+  }
+}
+
+/** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
+export function summarize({ steps, uploaded, seconds }: BuildResult): string {
+  // That a FROM is known already spares no work worth counting.
+  const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
+  const cached = layers.filter((step) => step.cached === true).length;
+  const files = `${formatCount(uploaded.files, "file")} uploaded`;
+  return [
+    formatCount(countSteps(steps), "step"),
+    `${cached} of ${formatCount(layers.length, "layer")} cached`,
+    uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
+    `in ${formatDuration(seconds)}`,
+  ].join(", ");
+}
+
+function describeSkippedCopies({ skippedCopies }: BuildResult): LogLine[] {
+  if (skippedCopies.length === 0) return [];
+  const lines = `${skippedCopies.length === 1 ? "line" : "lines"} ${skippedCopies.join(", ")}`;
+  const text = `the image lacks what COPY --from would have brought (${lines}): it is not the one that Docker would build`;
+  return [{ level: "warn", text, isAlways: true }];
+}
+
+function describeLargeContext({
+  line,
+  title,
+  files,
+  bytes,
+  largest,
+}: Extract<BuildEvent, { type: "large-context" }>): string {
+  const amount = (of: { files: number; bytes: number }) =>
+    `${formatBytes(of.bytes)} in ${formatCount(of.files, "file")}`;
+  const width = Math.max(...largest.map(({ rule }) => Bun.stringWidth(rule)));
+  return [
+    `line ${line}: ${title} takes ${amount({ files, bytes })} from the build context.`,
+    "Its largest paths, as lines for .dockerignore that would leave them out:",
+    ...largest.map((path) => {
+      const padding = " ".repeat(width - Bun.stringWidth(path.rule));
+      return `  ${path.rule}${padding}  (${amount(path)})`;
+    }),
+  ].join("\n");
+}
+
+function info(text: string): LogLine[] {
+  return [{ level: "info", text }];
+}
+
+function renderRan({ succeeded, stdout, stderr }: Ran, logLevel: LogLevel): LogLine[] {
+  const isShown = succeeded || logLevel === "info" || logLevel === "debug";
+  const level = isShown ? "info" : "error";
+  return [...renderCaptured("stdout", stdout, level), ...renderCaptured("stderr", stderr, level)];
+}
+
+function renderCaptured(stream: string, captured: CapturedOutput, level: LogLevel): LogLine[] {
+  const { text, truncated } = captured;
+  const lines = text === "" ? [] : [{ level, text: `${stream}:\n${text.replace(/\n$/, "")}` }];
+  return truncated ? [...lines, { level: "warn", text: describeCut(stream, captured) }] : lines;
+}

@@ -1,0 +1,91 @@
+import type { Explanation, FileDifference, Shown } from "../builder/cache/explain.ts";
+import { shorten, visible } from "../dockerfile/visible.ts";
+import { formatCount } from "./quantity.ts";
+
+/** Why a step is not taken from the cache, as the rest of a line. */
+export function renderExplanation(explanation: Explanation): string {
+  switch (explanation.reason) {
+    case "first build":
+      return "first build of this context with this Dockerfile";
+    case "--no-cache":
+      return "--no-cache is given";
+    case "new instruction":
+      return "no earlier build has finished such an instruction here";
+    case "layer gone":
+      return "nothing has changed since the last build, but its layer is gone";
+    case "instruction":
+      return `the instruction's text has changed; it was ${shorten(explanation.before, longestText)}`;
+    case "ARG":
+    case "ENV": {
+      const { reason, name, before, now } = explanation;
+      return `${reason} ${visible(name)} ${variableChange(before, now)}`;
+    }
+    case "USER":
+    case "WORKDIR": {
+      const { reason, before, now } = explanation;
+      return `${reason} has changed: ${visible(before ?? "none")} -> ${visible(now ?? "none")}`;
+    }
+    case "file":
+      return fileChange(explanation);
+    case "command":
+      return "what its variables stand for has changed";
+    case "parent": {
+      const { before, now, title } = explanation;
+      const what = isImage(before) && isImage(now) ? "base image" : "parent layer";
+      const change = `${layerName(before)} -> ${layerName(now)}`;
+      return `the ${what} has changed: ${title === undefined ? change : `${title} (${change})`}`;
+    }
+  }
+}
+
+const longestText = 100;
+
+function variableChange(before: Shown, now: Shown): string {
+  const isSecret = [before, now].some((shown) => shown && "isWithheld" in shown);
+  if (isSecret) {
+    const verb = before === undefined ? "is new" : now === undefined ? "is gone" : "has changed";
+    return `${verb} (what looks like a secret is withheld)`;
+  }
+  if (before === undefined) return `is new: ${quoted(now)}`;
+  if (now === undefined) return `is gone; it was ${quoted(before)}`;
+  return `has changed: ${quoted(before)} -> ${quoted(now)}`;
+}
+
+function quoted(shown: Shown): string {
+  return shown && "text" in shown ? `"${visible(shorten(shown.text, longestText))}"` : "no value";
+}
+
+/** `src/a.js (/app/a.js in the image) has changed: sha256 9b1cf4 -> 3f2a9c, and 3 more files` */
+function fileChange({ path, source, before, now, others }: FileDifference): string {
+  const file = source === undefined ? visible(path) : `${visible(source)} (${visible(path)} in the image)`;
+  const more =
+    others === 0 ? "" : `; ${formatCount(others, "more file")} ${others === 1 ? "differs" : "differ"}`;
+  if (before === undefined) return `${file} is new: ${describe(now)}${more}`;
+  if (now === undefined) return `${file} is gone; it was ${describe(before)}${more}`;
+  const [was = "", wasHash] = splitHash(before);
+  const [is = "", isHash] = splitHash(now);
+  const changes = [
+    ...(wasHash === isHash ? [] : [`sha256 ${wasHash ?? "none"} -> ${isHash ?? "none"}`]),
+    ...(was === is ? [] : [`${visible(was)} -> ${visible(is)}`]),
+  ];
+  return `${file} has changed: ${changes.join(", ")}${more}`;
+}
+
+function describe(file: string | undefined): string {
+  const [what = "", hash] = splitHash(file ?? "");
+  return hash === undefined ? visible(what) : `${what}, sha256 ${hash}`;
+}
+
+/** A file's description ends in its hash; those of directories and links have none. */
+function splitHash(description: string): [what: string, hash: string | undefined] {
+  const [, what, hash] = /^(file .*) (\w+)$/.exec(description) ?? [];
+  return what === undefined ? [description, undefined] : [what, hash];
+}
+
+function isImage(hash: string): boolean {
+  return hash.includes("-");
+}
+
+function layerName(hash: string): string {
+  return isImage(hash) ? hash : `layer:${hash.slice(0, 12)}`;
+}

@@ -1,0 +1,68 @@
+import type { Emit } from "../builder/events.ts";
+import { type LogLine, renderBuildEvent } from "./build-log.ts";
+import type { Log, LogLevel } from "./log.ts";
+import { createStreamedOutput } from "./streamed-output.ts";
+
+/** How a build is shown while it goes on. */
+export interface Progress {
+  /** For everything that is no event of the build. */
+  log: Log;
+  emit: Emit;
+  /** What the build has ended with. True: that is told, and must not be said again. */
+  fail(error: unknown): boolean;
+  /** Nothing is drawn any more, and nothing is left to be erased. */
+  close(): void;
+}
+
+export interface PlainOptions {
+  log: Log;
+  /** The log's. */
+  logLevel: LogLevel;
+  /** To where the log goes. */
+  write: (text: string) => void;
+}
+
+/** Log lines, and behind them what a command writes, as it comes. */
+export function createPlainProgress({ log, logLevel, write }: PlainOptions): Progress {
+  const output = createStreamedOutput(write, (stream) => log.info(`${stream}:`));
+  const isStreamed = logLevel === "info" || logLevel === "debug";
+  const tell = createTeller(log, logLevel, write);
+  return {
+    log: {
+      debug: (message) => after(output, () => log.debug(message)),
+      info: (message) => after(output, () => log.info(message)),
+      warn: (message) => after(output, () => log.warn(message)),
+      error: (message) => after(output, () => log.error(message)),
+    },
+    emit(event) {
+      if (event.type === "output") {
+        if (isStreamed) output.show(event.chunk);
+        return;
+      }
+      const rest = event.type === "ran" && isStreamed ? { ...event, ...output.rest(event) } : event;
+      for (const line of renderBuildEvent(rest, logLevel)) {
+        output.endLine();
+        tell(line);
+      }
+    },
+    fail: () => false,
+    close: () => output.endLine(),
+  };
+}
+
+/** Logs a line; one that is always told past the log's level, too. */
+export function createTeller(
+  log: Log,
+  logLevel: LogLevel,
+  write: (text: string) => void,
+): (line: LogLine) => void {
+  return ({ level, text, isAlways }) => {
+    if (isAlways === true && level === "warn" && logLevel === "error") write(`[WARN] ${text}\n`);
+    else log[level](text);
+  };
+}
+
+function after(output: { endLine(): void }, action: () => void): void {
+  output.endLine();
+  action();
+}

@@ -1,0 +1,136 @@
+/** What stages need of each other: edges, what a target needs, and what can run at once. */
+import { describe, expect, test } from "bun:test";
+import {
+  type BuildGraph,
+  buildGraph,
+  findStage,
+  missingStages,
+  reachableFrom,
+  rowsOf,
+} from "../../../src/builder/graph/build-graph.ts";
+import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
+
+function graphOf(text: string): BuildGraph {
+  const dockerfile = parseDockerfile(text, "Dockerfile");
+  return buildGraph(dockerfile, (word) => (word.includes("$") ? undefined : word));
+}
+
+/** `1 copy -> 0` for each edge that leads to a stage, else to what else it leads. */
+function edgesOf({ nodes }: BuildGraph): string[] {
+  return nodes.flatMap(({ stage, edges }) =>
+    edges.map(({ kind, reference, target }) => {
+      const to = target.kind === "stage" ? target.index : `${target.kind} ${reference}`;
+      return `${stage.index} ${kind} -> ${to}`;
+    }),
+  );
+}
+
+describe("edges", () => {
+  test.each([
+    ["a single stage", "FROM alpine", ["0 from -> image alpine"]],
+    ["FROM a stage", "FROM alpine AS a\nFROM a", ["0 from -> image alpine", "1 from -> 0"]],
+    [
+      "a copy by name, in any case",
+      "FROM alpine AS build\nFROM debian\nCOPY --from=BUILD /a /b",
+      ["0 from -> image alpine", "1 from -> image debian", "1 copy -> 0"],
+    ],
+    [
+      "a copy by number",
+      "FROM alpine\nFROM debian\nCOPY --from=0 /a /b",
+      ["0 from -> image alpine", "1 from -> image debian", "1 copy -> 0"],
+    ],
+    [
+      "a copy from an image",
+      "FROM alpine\nCOPY --from=nginx:1 /a /b",
+      ["0 from -> image alpine", "0 copy -> image nginx:1"],
+    ],
+    [
+      "a mount",
+      "FROM alpine AS tools\nFROM debian\nRUN --mount=from=tools,target=/t --mount=type=cache,target=/c make",
+      ["0 from -> image alpine", "1 from -> image debian", "1 mount -> 0"],
+    ],
+    ["FROM takes no number", "FROM alpine\nFROM 0", ["0 from -> image alpine", "1 from -> image 0"]],
+    [
+      "of two stages with one name the later counts",
+      "FROM alpine AS a\nFROM debian AS a\nFROM a",
+      ["0 from -> image alpine", "1 from -> image debian", "2 from -> 1"],
+    ],
+    [
+      "a stage goes before an image of its name",
+      "FROM debian AS alpine\nFROM alpine",
+      ["0 from -> image debian", "1 from -> 0"],
+    ],
+    [
+      "a stage that is named like its base",
+      "FROM alpine AS alpine\nFROM alpine",
+      ["0 from -> image alpine", "1 from -> 0"],
+    ],
+    [
+      "the stage itself",
+      "FROM alpine AS a\nCOPY --from=a /x /y",
+      ["0 from -> image alpine", "0 copy -> missing a"],
+    ],
+    [
+      "a number that no earlier stage has",
+      "FROM alpine\nCOPY --from=0 /x /y\nCOPY --from=7 /x /y",
+      ["0 from -> image alpine", "0 copy -> missing 0", "0 copy -> missing 7"],
+    ],
+    [
+      "what an image would have to say",
+      "FROM alpine\nCOPY --from=$X /x /y",
+      ["0 from -> image alpine", "0 copy -> unknown $X"],
+    ],
+  ])("%s", (_, text, edges) => expect(edgesOf(graphOf(text))).toEqual(edges));
+});
+
+const diamond = [
+  "FROM alpine AS base",
+  "FROM base AS left",
+  "FROM base AS right",
+  "FROM debian AS unused",
+  "FROM alpine AS last",
+  "COPY --from=left /l /l",
+  "COPY --from=right /r /r",
+].join("\n");
+
+describe("a target", () => {
+  test.each([
+    [undefined, 4],
+    ["last", 4],
+    ["LEFT", 1],
+    ["2", 2],
+    ["9", undefined],
+    ["nothing", undefined],
+  ])("%p is stage %p", (target, index) => expect(findStage(graphOf(diamond), target)?.index).toBe(index));
+
+  test.each([
+    [4, [0, 1, 2, 4]],
+    [1, [0, 1]],
+    [3, [3]],
+  ])("%d needs %p", (target, needed) => expect(reachableFrom(graphOf(diamond), target)).toEqual(needed));
+
+  test.each([
+    [4, [[0], [1, 2], [4]]],
+    [3, [[3]]],
+  ])("%d is reached by the rows %p", (target, rows) =>
+    expect(rowsOf(graphOf(diamond), target)).toEqual(rows),
+  );
+});
+
+test("what leads nowhere is told by its instruction", () => {
+  const missing = missingStages(
+    graphOf("FROM alpine AS a\nCOPY --from=a /x /y\nFROM a\nCOPY --from=1 /x /y"),
+  );
+  expect(missing.map(({ instruction, reference }) => [instruction.range.start, reference])).toEqual([
+    [2, "a"],
+    [4, "1"],
+  ]);
+});
+
+test("a chain of 5,000 stages is gone through without recursion", () => {
+  const text = Array.from(
+    { length: 5000 },
+    (_, index) => `FROM ${index === 0 ? "alpine" : `s${index - 1}`} AS s${index}`,
+  );
+  expect(rowsOf(graphOf(text.join("\n")), 4999)).toHaveLength(5000);
+});

@@ -1,0 +1,211 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { chainHash } from "../../src/builder/cache/layer.ts";
+import { declareArgument, type StageState, startStage } from "../../src/builder/interpreter/state.ts";
+import type { StagedEntry } from "../../src/builder/staging/staged.ts";
+import { runs } from "../support/random.ts";
+
+const base: StageState = startStage(undefined, {
+  hash: "parent",
+  image: "image-1",
+  entry: 1,
+  cached: false,
+  operation: null,
+});
+const run = ["RUN", "shell", "make"];
+const file: StagedEntry = {
+  type: "file",
+  sha256: "a".repeat(64),
+  size: 1,
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  content: { kind: "local", absolutePath: "/somewhere/a" },
+};
+const withFile = (path: string, entry: Partial<StagedEntry> = {}): StageState => ({
+  ...base,
+  staged: new Map([[path, { ...file, ...entry } as StagedEntry]]),
+});
+
+test("the chain hash is 64 hexadecimal digits and stays the same from release to release", async () => {
+  expect(await chainHash(base, run)).toBe("f76c2a365069e43ffa456bd226fa5492aa20942c8713fefb59670376dca09010");
+});
+
+describe("what the chain hash depends on", () => {
+  const variants: [string, StageState, readonly string[]][] = [
+    ["nothing", base, run],
+    ["the parent layer", { ...base, layer: { ...base.layer, hash: "other" } }, run],
+    ["the directive", base, ["RUN", "shell", "make all"]],
+    ["the form", base, ["RUN", "exec", "make"]],
+    ["how words are divided", base, ["RUN", "exec", "make", "all"]],
+    ["the working directory", { ...base, workdir: "/app" }, run],
+    ["the user", { ...base, user: "app" }, run],
+    ["a variable", { ...base, env: new Map([["A", "1"]]) }, run],
+    ["its value", { ...base, env: new Map([["A", "2"]]) }, run],
+    ["an argument", { ...base, args: declareArgument(new Map(), "A", "1", new Map()) }, run],
+    [
+      "an argument without a value",
+      { ...base, args: declareArgument(new Map(), "A", undefined, new Map()) },
+      run,
+    ],
+    [
+      "an argument's default under a variable",
+      { ...base, env: new Map([["A", "1"]]), args: declareArgument(new Map(), "A", "2", new Map()) },
+      run,
+    ],
+    [
+      "a --build-arg over a variable",
+      {
+        ...base,
+        env: new Map([["A", "1"]]),
+        args: declareArgument(new Map(), "A", "2", new Map([["A", "2"]])),
+      },
+      run,
+    ],
+    ["a staged file", withFile("/a"), run],
+    ["its path", withFile("/b"), run],
+    ["its content", withFile("/a", { sha256: "b".repeat(64) }), run],
+    ["its mode", withFile("/a", { mode: 0o755 }), run],
+    ["its owner", withFile("/a", { uid: 1000 }), run],
+    ["its group", withFile("/a", { gid: 1000 }), run],
+    [
+      "a staged link",
+      { ...base, staged: new Map([["/a", { type: "symlink", target: "b", uid: 0, gid: 0 }]]) },
+      run,
+    ],
+    [
+      "a staged directory",
+      {
+        ...base,
+        staged: new Map([["/a", { type: "directory", mode: 0o755, isExplicit: true, uid: 0, gid: 0 }]]),
+      },
+      run,
+    ],
+  ];
+  const hashOf = async ([name, stage, directive]: (typeof variants)[number]) =>
+    [name, await chainHash(stage, directive)] as const;
+  test.each(variants)("%s", async (name, stage, directive) => {
+    const hash = await chainHash(stage, directive);
+    const all = await Promise.all(variants.map(hashOf));
+    expect(all.filter(([, other]) => other === hash).map(([other]) => other)).toEqual([name]);
+  });
+});
+
+describe("what it does not depend on", () => {
+  test.each<[string, StageState, StageState]>([
+    ["the image's id", base, { ...base, layer: { ...base.layer, image: "image-2", entry: 7, cached: true } }],
+    [
+      "where a file came from",
+      withFile("/a"),
+      withFile("/a", { content: { kind: "local", absolutePath: "/elsewhere" } }),
+    ],
+    [
+      "the order in which variables were set",
+      {
+        ...base,
+        env: new Map([
+          ["A", "1"],
+          ["B", "2"],
+        ]),
+      },
+      {
+        ...base,
+        env: new Map([
+          ["B", "2"],
+          ["A", "1"],
+        ]),
+      },
+    ],
+    [
+      "the order in which files were staged",
+      {
+        ...base,
+        staged: new Map([
+          ["/a", file],
+          ["/b", file],
+        ]),
+      },
+      {
+        ...base,
+        staged: new Map([
+          ["/b", file],
+          ["/a", file],
+        ]),
+      },
+    ],
+  ])("%s", async (_, one, other) => expect(await chainHash(one, run)).toBe(await chainHash(other, run)));
+});
+
+test("no two different inputs have one hash, whatever characters are in them", async () => {
+  const character = fc.constantFrom('"', ",", "[", "]", "\\", "A", "=", "\0");
+  const text = fc.oneof(fc.string(), fc.string({ unit: character }));
+  const pairs = fc.uniqueArray(fc.tuple(text, text), { maxLength: 3, selector: ([name]) => name });
+  const input: fc.Arbitrary<Input> = fc.record({
+    directive: fc.array(text, { maxLength: 3 }),
+    workdir: text,
+    user: fc.option(text, { nil: undefined }),
+    env: pairs,
+    args: pairs,
+    links: pairs,
+  });
+  /** The same characters in both, divided at another place: fields that were not delimited would look alike. */
+  const alike = fc
+    .record({
+      input,
+      field: fc.constantFrom("directive", "env", "args", "links"),
+      whole: fc.string({ unit: fc.constantFrom("A", "=", ",", '"'), minLength: 1, maxLength: 4 }),
+      places: fc.tuple(fc.nat(4), fc.nat(4)),
+      gap: fc.nat(1),
+    })
+    .map(({ input, field, whole, places, gap }) =>
+      places.map((place) => {
+        const parts = [whole.slice(0, place), whole.slice(place + gap)] as const;
+        return { ...input, [field]: field === "directive" ? parts : [parts] };
+      }),
+    );
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(fc.tuple(input, input), alike), async ([one = empty, other = empty]) => {
+      const isSame = Bun.deepEquals(inOrder(one), inOrder(other));
+      expect((await hashOf(one)) === (await hashOf(other))).toBe(isSame);
+    }),
+    { numRuns: runs(1000) },
+  );
+});
+
+interface Input {
+  directive: readonly string[];
+  workdir: string;
+  user: string | undefined;
+  env: readonly Pair[];
+  args: readonly Pair[];
+  links: readonly Pair[];
+}
+type Pair = readonly [string, string];
+
+const empty: Input = { directive: [], workdir: "/", user: undefined, env: [], args: [], links: [] };
+
+function hashOf({ directive, workdir, user, env, args, links }: Input): Promise<string> {
+  const stage: StageState = {
+    ...base,
+    workdir,
+    user,
+    env: new Map(env),
+    args: new Map(args.map(([name, value]) => [name, { value, isSupplied: false }])),
+    staged: new Map(links.map(([path, target]) => [path, { type: "symlink", target, uid: 0, gid: 0 }])),
+  };
+  return chainHash(stage, directive);
+}
+
+function inOrder({ env, args, links, ...rest }: Input) {
+  const byName = (pairs: readonly Pair[]) => [...pairs].sort(([one], [other]) => (one < other ? -1 : 1));
+  return { ...rest, env: byName(env), args: byName(args), links: byName(links) };
+}
+
+test("many files are hashed a part at a time, and come to the same as all at once", async () => {
+  const paths = Array.from({ length: 2500 }, (_, index) => `/d${index % 7}/f${index}`);
+  const stage: StageState = { ...base, staged: new Map(paths.map((path) => [path, file])) };
+  const rows = [...paths].sort().map((path) => [path, "file", file.sha256, 0, 0, 0o644]);
+  const state = { args: [], env: [], user: null, workdir: "/" };
+  const whole = JSON.stringify(["parent", state, run, rows]);
+  expect(await chainHash(stage, run)).toBe(new Bun.CryptoHasher("sha256").update(whole).digest("hex"));
+});

@@ -1,0 +1,116 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { lstatSync } from "node:fs";
+import { join, relative } from "node:path";
+import { createLookAhead } from "../../src/builder/staging/look-ahead.ts";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { openBuildContext } from "../../src/context/build-context.ts";
+import { ignoreRules } from "../../src/context/patterns/ignore.ts";
+import { fileStatOf } from "../../src/context/sources/entry-of.ts";
+import type { AddInstruction, CopyInstruction } from "../../src/dockerfile/instruction.ts";
+import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+import { openStore } from "../../src/store/store.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+/** Of file `a`. */
+const sha256 = new Bun.CryptoHasher("sha256").update("a").digest("hex");
+let directory: string;
+beforeEach(() => {
+  directory = temporaryDirectory();
+  writeFiles(directory, { a: "a", b: "b", "c/d": "d" });
+});
+
+async function lookAhead(text: string, clock: Clock = systemClock) {
+  const dockerfile = parseDockerfile(text, "Dockerfile");
+  const store = openStore(join(temporaryDirectory(), "state.db"), systemClock);
+  const hashes = store.hashes.open(directory);
+  const offered: string[] = [];
+  const ahead = createLookAhead({
+    dockerfile,
+    context: await openBuildContext(directory, "/"),
+    ignore: ignoreRules([], { defaultExcludes: true }),
+    hashes,
+    early: { offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)) },
+    clock,
+    signal: new AbortController().signal,
+  });
+  ahead.begin(1);
+  const copies = dockerfile.instructions.filter(
+    (each): each is CopyInstruction | AddInstruction => each.name === "COPY" || each.name === "ADD",
+  );
+  return { ahead, copies, hashes, offered };
+}
+
+/** To a listener that nobody needs. */
+const unheard = () => undefined;
+
+test("the COPYs up to the next RUN are looked through, hashed and offered for sending, each taken once", async () => {
+  const { ahead, copies, offered } = await lookAhead(
+    "FROM x\nWORKDIR /\nCOPY a /\nENV A=1\nADD c /c\nRUN x\nCOPY b /\n",
+  );
+  const [first, second, third] = copies.map((copy) => ahead.take(copy));
+  const found = await first;
+  expect([...((await found?.hashes(unheard)) ?? [])]).toEqual([[join(directory, "a"), sha256]]);
+  expect((await second)?.sources?.matches[0]?.entries.map(({ contextPath }) => contextPath)).toEqual([
+    "c",
+    "c/d",
+  ]);
+  await (await second)?.hashes(unheard);
+  expect(offered).toEqual(["a", "c/d"]);
+  expect(await third).toBeUndefined();
+  expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+describe("left for when the build gets there:", () => {
+  test.each([
+    ["words with variables", "COPY $A /"],
+    ["a destination with variables", "COPY a $A"],
+    ["URLs", "ADD http://127.0.0.1:1/a /"],
+    ["other stages", "COPY --from=x a /"],
+    ["here-documents", "COPY <<END /a\nEND"],
+  ])("%s", async (_, line) => {
+    const { ahead, copies } = await lookAhead(`FROM x\n${line}\n`);
+    expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([undefined]);
+  });
+});
+
+test("what is wrong is told to whoever takes it", async () => {
+  const { ahead, copies } = await lookAhead("FROM x\nCOPY missing /\nCOPY a /\n");
+  const [first, second] = copies.map((copy) => ahead.take(copy));
+  await expect(first).rejects.toThrow("missing");
+  expect((await (await second)?.hashes(unheard))?.size).toBe(1);
+});
+
+test("whoever waits for the hashes hears how far they are", async () => {
+  writeFiles(directory, { large: "x".repeat(64 * 1024 * 1024) });
+  const { ahead, copies } = await lookAhead("FROM x\nCOPY large /\n");
+  const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
+  let heard = 0;
+  await taken?.hashes(({ bytes }) => {
+    heard = bytes;
+  });
+  expect(heard).toBeGreaterThan(0);
+});
+
+test("nothing is read after the stop", async () => {
+  const { ahead, copies } = await lookAhead("FROM x\nCOPY . /\n");
+  const taken = copies.map((copy) => ahead.take(copy))[0];
+  await ahead.stop();
+  await expect(taken).rejects.toThrow();
+});
+
+test("what was found long ago is looked for again, but not read again", async () => {
+  let now = Date.now() + 60_000;
+  const { ahead, copies, hashes } = await lookAhead("FROM x\nCOPY a /\n", { ...systemClock, now: () => now });
+  now += 2000;
+  const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
+  expect(taken?.sources).toBeUndefined();
+  expect(await taken?.hashes(unheard)).toBeUndefined();
+  const path = join(directory, "a");
+  const stat = fileStatOf(lstatSync(path, { bigint: true }));
+  expect(hashes.get(path, stat)).toBe(sha256);
+});

@@ -1,0 +1,40 @@
+import { expect, test } from "bun:test";
+import { parseMode } from "../../src/builder/copy/mode.ts";
+
+const octal = (mode: number) => mode.toString(8).padStart(4, "0");
+
+test.each([
+  // given, before, file after, directory after
+  ["644", 0o600, "0644", "0644"],
+  ["0755", 0o600, "0755", "0755"],
+  ["4711", 0o644, "4711", "4711"],
+  ["0", 0o644, "0000", "0000"],
+  ["u+x", 0o644, "0744", "0744"],
+  ["+x", 0o644, "0755", "0755"],
+  ["a+x", 0o644, "0755", "0755"],
+  ["go-w", 0o666, "0644", "0644"],
+  ["u=rwx,g=rx,o=", 0o666, "0750", "0750"],
+  ["a=rX", 0o644, "0444", "0555"],
+  ["a=rX", 0o744, "0555", "0555"],
+  ["+X", 0o600, "0600", "0711"],
+  ["u=g", 0o640, "0440", "0440"],
+  ["o=u", 0o750, "0757", "0757"],
+  ["u+s", 0o755, "4755", "4755"],
+  ["g+s", 0o755, "2755", "2755"],
+  ["+t", 0o755, "1755", "1755"],
+  ["u-s", 0o4755, "0755", "0755"],
+  ["u=rx", 0o4755, "0555", "4555"],
+  ["u+r-w", 0o200, "0400", "0400"],
+  ["ug+rw,o-rwx", 0o607, "0660", "0660"],
+])("--chmod=%s of %o", (given, before, file, directory) => {
+  const change = parseMode(given);
+  expect(octal(change(before, false))).toBe(file);
+  expect(octal(change(before, true))).toBe(directory);
+});
+
+test.each(["", "8", "07777", "99", "u", "u+q", "rwx", "u+x,", "-1", "0x1ff", "u +x"])(
+  "--chmod=%p is refused",
+  (given) => {
+    expect(() => parseMode(given)).toThrow("is no file mode");
+  },
+);

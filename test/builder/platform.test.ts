@@ -1,0 +1,60 @@
+import { describe, expect, test } from "bun:test";
+import {
+  dependsOnPlatform,
+  formatPlatform,
+  parsePlatform,
+  platformArguments,
+} from "../../src/builder/interpreter/platform.ts";
+import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+
+describe("a platform as containerd spells it", () => {
+  test.each([
+    ["linux/amd64", "linux/amd64"],
+    ["Linux/AMD64", "linux/amd64"],
+    ["amd64", "linux/amd64"],
+    ["x86_64", "linux/amd64"],
+    ["linux/x86-64", "linux/amd64"],
+    ["linux/amd64/v1", "linux/amd64"],
+    ["linux/amd64/v3", "linux/amd64/v3"],
+    ["linux/arm64", "linux/arm64"],
+    ["linux/arm64/v8", "linux/arm64"],
+    ["aarch64", "linux/arm64"],
+    ["linux/arm", "linux/arm/v7"],
+    ["linux/arm/v6", "linux/arm/v6"],
+    ["linux/armhf", "linux/arm/v7"],
+    ["armel", "linux/arm/v6"],
+    ["linux/i386", "linux/386"],
+    ["windows/amd64", "windows/amd64"],
+    ["macos/arm64", "darwin/arm64"],
+  ])("%s is %s", (given, spelt) => expect(formatPlatform(parsePlatform(given))).toBe(spelt));
+
+  test.each(["", "linux", "linux/", "/amd64", "linux/arm/v7/x", "linux/am d64", "*"])("%j is none", (given) =>
+    expect(() => parsePlatform(given)).toThrow("is no platform"),
+  );
+});
+
+test("the automatic arguments of a build that runs where its result does", () => {
+  expect(Object.fromEntries(platformArguments(parsePlatform("linux/arm/v7")))).toEqual({
+    BUILDPLATFORM: "linux/arm/v7",
+    BUILDOS: "linux",
+    BUILDARCH: "arm",
+    BUILDVARIANT: "v7",
+    TARGETPLATFORM: "linux/arm/v7",
+    TARGETOS: "linux",
+    TARGETARCH: "arm",
+    TARGETVARIANT: "v7",
+  });
+});
+
+describe("the service is asked for its platform where a Dockerfile depends on it", () => {
+  test.each([
+    ["FROM --platform=linux/amd64 a", true],
+    ["FROM a:${TARGETARCH}", true],
+    ["ARG NAME=$BUILDOS\nFROM a:$NAME", true],
+    ["FROM a\nARG TARGETARCH", true],
+    ["FROM a\nRUN echo $TARGETARCH", false],
+    ["ARG VERSION\nFROM a:$VERSION", false],
+  ])("%j: %p", (text, depends) =>
+    expect(dependsOnPlatform(parseDockerfile(text, "Dockerfile"))).toBe(depends),
+  );
+});

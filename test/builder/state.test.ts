@@ -1,0 +1,87 @@
+import { describe, expect, test } from "bun:test";
+import {
+  type Arguments,
+  changeWorkdir,
+  declareArgument,
+  environmentOf,
+  lookUp,
+  predefinedArguments,
+  setEnvironment,
+  startStage,
+} from "../../src/builder/interpreter/state.ts";
+
+const start = startStage(undefined, {
+  hash: "base",
+  image: "base",
+  entry: 1,
+  cached: false,
+  operation: null,
+});
+const none: Arguments = new Map();
+
+describe("a name's value comes from the first source that has it", () => {
+  const supplied = new Map([["GIVEN", "from --build-arg"]]);
+  let args = declareArgument(none, "GIVEN", "default", supplied);
+  args = declareArgument(args, "DEFAULTED", "default", supplied);
+  args = declareArgument(args, "EMPTY", "", supplied);
+  args = declareArgument(args, "BARE", undefined, supplied);
+  const env = new Map([
+    ["GIVEN", "from ENV"],
+    ["DEFAULTED", "from ENV"],
+    ["ONLY_ENV", "from ENV"],
+  ]);
+  test.each([
+    ["GIVEN", "from --build-arg"],
+    ["DEFAULTED", "from ENV"],
+    ["ONLY_ENV", "from ENV"],
+    ["EMPTY", ""],
+    ["BARE", undefined],
+    ["UNKNOWN", undefined],
+  ])("%s", (name, value) => expect(lookUp(env, args)(name)).toBe(value));
+});
+
+test("a --build-arg that no ARG declares has no value", () => {
+  expect(lookUp(new Map(), none)("GIVEN")).toBeUndefined();
+});
+
+describe("an ARG inside a stage", () => {
+  const globals = declareArgument(none, "VERSION", "1", new Map());
+  test.each([
+    ["takes over the value from before FROM", undefined, new Map(), "1"],
+    ["prefers a default of its own", "2", new Map(), "2"],
+    ["prefers --build-arg to both", "2", new Map([["VERSION", "3"]]), "3"],
+  ])("%s", (_, own, supplied, value) => {
+    const args = declareArgument(none, "VERSION", own, supplied, globals);
+    expect(args.get("VERSION")?.value).toBe(value);
+  });
+});
+
+test.each([
+  ["/app", "/app"],
+  ["app", "/srv/app"],
+  ["../app/", "/app"],
+  [".", "/srv"],
+])("WORKDIR %s below /srv", (given, workdir) => {
+  expect(changeWorkdir({ ...start, workdir: "/srv" }, given).workdir).toBe(workdir);
+});
+
+test("a RUN's environment has what substitution would put in, and proxies under it", () => {
+  const supplied = new Map([
+    ["http_proxy", "http://proxy"],
+    ["SUPPLIED", "--build-arg"],
+  ]);
+  let args = declareArgument(none, "SUPPLIED", undefined, supplied);
+  args = declareArgument(args, "DEFAULTED", "default", supplied);
+  args = declareArgument(args, "UNSET", undefined, supplied);
+  const stage = setEnvironment({ ...start, args }, [
+    { key: "SUPPLIED", value: "environment" },
+    { key: "DEFAULTED", value: "environment" },
+    { key: "PATH", value: "/bin" },
+  ]);
+  expect(environmentOf(stage, predefinedArguments(supplied))).toEqual({
+    http_proxy: "http://proxy",
+    SUPPLIED: "--build-arg",
+    DEFAULTED: "environment",
+    PATH: "/bin",
+  });
+});

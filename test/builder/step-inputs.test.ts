@@ -1,0 +1,85 @@
+import { describe, expect, test } from "bun:test";
+import { findDifference } from "../../src/builder/cache/explain.ts";
+import { inputsOf } from "../../src/builder/cache/step-inputs.ts";
+import { declareArgument, type StageState, startStage } from "../../src/builder/interpreter/state.ts";
+import type { StagedEntry } from "../../src/builder/staging/staged.ts";
+
+const base: StageState = startStage(undefined, {
+  hash: "parent",
+  image: "image-1",
+  entry: 1,
+  cached: false,
+  operation: null,
+});
+const step = { title: "RUN make", directive: ["RUN", "shell", "make"] };
+const file: StagedEntry = {
+  type: "file",
+  sha256: "a".repeat(64),
+  size: 1,
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  content: { kind: "text", text: "" },
+};
+const withFile = (entry: StagedEntry): StageState => ({ ...base, staged: new Map([["/a", entry]]) });
+const withVariables = (env: Record<string, string>, args: Record<string, string> = {}): StageState => {
+  let declared: StageState["args"] = new Map();
+  for (const [name, value] of Object.entries(args))
+    declared = declareArgument(declared, name, value, new Map());
+  return { ...base, env: new Map(Object.entries(env)), args: declared };
+};
+
+describe("whatever changes the chain hash is found as a difference", () => {
+  test.each<[string, StageState, StageState]>([
+    ["parent", base, { ...base, layer: { ...base.layer, hash: "other" } }],
+    ["USER", base, { ...base, user: "app" }],
+    ["WORKDIR", base, { ...base, workdir: "/app" }],
+    ["ENV", base, withVariables({ A: "" })],
+    ["ENV", withVariables({ A: "1" }), withVariables({ A: "2" })],
+    ["ENV", withVariables({ TOKEN: "old-secret" }), withVariables({ TOKEN: "new-secret" })],
+    ["ARG", base, withVariables({}, { A: "1" })],
+    ["file", base, withFile(file)],
+    ["file", withFile(file), withFile({ ...file, sha256: "b".repeat(64) })],
+    ["file", withFile(file), withFile({ ...file, mode: 0o755 })],
+    ["file", withFile(file), withFile({ ...file, gid: 1 })],
+    ["file", withFile(file), withFile({ type: "symlink", target: "b", uid: 0, gid: 0 })],
+    [
+      "file",
+      withFile({ type: "directory", mode: 0o755, uid: 0, gid: 0, isExplicit: false }),
+      withFile({ type: "directory", mode: 0o755, uid: 0, gid: 0, isExplicit: true }),
+    ],
+  ])("%s", (reason, before, now) => {
+    const found = findDifference(inputsOf(before, step, "salt"), inputsOf(now, step, "salt"));
+    expect(found?.reason).toBe(reason as never);
+    expect(findDifference(inputsOf(now, step, "salt"), inputsOf(now, step, "salt"))).toBeUndefined();
+  });
+
+  test("command", () => {
+    const now = { ...step, directive: ["RUN", "exec", "make"] };
+    expect(findDifference(inputsOf(base, step, "salt"), inputsOf(base, now, "salt"))).toEqual({
+      reason: "command",
+    });
+  });
+});
+
+describe("the text of a secret is kept nowhere", () => {
+  test.each([
+    ["in a variable whose name says so", withVariables({ API_TOKEN: "hunter2" })],
+    ["in an argument", withVariables({}, { password: "hunter2" })],
+    [
+      "in another variable that repeats it",
+      withVariables({ URL: "https://x:hunter2@host" }, { API_KEY: "hunter2" }),
+    ],
+  ])("%s", (_, stage) => {
+    const directive = ["RUN", "shell", "login hunter2"];
+    expect(JSON.stringify(inputsOf(stage, { ...step, directive }, "salt"))).not.toContain("hunter2");
+  });
+
+  test("a name that only sounds like one: a public key is no secret", () => {
+    const stage = withVariables({ PUBLIC_KEY: "ssh-ed25519 AAAA", KEYBOARD: "us" });
+    expect(inputsOf(stage, step, "salt").env).toEqual({
+      PUBLIC_KEY: { text: "ssh-ed25519 AAAA" },
+      KEYBOARD: { text: "us" },
+    });
+  });
+});

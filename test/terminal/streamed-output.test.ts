@@ -1,0 +1,114 @@
+/** A command's output in a plain log: as it comes, both streams in their order. */
+import { describe, expect, test } from "bun:test";
+import type { BuildEvent } from "../../src/builder/events.ts";
+import type { OutputChunk } from "../../src/service/service.ts";
+import { createLog, type LogLevel } from "../../src/terminal/log.ts";
+import { createPlainProgress } from "../../src/terminal/progress.ts";
+
+function start(logLevel: LogLevel = "info") {
+  let written = "";
+  const write = (text: string) => {
+    written += text;
+  };
+  const progress = createPlainProgress({ log: createLog(logLevel, write), logLevel, write });
+  return { ...progress, written: () => written };
+}
+
+const output = (stream: OutputChunk["stream"], text: string): BuildEvent => ({
+  type: "output",
+  chunk: { stream, text },
+});
+
+function ran(stdout: string, stderr: string, succeeded = true): BuildEvent {
+  const captured = (text: string) => ({ text, truncated: false });
+  return { type: "ran", operation: "op", succeeded, stdout: captured(stdout), stderr: captured(stderr) };
+}
+
+const tagged: BuildEvent = { type: "tagged", image: "i", tag: "t" };
+
+describe("is", () => {
+  const rows: { title: string; events: BuildEvent[]; logLevel?: LogLevel; log: string }[] = [
+    {
+      title: "there before the command ends",
+      events: [output("stdout", "one\n"), output("stdout", "two")],
+      log: "[INFO] stdout:\none\ntwo",
+    },
+    {
+      title: "in the order of both streams, behind one header",
+      events: [
+        output("stdout", "1\n"),
+        output("stderr", "2\n"),
+        output("stdout", "3\n"),
+        ran("1\n3\n", "2\n"),
+      ],
+      log: "[INFO] stdout:\n1\n2\n3\n",
+    },
+    {
+      title: "named by what it is where standard error comes first",
+      events: [
+        output("stderr", "1\n"),
+        output("stdout", "2\n"),
+        output("stderr", "3\n"),
+        ran("2\n", "1\n3\n"),
+      ],
+      log: "[INFO] stderr:\n1\n[INFO] stdout:\n2\n3\n",
+    },
+    {
+      title: "ended by a line end of its own",
+      events: [output("stdout", "no line end"), ran("no line end", ""), tagged],
+      log: "[INFO] stdout:\nno line end\n[INFO] tagged i as t\n",
+    },
+    {
+      title: "told at the end by a service that says nothing before",
+      events: [ran("out\n", "err\n"), tagged],
+      log: "[INFO] stdout:\nout\n[INFO] stderr:\nerr\n[INFO] tagged i as t\n",
+    },
+    {
+      title: "completed by what no event has brought",
+      events: [output("stdout", "one\n"), ran("one\ntwo\n", ""), tagged],
+      log: "[INFO] stdout:\none\n[INFO] stdout:\ntwo\n[INFO] tagged i as t\n",
+    },
+    {
+      title: "each command's own",
+      events: [output("stdout", "1\n"), ran("1\n", ""), output("stdout", "2\n"), ran("2\n", "")],
+      log: "[INFO] stdout:\n1\n[INFO] stdout:\n2\n",
+    },
+    {
+      title: "not there where only warnings are",
+      events: [output("stdout", "1\n"), ran("1\n", "")],
+      logLevel: "warn",
+      log: "",
+    },
+    {
+      title: "part of the error where only errors are, and the command fails",
+      events: [output("stdout", "1\n"), ran("1\n", "", false)],
+      logLevel: "error",
+      log: "[ERROR] stdout:\n1\n",
+    },
+  ];
+  test.each(rows)("$title", ({ events, logLevel, log }) => {
+    const progress = start(logLevel);
+    for (const event of events) progress.emit(event);
+    expect(progress.written()).toBe(log);
+  });
+
+  test("ended before a line of somebody else's", () => {
+    const progress = start();
+    progress.emit(output("stdout", "half"));
+    progress.log.warn("no answer yet");
+    expect(progress.written()).toBe("[INFO] stdout:\nhalf\n[WARN] no answer yet\n");
+  });
+});
+
+test.each([
+  ["CopyFromSkipped", "COPY --from=x is skipped", true],
+  ["DefaultExclude", "nothing is copied from dist", true],
+  ["ArchiveNotUnpacked", "ADD a.tar: the archive is copied as it is", true],
+  ["InstructionSkipped", "SHELL is skipped", true],
+  ["InstructionSkipped", "CMD is skipped", false],
+  ["UndefinedVar", "Usage of undefined variable '$A'", false],
+])("with -q, %s (%s) is told: %p", (rule, message, isTold) => {
+  const progress = start("error");
+  progress.emit({ type: "warning", rule, message, line: 3 });
+  expect(progress.written()).toBe(isTold ? `[WARN] line 3: ${message}\n` : "");
+});
