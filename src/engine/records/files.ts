@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/types.ts";
+import { errorCode } from "../../system-error.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
 import { inTransaction } from "./database.ts";
@@ -81,9 +82,14 @@ function giveName(temporary: string, path: string): void {
   const stats = lstatSync(folder, { throwIfNoEntry: false });
   // What somebody has put there in a folder's place leads elsewhere.
   if (stats !== undefined && !stats.isDirectory()) rmSync(folder);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) rmSync(path, { recursive: true });
-  renameSync(temporary, path);
+  if (!stats?.isDirectory()) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  try {
+    renameSync(temporary, path);
+  } catch (error) {
+    if (errorCode(error) !== "EISDIR") throw error;
+    rmSync(path, { recursive: true });
+    renameSync(temporary, path);
+  }
 }
 
 /** A file whose bytes are gone, or cut short by a crash of the machine, counts as one that was never sent. */
