@@ -87,8 +87,10 @@ export class EventLogs {
         }
         // Twice, since an operation ends a moment before that is written here.
         if (!options.follow || hadEnded) return;
+        // From now on, not once that is known: what is appended meanwhile would be noticed late.
+        const more = this.#wait(operation, options.signal);
         hadEnded = await options.hasEnded();
-        await this.#wait(operation, options.signal);
+        await more;
         if (this.#clock.now() - quietSince >= options.idleMilliseconds) {
           quietSince = this.#clock.now();
           yield undefined;
