@@ -5,6 +5,7 @@ import { readLimitEvents, usableControllers } from "../../src/engine/sandbox/lim
 import { containerParent, findHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
 import { layerSize } from "../../src/engine/sandbox/limits/layer-size.ts";
 import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
+import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
@@ -25,6 +26,46 @@ describe("what a command may take where nothing is said", () => {
       processes,
       cpus: undefined,
       layerBytes: undefined,
+    });
+  });
+});
+
+describe("what runc is told of limits", () => {
+  const unbounded = { oomScore: 0, processes: Number.POSITIVE_INFINITY, fileSize: Number.POSITIVE_INFINITY };
+  const limits = { memory: 1000, processes: 64, cpus: undefined, layerBytes: 2000 };
+  const both = (type: string, value: number) => ({ type, hard: value, soft: value });
+
+  test.each([
+    ["in a user namespace", true, unbounded, [both("RLIMIT_FSIZE", 2000), both("RLIMIT_NPROC", 576)]],
+    ["as root", false, unbounded, [both("RLIMIT_FSIZE", 2000)]],
+    [
+      "never more than bough has itself",
+      true,
+      { oomScore: 0, processes: 100, fileSize: 500 },
+      [both("RLIMIT_FSIZE", 500), both("RLIMIT_NPROC", 100)],
+    ],
+  ])("without control groups, %s", (_, inUserNamespace, own, rlimits) => {
+    expect(limitSettings({}, limits, { inUserNamespace, own })).toEqual({
+      resources: {},
+      rlimits,
+      oomScoreAdj: 500,
+    });
+  });
+
+  test("of version 2, with processors, where bough itself is to go early", () => {
+    const two = { version: 2 } as const;
+    const controllers = { memory: { ...two, countsSwap: false }, pids: two, cpu: two };
+    const own = { ...unbounded, oomScore: 900 };
+    const asked = { ...limits, cpus: 1.5, layerBytes: undefined };
+    expect(limitSettings(controllers, asked, { inUserNamespace: true, own })).toEqual({
+      resources: {
+        memory: { limit: 1000 },
+        pids: { limit: 64 },
+        cpu: { period: 100_000, quota: 150_000 },
+        unified: { "cpu.weight": "50" },
+      },
+      rlimits: [],
+      oomScoreAdj: 900,
     });
   });
 });

@@ -150,12 +150,13 @@ const noControlGroups: Difference[] = [
 ];
 
 const limits = { memory: 1000, processes: 64, cpus: undefined, layerBytes: undefined };
+const unbounded = { oomScore: 0, processes: Number.POSITIVE_INFINITY, fileSize: Number.POSITIVE_INFINITY };
 const limited = limitSettings(
   { memory: { version: 1, countsSwap: true }, pids: { version: 1 }, cpu: { version: 1 } },
   limits,
-  { inUserNamespace: false, ownOomScore: 0 },
+  { inUserNamespace: false, own: unbounded },
 );
-const watched = limitSettings({}, limits, { inUserNamespace: true, ownOomScore: 0 });
+const watched = limitSettings({}, limits, { inUserNamespace: true, own: unbounded });
 
 const machinesNetwork: Difference[] = [
   {

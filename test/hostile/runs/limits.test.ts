@@ -154,6 +154,19 @@ const honest: Record<string, Attack> = {
   },
 };
 
+let layout: string;
+beforeAll(async () => {
+  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  layout = temporaryDirectory();
+  await makeBusyboxLayout(layout, {
+    prepare(image) {
+      addPerl(image);
+      writeFileSync(join(image, "large"), Buffer.alloc(8 * mebibyte, "x"));
+    },
+  });
+});
+
 describe.each(["root", "an ordinary user"])("as %s", (who) => {
   let engine: ServedEngine;
   beforeAll(async () => {
@@ -215,6 +228,38 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 });
 
+test("processes of many users in a namespace leave its own user a quarter of those that he may have", async () => {
+  const user = makeOrdinaryUser();
+  try {
+    const forks =
+      "my $n = 0; for my $u (1000..2000) { my $p = fork; last if !defined $p; $p ? $n++ : ($< = $> = $u, sleep 60) } print $n";
+    const words = ["run", "-D", "--use", "base:1", "--", "perl", "-e", forks];
+    const bound = ["prlimit", "--nproc=300:300"];
+    const { stdout } = Bun.spawnSync([
+      ...user.prefix,
+      ...bound,
+      ...boughFor(user).slice(user.prefix.length),
+      ...words,
+    ]);
+    expect(Number(stdout.toString())).toBeGreaterThan(50);
+    // bough and its helpers have some of them, too.
+    expect(Number(stdout.toString())).toBeLessThan(225);
+  } finally {
+    user.remove();
+  }
+});
+
+/** The compiled program's command line, with an engine that has the image `base:1`. */
+function boughFor(user: OrdinaryUser | undefined): string[] {
+  const home = user?.home ?? temporaryDirectory();
+  const bough = user?.give(join(root, "dist/bough"), "bough") ?? join(root, "dist/bough");
+  const given = user?.give(layout, "layout") ?? layout;
+  const prefix = [...(user?.prefix ?? []), "env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`, bough];
+  const imported = Bun.spawnSync([...prefix, "images", "import", `oci:${given}:latest`, "--tag", "base:1"]);
+  if (imported.exitCode !== 0) throw new Error(imported.stderr.toString());
+  return prefix;
+}
+
 /** `bough serve` in a process of its own. */
 class ServedEngine {
   readonly #user: OrdinaryUser | undefined;
@@ -234,28 +279,7 @@ class ServedEngine {
   }
 
   static async start(user: OrdinaryUser | undefined): Promise<ServedEngine> {
-    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
-    const made = temporaryDirectory();
-    await makeBusyboxLayout(made, {
-      prepare(image) {
-        addPerl(image);
-        writeFileSync(join(image, "large"), Buffer.alloc(8 * mebibyte, "x"));
-      },
-    });
-    const home = user?.home ?? temporaryDirectory();
-    const bough = user?.give(join(root, "dist/bough"), "bough") ?? join(root, "dist/bough");
-    const layout = user?.give(made, "layout") ?? made;
-    const prefix = [...(user?.prefix ?? []), "env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`, bough];
-    const imported = Bun.spawnSync([
-      ...prefix,
-      "images",
-      "import",
-      `oci:${layout}:latest`,
-      "--tag",
-      "base:1",
-    ]);
-    if (imported.exitCode !== 0) throw new Error(imported.stderr.toString());
+    const prefix = boughFor(user);
     const child = Bun.spawn([...prefix, "-f", "json", "serve"], {
       stdin: "ignore",
       stdout: "pipe",

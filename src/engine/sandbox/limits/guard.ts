@@ -1,5 +1,4 @@
 /** Holds one sandbox to its limits: by control groups where this process may make them, else by looking. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
@@ -11,7 +10,7 @@ import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { type Controllers, readLimitEvents, usableControllers } from "./controllers.ts";
 import { ownHierarchies } from "./hierarchies.ts";
 import { limitHit } from "./limits.ts";
-import { type LimitSettings, limitSettings } from "./settings.ts";
+import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
 /** Nicer than others by so much, where no control group weighs the processors. */
@@ -46,7 +45,7 @@ export class LimitGuard {
   get settings(): LimitSettings {
     return limitSettings(this.#controllers, this.#request.limits, {
       inUserNamespace: this.#host.inUserNamespace,
-      ownOomScore: Number(readFileSync("/proc/self/oom_score_adj", "utf8")),
+      own: readOwnLimits(),
     });
   }
 

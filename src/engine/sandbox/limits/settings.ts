@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Controllers } from "./controllers.ts";
 import type { InstanceLimits } from "./limits.ts";
 
@@ -18,17 +19,26 @@ const cpuPeriod = 100_000;
 /** What bough and its helpers may have running beside the command in one user namespace, where these count together. */
 const processesOfBough = 512;
 
-/** As far as the kernel can hold a container to its limits. `ownOomScore`: bough's own, than which nobody may have less. */
+/** What bough itself runs with, than which it can't give a command more. */
+export interface OwnLimits {
+  oomScore: number;
+  /** Processes of this user, and bytes of a file: hard limits. */
+  processes: number;
+  fileSize: number;
+}
+
+/** As far as the kernel can hold a container to its limits. */
 export function limitSettings(
   { memory, pids, cpu }: Controllers,
   limits: InstanceLimits,
-  { inUserNamespace, ownOomScore }: { inUserNamespace: boolean; ownOomScore: number },
+  { inUserNamespace, own }: { inUserNamespace: boolean; own: OwnLimits },
 ): LimitSettings {
   const rlimits: { type: string; hard: number; soft: number }[] = [];
   const rlimit = (type: string, value: number) => rlimits.push({ type, hard: value, soft: value });
-  if (limits.layerBytes !== undefined) rlimit("RLIMIT_FSIZE", limits.layerBytes);
+  if (limits.layerBytes !== undefined) rlimit("RLIMIT_FSIZE", Math.min(limits.layerBytes, own.fileSize));
   // Counted for each user of a user namespace. The true limit is kept by looking, which can be too slow for a fork bomb.
-  if (pids === undefined && inUserNamespace) rlimit("RLIMIT_NPROC", limits.processes + processesOfBough);
+  if (pids === undefined && inUserNamespace)
+    rlimit("RLIMIT_NPROC", Math.min(limits.processes + processesOfBough, own.processes));
   const quota =
     limits.cpus === undefined ? {} : { period: cpuPeriod, quota: Math.round(limits.cpus * cpuPeriod) };
   return {
@@ -42,6 +52,19 @@ export function limitSettings(
       ...(cpu?.version === 2 ? { cpu: quota, unified: { "cpu.weight": String(cpuWeight) } } : {}),
     },
     rlimits,
-    oomScoreAdj: Math.max(oomScore, ownOomScore),
+    oomScoreAdj: Math.max(oomScore, own.oomScore),
+  };
+}
+
+export function readOwnLimits(): OwnLimits {
+  const limits = readFileSync("/proc/self/limits", "utf8");
+  const hard = (name: string) => {
+    const [, value] = new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(limits) ?? [];
+    return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
+  };
+  return {
+    oomScore: Number(readFileSync("/proc/self/oom_score_adj", "utf8")),
+    processes: hard("Max processes"),
+    fileSize: hard("Max file size"),
   };
 }
