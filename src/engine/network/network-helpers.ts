@@ -71,15 +71,21 @@ export function namespaceHolder(
   return [locate("unshare", environment), ...otherNamespaces, "--net", ...shell, ...command];
 }
 
-/** Command line that carries the traffic of the network namespace of process `pid`, and says so once it does. */
+/**
+ * Command line that carries the traffic of the network namespace of process `pid`, and says so once it does. Its sandbox unmounts
+ * nearly everything, in a mount namespace of its own whose mounts it leaves shared with the machine's where those are shared, as
+ * systemd makes them: it would unmount the machine's. As root it gets a namespace that shares nothing; for others the kernel
+ * sees to that (mount_namespaces(7), "Restrictions on mount namespaces").
+ */
 export function slirp(
   environment: Environment,
-  options: { network: string; pid: number; hasNameServer: boolean },
+  options: { network: string; pid: number; hasNameServer: boolean; isRoot: boolean },
 ): string[] {
-  const { network, pid, hasNameServer } = options;
+  const { network, pid, hasNameServer, isRoot } = options;
   // Its sandbox has nothing of the file system but /etc and /run, and it reads the name server's address again and again.
   const isSandboxed = !hasNameServer || isBelow(["/etc", "/run"], "/etc/resolv.conf");
   return [
+    ...(isRoot ? [locate("unshare", environment), "--mount", "--propagation", "private"] : []),
     // It has more to say on its standard output.
     ...[
       locate("sh", environment),

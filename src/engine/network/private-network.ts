@@ -33,7 +33,12 @@ export function startPrivateNetwork(
   locate("slirp4netns", environment);
   const helpers = new NetworkHelpers(environment, clock);
   const sandboxes = helpers.spawn(namespaceHolder(environment));
-  const inner = slirp(environment, { network: addresses.inner, pid: sandboxes.pid, hasNameServer: false });
+  const inner = slirp(environment, {
+    network: addresses.inner,
+    pid: sandboxes.pid,
+    hasNameServer: false,
+    isRoot: true,
+  });
   const between = helpers.spawn(namespaceHolder(environment, inner));
   const namespaces = openSync(`/proc/${sandboxes.pid}/ns`, "r");
   const ended = helpers.firstEnd.then(async () => {
@@ -42,7 +47,12 @@ export function startPrivateNetwork(
   });
   const connect = async () => {
     await Promise.all([sandboxes.next(), between.next()]);
-    const outer = slirp(environment, { network: addresses.outer, pid: between.pid, hasNameServer: true });
+    const outer = slirp(environment, {
+      network: addresses.outer,
+      pid: between.pid,
+      hasNameServer: true,
+      isRoot: true,
+    });
     const machine = helpers.spawn(outer);
     between.proceed();
     await Promise.all([machine.next(), between.next()]);
@@ -70,7 +80,12 @@ export async function tryPrivateNetwork(
     const userNamespace = isRoot ? [] : ["--user", "--map-root-user"];
     const sandboxes = helpers.spawn(namespaceHolder(environment, [], userNamespace));
     await sandboxes.next();
-    const command = slirp(environment, { network: "10.0.2", pid: sandboxes.pid, hasNameServer: true });
+    const command = slirp(environment, {
+      network: "10.0.2",
+      pid: sandboxes.pid,
+      hasNameServer: true,
+      isRoot,
+    });
     await helpers.spawn(command).next();
   } finally {
     await helpers.close();

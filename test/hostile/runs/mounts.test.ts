@@ -1,0 +1,63 @@
+/**
+ * The machine's own mounts, where they are shared as systemd makes them: what bough and its helpers mount and unmount for
+ * themselves must not reach them. In a mount namespace of the test's own, in which all mounts are made shared.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
+
+const root = join(import.meta.dir, "../../..");
+let user: OrdinaryUser;
+let layout: string;
+beforeAll(async () => {
+  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  layout = temporaryDirectory();
+  await makeBusyboxLayout(layout);
+  user = makeOrdinaryUser();
+  user.give(join(root, "dist/bough"), "bough");
+  user.give(layout, "layout");
+});
+afterAll(() => user.remove());
+
+/** Mounts before and after, and what the command line has said in between. */
+const script = `mount --make-rshared /
+cut -d ' ' -f 3- /proc/self/mountinfo > "$0/before"
+"$@"
+cut -d ' ' -f 3- /proc/self/mountinfo > "$0/after"`;
+
+describe.each(["root", "an ordinary user"])("as %s", (who) => {
+  test.each([
+    ["doctor", ["doctor"], "overlayfs can be mounted"],
+    ["an import", ["images", "import", "oci:LAYOUT:latest", "--tag", "base:1"], "base:1"],
+    ["a RUN", ["run", "-D", "--use", "base:1", "--", "echo", "fine"], "fine"],
+    [
+      "a RUN without a network",
+      ["run", "-D", "--network", "none", "--use", "base:1", "--", "echo", "fine"],
+      "fine",
+    ],
+    ["a file of an image", ["cat", "base:1:/etc/passwd"], "root:x:0:0"],
+  ])("%s", async (_, words, said) => {
+    const isRoot = who === "root";
+    const directory = temporaryDirectory();
+    const place = isRoot ? layout : join(user.home, "layout");
+    const environment = [
+      "env",
+      "-i",
+      `PATH=${process.env.PATH}`,
+      `HOME=${isRoot ? process.env.HOME : user.home}`,
+    ];
+    const bough = isRoot ? join(root, "dist/bough") : join(user.home, "bough");
+    const command = [...environment, bough, ...words.map((word) => word.replace("LAYOUT", place))];
+    const inNamespace = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, directory];
+    const ended = Bun.spawnSync([...inNamespace, ...(isRoot ? [] : user.prefix), ...command]);
+    expect(ended.stdout.toString()).toContain(said);
+    const [before, after] = await Promise.all(
+      ["before", "after"].map((name) => Bun.file(join(directory, name)).text()),
+    );
+    expect(before).not.toBe("");
+    expect(after).toBe(before ?? "");
+  });
+});
