@@ -28,6 +28,7 @@ const shared = [
   "clock.ts",
   "own-path.ts",
   "pace.ts",
+  "persistent-map.ts",
   "suggest.ts",
   "thread-url.ts",
   "version.ts",

@@ -3,6 +3,7 @@
  * letters, one at least. Letter case does not count; a swapped pair of neighbours is one slip.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  if (word.length > maxLength) return undefined;
   const wanted = word.toLowerCase();
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
@@ -18,6 +19,9 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   }
   return best;
 }
+
+/** Nobody takes longer words for one another, and comparing takes the product of their lengths. */
+const maxLength = 100;
 
 /** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function editDistance(from: string, to: string): number {

@@ -1,4 +1,5 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
+import { createPace } from "../pace.ts";
 import {
   ForgottenLayerError,
   forgetLayer,
@@ -65,8 +66,11 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
   const { dockerfile, emit, tags } = build;
   const steps: StepRecord[] = [];
   let state = startBuild(await findPlatform(build), build.buildArgs);
+  const pace = createPace(build.signal);
   for (const [index, instruction] of dockerfile.instructions.entries()) {
     build.signal.throwIfAborted();
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
     const step = index + 1;
     emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
     const since = build.clock.now();

@@ -1,4 +1,5 @@
 import { referencesIn } from "../dockerfile/words/references.ts";
+import { extend } from "../persistent-map.ts";
 import type { PlannedStage } from "./plan-state.ts";
 
 /** Whether a word comes to the same whatever the base image sets: that is not looked into. */
@@ -7,7 +8,7 @@ export type IsKnown = (word: string) => boolean;
 export function knowledgeOf({ env, args, unknown }: PlannedStage, escape: "\\" | "`"): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
-      if (unknown.has(name)) return false;
+      if (unknown.get(name) === true) return false;
       // What says itself what stands for a missing value is taken at its word.
       return !isRequired || env.has(name) || args.has(name) || name === "PATH";
     });
@@ -15,12 +16,14 @@ export function knowledgeOf({ env, args, unknown }: PlannedStage, escape: "\\" |
 
 /** The names whose values are not known, after some have got new ones. */
 export function updateUnknown(
-  unknown: ReadonlySet<string>,
+  unknown: ReadonlyMap<string, boolean>,
   values: readonly { key: string; value: string | undefined }[],
   isKnown: IsKnown,
-): ReadonlySet<string> {
-  const lost = values.filter(({ value }) => value !== undefined && !isKnown(value)).map(({ key }) => key);
-  if (lost.length === 0 && !values.some(({ key }) => unknown.has(key))) return unknown;
-  const replaced = new Set(values.map(({ key }) => key));
-  return new Set([...unknown].filter((name) => !replaced.has(name)).concat(lost));
+): ReadonlyMap<string, boolean> {
+  const changed = new Map<string, boolean>();
+  for (const { key, value } of values) {
+    const isLost = value !== undefined && !isKnown(value);
+    if (isLost || unknown.get(key) === true) changed.set(key, isLost || changed.get(key) === true);
+  }
+  return changed.size === 0 ? unknown : extend(unknown, changed);
 }

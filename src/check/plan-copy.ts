@@ -5,6 +5,7 @@ import { describeExcluded, skippedCopyFrom } from "../builder/interpreter/warnin
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import type { Lookup } from "../dockerfile/words/words.ts";
 import { BoughError } from "../errors.ts";
+import { extend } from "../persistent-map.ts";
 import { type IsKnown, knowledgeOf } from "./known.ts";
 import type { PlanJob, PlannedStage } from "./plan-state.ts";
 import { describeItem, itemsOfTheirOwn, type PlannedFile } from "./planned-file.ts";
@@ -64,7 +65,7 @@ export async function planCopying(
     const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
     job.plan.files.push(hasKnownText ? file : { ...file, size: undefined });
   }
-  return isPlaceKnown ? { ...stage, staged: new Map([...stage.staged, ...typesOf(plan)]) } : stage;
+  return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(plan)) } : stage;
 }
 
 function areSourcesKnown(instruction: CopyInstruction | AddInstruction, isKnown: IsKnown): boolean {

@@ -1,5 +1,5 @@
-import { posix } from "node:path";
 import { defaultPath } from "../builder/interpreter/inherited.ts";
+import { pathInImage } from "../builder/interpreter/path-in-image.ts";
 import { canBeLeftOut } from "../builder/interpreter/refusals.ts";
 import { declareArguments, expandPairs, expandRequired } from "../builder/interpreter/settings.ts";
 import { type Arguments, lookUp, setEnvironment } from "../builder/interpreter/state.ts";
@@ -80,7 +80,7 @@ function planWorkdir(
     job.warn("WorkdirRelativePath", message, instruction);
   }
   const isLost = stage.workdir === undefined && !isAbsolute;
-  const workdir = isLost ? undefined : posix.resolve(stage.workdir ?? "/", path);
+  const workdir = isLost ? undefined : pathInImage(stage.workdir ?? "/", path);
   const workdirIsAssumed = stage.workdirIsAssumed && !isAbsolute;
   return { ...stage, workdir, workdirIsSet: true, workdirIsAssumed };
 }

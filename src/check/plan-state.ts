@@ -5,6 +5,7 @@ import type { BuildContext } from "../context/build-context.ts";
 import type { FileSystem } from "../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type { FromInstruction, Instruction } from "../dockerfile/instruction.ts";
+import { extend } from "../persistent-map.ts";
 import type { Finding } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import type { WarningRule } from "./rules.ts";
@@ -64,8 +65,8 @@ export interface PlannedStage {
   /** None of them was absolute: it counts from `/`, where the image may have a WORKDIR of its own. */
   workdirIsAssumed: boolean;
   staged: ReadonlyMap<string, { type: string }>;
-  /** Variables whose values depend on what the image sets. */
-  unknown: ReadonlySet<string>;
+  /** True of variables whose values depend on what the image sets; false of some that others depended on before. */
+  unknown: ReadonlyMap<string, boolean>;
 }
 
 export function startStage({ stageName }: FromInstruction): PlannedStage {
@@ -77,12 +78,12 @@ export function startStage({ stageName }: FromInstruction): PlannedStage {
     workdirIsSet: false,
     workdirIsAssumed: true,
     staged: new Map(),
-    unknown: new Set(),
+    unknown: new Map(),
   };
 }
 
 export function endStage(state: PlanState): PlanState {
   const { stage, stages } = state;
   if (stage?.name === undefined) return { ...state, stage: undefined };
-  return { ...state, stages: new Map(stages).set(stage.name, stage), stage: undefined };
+  return { ...state, stages: extend(stages, [[stage.name, stage]]), stage: undefined };
 }

@@ -115,6 +115,9 @@ export interface ImageInspector {
   /** Links are followed by the service's own rules; `undefined`: there is nothing of that name. */
   pathType(image: string, path: string): Promise<PathType | undefined | "unknowable">;
 
+  /** What is in a directory, by name; `undefined` where the service does not list it. */
+  listTypes(image: string, directory: string): Promise<ReadonlyMap<string, PathType> | undefined>;
+
   /** `undefined`: there is no such file. */
   readFile(image: string, path: string): Promise<Uint8Array | undefined | "unknowable">;
 }

@@ -22,6 +22,8 @@ export interface ContextHashes {
   readonly unsaved: number;
   /** Writes what was set, all or nothing. */
   save(): void;
+  /** The same where it is a good part of the table or some time has passed: the table is written as a whole. */
+  saveIfDue(): void;
   /**
    * At the end of a build: files that it has not asked for are gone, or another Dockerfile's. Once they are most of what
    * is remembered, they are forgotten.
@@ -31,6 +33,10 @@ export interface ContextHashes {
 
 /** Times as many as those that a build has asked for. */
 const mostUnasked = 2;
+/** Rows of the table for each one that has changed: that many are written for the sake of one. */
+const writtenAgain = 8;
+/** Else after the last time. Thousands of COPYs would else write the table as often. */
+const dueMilliseconds = 1000;
 /** A context that nobody has built for so long is forgotten. */
 const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
@@ -53,6 +59,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
     open(context) {
       let table: FileTable | undefined;
       let hasSaved = false;
+      let savedAt = Number.NEGATIVE_INFINITY;
       const changes = new Map<string, FileRow>();
       return {
         get(path, state) {
@@ -67,10 +74,11 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         get unsaved() {
           return changes.size;
         },
-        save() {
+        save,
+        saveIfDue() {
           if (changes.size === 0) return;
           table ??= read(context);
-          put(merge(table.rows(), changes));
+          if (changes.size * writtenAgain >= table.length || clock.now() - savedAt >= dueMilliseconds) save();
         },
         tidy() {
           // After a save it is unknown what was asked for before: the next build will tidy.
@@ -79,10 +87,17 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         },
       };
 
+      function save(): void {
+        if (changes.size === 0) return;
+        table ??= read(context);
+        put(merge(table.rows(), changes));
+      }
+
       function put(rows: readonly FileRow[]): void {
         write.immediate(context, packFiles(rows));
         table = undefined;
         hasSaved = true;
+        savedAt = clock.now();
         changes.clear();
       }
     },

@@ -114,3 +114,15 @@ test("what was found long ago is looked for again, but not read again", async ()
   const stat = fileStatOf(lstatSync(path, { bigint: true }));
   expect(hashes.get(path, stat)).toBe(sha256);
 });
+
+test("of thousands of COPYs only a few are ahead, and each one that is taken lets the next one start", async () => {
+  const count = 1000;
+  const lines = Array.from({ length: count }, (_, index) => `COPY a /${index}`);
+  const { ahead, copies, offered } = await lookAhead(`FROM x\n${lines.join("\n")}\n`);
+  for (const [index, copy] of copies.entries()) {
+    const found = await ahead.take(copy);
+    expect((await found?.hashes(unheard))?.size).toBe(1);
+    expect(offered.length).toBeLessThanOrEqual(index + 20);
+  }
+  expect(offered).toHaveLength(count);
+});

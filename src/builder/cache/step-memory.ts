@@ -18,6 +18,9 @@ export interface RememberedStep {
   inputs: () => StepInputs;
 }
 
+/** Of all steps of a build: thousands of variables before thousands of RUNs would be stored as often as there are RUNs. */
+const maxCharacters = 64 * 1024 * 1024;
+
 /** `dockerfile`: its absolute path. */
 export function createStepMemory(
   store: StepStore,
@@ -26,6 +29,7 @@ export function createStepMemory(
   // Read before this build begins to replace it.
   const earlier = explains ? store.list(session, dockerfile) : [];
   const hashes = store.hashes(session, dockerfile);
+  let room = maxCharacters;
   return {
     explains,
 
@@ -40,8 +44,11 @@ export function createStepMemory(
     remember({ ordinal, inputs }, hash) {
       if (hashes.get(ordinal) === hash) return;
       hashes.set(ordinal, hash);
+      if (room === 0) return;
       const made = inputs();
-      store.set(session, dockerfile, { ordinal, hash, title: made.title, inputs: JSON.stringify(made) });
+      const text = JSON.stringify(made);
+      room = Math.max(0, room - text.length);
+      if (room > 0) store.set(session, dockerfile, { ordinal, hash, title: made.title, inputs: text });
     },
   };
 }

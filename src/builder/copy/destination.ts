@@ -1,5 +1,6 @@
-import { posix } from "node:path";
 import type { SourceMatch } from "../../context/sources/entry.ts";
+import { pathInImage } from "../interpreter/path-in-image.ts";
+import { isStagedBelow } from "../staging/staged.ts";
 
 /** Where the sources of one COPY or ADD go: into a directory, or a single file to exactly this path. */
 export interface Destination {
@@ -22,7 +23,7 @@ export async function resolveDestination(
   sources: { count: number; anyDirectory: boolean },
   isDirectoryInImage: (path: string) => Promise<boolean>,
 ): Promise<Destination> {
-  const path = posix.resolve(workdir, destination);
+  const path = pathInImage(workdir, destination);
   const isDirectory =
     saysDirectory(destination) ||
     sources.count !== 1 ||
@@ -48,7 +49,5 @@ export function placeEntry(destination: Destination, match: SourceMatch, relativ
 }
 
 function isDirectoryWhenStaged(path: string, staged: StagedTypes): boolean {
-  if (staged.get(path)?.type === "directory") return true;
-  for (const other of staged.keys()) if (other.startsWith(`${path}/`)) return true;
-  return false;
+  return staged.get(path)?.type === "directory" || isStagedBelow(staged, path);
 }

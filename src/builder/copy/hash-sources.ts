@@ -18,14 +18,15 @@ export async function hashSources(
     early: Pick<EarlyUploads, "offer">;
   },
 ): Promise<ReadonlyMap<string, string>> {
+  const before = options.cache.unsaved;
   const hashes = await hashFiles(files, {
     ...options,
     onHash: ({ absolutePath, size }, sha256) => early.offer({ absolutePath, sha256, size }),
   });
-  const { unsaved } = options.cache;
+  const read = options.cache.unsaved - before;
   // Of hashing, and then of saving: the two would add up.
-  collectLeftovers(unsaved);
-  options.cache.save();
-  collectLeftovers(unsaved);
+  collectLeftovers(read);
+  options.cache.saveIfDue();
+  collectLeftovers(read);
   return hashes;
 }

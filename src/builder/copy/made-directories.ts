@@ -1,5 +1,5 @@
 import type { StageState } from "../interpreter/state.ts";
-import type { StagedDirectory } from "../staging/staged.ts";
+import { isStagedBelow, type StagedDirectory } from "../staging/staged.ts";
 import { type Owner, root } from "./ownership.ts";
 
 export const defaultDirectoryMode = 0o755;
@@ -29,8 +29,10 @@ export function stageDirectories(
 
 /** The directories on the way to `path`, from the top down, without the root and without `path` itself. */
 export function directoriesAbove(path: string): string[] {
-  const names = path.split("/").slice(1, -1);
-  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+  const directories: string[] = [];
+  for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1))
+    directories.push(path.slice(0, end));
+  return directories;
 }
 
 /** Whether `directory` is `path` itself or on the way to it. */
@@ -39,7 +41,5 @@ export function leadsTo(directory: string, path: string): boolean {
 }
 
 function isMadeBefore(path: string, { staged, workdir, workdirIsPending }: StageState): boolean {
-  if (workdirIsPending && leadsTo(path, workdir)) return true;
-  for (const other of staged.keys()) if (other.startsWith(`${path}/`)) return true;
-  return false;
+  return (workdirIsPending && leadsTo(path, workdir)) || isStagedBelow(staged, path);
 }

@@ -42,7 +42,7 @@ export function expandCopyWords(
   const checksum =
     isAdd && instruction.checksum !== undefined ? parseChecksum(expand(instruction.checksum)) : undefined;
   const urls = isAdd ? sources.filter(isUrl) : [];
-  const paths = sources.filter((source) => !urls.includes(source));
+  const paths = isAdd ? sources.filter((source) => !isUrl(source)) : sources;
   const destination = expand(instruction.destination);
   const chmod = expand(instruction.chmod ?? "");
   requireDirectory(destination, instruction);

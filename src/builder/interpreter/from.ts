@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { extend } from "../../persistent-map.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import type { ImageConfiguration } from "../../service/types.ts";
@@ -26,7 +27,7 @@ export async function performFrom(
   const reference = expandBase(instruction, lookup, escape);
   requirePlatform(instruction, state.platform, lookup, escape);
   const stages =
-    state.stage?.name === undefined ? state.stages : new Map(state.stages).set(state.stage.name, state.stage);
+    state.stage?.name === undefined ? state.stages : extend(state.stages, [[state.stage.name, state.stage]]);
   const name = instruction.stageName?.toLowerCase();
   const earlier = stages.get(reference.toLowerCase());
   const stage =

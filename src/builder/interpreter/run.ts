@@ -98,6 +98,7 @@ interface Step {
 
 async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
   const { store, session, memory, emit } = build;
+  requireStartable(stage);
   collectLeftovers(stage.staged.size);
   const hash = await chainHash(stage, step.directive, build.signal);
   const key = `run ${hash}`;
@@ -139,6 +140,21 @@ async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promis
   });
   memory.remember(remembered, hash);
   return advance(stage, layer);
+}
+
+/** Linux starts no program with more than that in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */
+const maxEnvironment = 6 * 1024 * 1024;
+
+/** A few lines that double a value are enough for gigabytes, to be hashed and sent with each RUN. */
+function requireStartable({ env, args }: StageState): void {
+  let length = 0;
+  for (const [name, value] of env) length += name.length + value.length;
+  for (const [name, { value = "" }] of args) length += name.length + value.length;
+  if (length <= maxEnvironment) return;
+  throw new BoughError(
+    `ENV and ARG come to ${length} characters before this line, and Linux starts no program with more than ${maxEnvironment}`,
+    { kind: "usage", hint: "Copy large values as files." },
+  );
 }
 
 function resultOf(outcome: OperationOutcome, step: Step, stage: StageState, build: BuildJob): string {

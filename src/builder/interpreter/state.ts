@@ -1,6 +1,7 @@
-import { posix } from "node:path";
 import type { Lookup } from "../../dockerfile/words/words.ts";
+import { extend } from "../../persistent-map.ts";
 import type { Staged } from "../staging/staged.ts";
+import { pathInImage } from "./path-in-image.ts";
 import { type Platform, platformArguments } from "./platform.ts";
 
 /** A build so far: what was declared before the first FROM, the finished stages by name, and the stage at work. */
@@ -88,20 +89,24 @@ export function declareArgument(
   globals: Arguments = new Map(),
 ): Arguments {
   const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
-  return new Map(args).set(name, { value, isSupplied: supplied.has(name) });
+  return extend(args, [[name, { value, isSupplied: supplied.has(name) }]]);
 }
 
 export function setEnvironment<Stage extends Pick<StageState, "env">>(
   stage: Stage,
   pairs: readonly { key: string; value: string }[],
 ): Stage {
-  const env = new Map(stage.env);
-  for (const { key, value } of pairs) env.set(key, value);
-  return { ...stage, env };
+  return {
+    ...stage,
+    env: extend(
+      stage.env,
+      pairs.map(({ key, value }) => [key, value]),
+    ),
+  };
 }
 
 export function changeWorkdir(stage: StageState, path: string): StageState {
-  return { ...stage, workdir: posix.resolve(stage.workdir, path), workdirIsPending: true };
+  return { ...stage, workdir: pathInImage(stage.workdir, path), workdirIsPending: true };
 }
 
 /** A new layer holds whatever was staged. */

@@ -36,7 +36,7 @@ export function undefinedVariables(
 }
 
 /** More names than any Dockerfile has: to compare each with each would take for ever. */
-const mostCompared = 1000;
+const mostCompared = 200;
 
 function adviceOn(name: string, { env, args, inherited, globals }: Scope): string {
   if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;

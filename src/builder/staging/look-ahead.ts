@@ -51,12 +51,16 @@ interface Search {
 }
 
 const freshMilliseconds = 2000;
+/** What is found is kept until its COPY takes it: of a Dockerfile of thousands that would be memory without end. */
+const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
   const { dockerfile, context, ignore, hashes: cache, early, clock } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const searches = new Map<CopyInstruction | AddInstruction, Search>();
+  /** In the order of the Dockerfile. */
+  let waiting: Iterator<CopyInstruction | AddInstruction, undefined> = [].values();
   /** One at a time: there is one disk. Never rejects, and holds on to nothing that was found. */
   let last: Promise<void> = Promise.resolve();
 
@@ -84,18 +88,23 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     return begun;
   }
 
+  function searchOn(): void {
+    while (searches.size < maxAhead) {
+      const { value: instruction } = waiting.next();
+      if (instruction === undefined) return;
+      searches.set(instruction, search(instruction));
+    }
+  }
+
   return {
     begin(index) {
-      for (const instruction of dockerfile.instructions.slice(index)) {
-        if (instruction.name === "FROM" || instruction.name === "RUN") return;
-        if (instruction.name !== "COPY" && instruction.name !== "ADD") continue;
-        if (!searches.has(instruction) && isLiteral(instruction))
-          searches.set(instruction, search(instruction));
-      }
+      waiting = literalCopies(dockerfile, index);
+      searchOn();
     },
     async take(instruction) {
       const taken = searches.get(instruction);
       searches.delete(instruction);
+      searchOn();
       if (taken === undefined) return undefined;
       const isFresh = clock.now() - taken.since < freshMilliseconds;
       return {
@@ -113,6 +122,19 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
       await last;
     },
   };
+}
+
+/** Those that can be looked at before the build gets there, up to the next instruction that keeps the service busy. */
+function* literalCopies(
+  { instructions }: Dockerfile,
+  index: number,
+): Generator<CopyInstruction | AddInstruction, undefined> {
+  for (let at = index; at < instructions.length; at++) {
+    const instruction = instructions[at];
+    if (instruction?.name === "FROM" || instruction?.name === "RUN") return;
+    if ((instruction?.name === "COPY" || instruction?.name === "ADD") && isLiteral(instruction))
+      yield instruction;
+  }
 }
 
 function settled(promise: Promise<unknown>): Promise<void> {

@@ -1,3 +1,5 @@
+import { PersistentMap } from "../../persistent-map.ts";
+
 /** What COPY and ADD have prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
 
@@ -40,15 +42,34 @@ export type Staged = ReadonlyMap<string, StagedEntry>;
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
 export function stage(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
-  const result = new Map(staged);
+  let before = PersistentMap.of(staged);
+  let added = new Map<string, StagedEntry>();
+  /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
+  let replaced = new Set<string>();
+  const clear = () => {
+    before = before.with(added).without((path) => isBelow(path, replaced));
+    added = new Map();
+    replaced = new Set();
+  };
   for (const [path, entry] of additions) {
-    const previous = result.get(path);
+    if (isBelow(path, replaced)) clear();
+    const previous = added.get(path) ?? before.get(path);
     if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) continue;
-    if (entry.type !== "directory" && previous?.type === "directory") {
-      for (const below of result.keys()) if (below.startsWith(`${path}/`)) result.delete(below);
-    }
-    if (previous !== undefined) result.delete(path);
-    result.set(path, entry);
+    if (entry.type !== "directory" && previous?.type === "directory") replaced.add(path);
+    added.set(path, entry);
   }
-  return result;
+  if (replaced.size > 0) clear();
+  return before.with(added);
+}
+
+function isBelow(path: string, directories: ReadonlySet<string>): boolean {
+  if (directories.size === 0) return false;
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
+    if (directories.has(path.slice(0, end))) return true;
+  return false;
+}
+
+/** Whether something is staged below `path`, so that a directory is made there. */
+export function isStagedBelow(staged: ReadonlyMap<string, NonNullable<unknown>>, path: string): boolean {
+  return PersistentMap.of(staged).hasBelow(path);
 }

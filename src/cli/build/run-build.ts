@@ -10,6 +10,7 @@ import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import { parseTag } from "../../service/images/tag.ts";
+import type { ContextHashes } from "../../store/hashes.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { renderTable } from "../../terminal/table.ts";
@@ -84,6 +85,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
 
   const { service, store, close } = await connect(runtime, globals, progress.log);
   const session = buildSession(context.absolutePath);
+  const hashes = store.hashes.open(context.realPath);
   try {
     await requireNetworks(dockerfile, inputs.network, service);
     await requireLimits(service, limits);
@@ -102,7 +104,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       service,
       facts: createImageFacts(service, store.facts),
       store,
-      hashes: store.hashes.open(context.realPath),
+      hashes,
       memory: createStepMemory(store.steps, {
         session,
         dockerfile: inputs.dockerfile.absolutePath,
@@ -119,13 +121,24 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       },
     };
     const result = await runBuild(job);
-    job.hashes.tidy();
+    hashes.save();
+    hashes.tidy();
     return result;
   } catch (error) {
+    saveQuietly(hashes);
     throw withWayIn(error, session, globals);
   } finally {
     store.sessions.setContext(session, context.absolutePath);
     await close();
+  }
+}
+
+/** What was hashed is true whatever the build has failed of, which is what is to be told. */
+function saveQuietly(hashes: ContextHashes): void {
+  try {
+    hashes.save();
+  } catch {
+    // They are hashed again.
   }
 }
 

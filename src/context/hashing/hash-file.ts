@@ -12,10 +12,16 @@ import { isSameStat } from "./stat-cache.ts";
 export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;
 
 const chunkBytes = 1024 * 1024;
+/** Of a buffer, so that it need not grow with every file. */
+const leastBytes = 64 * 1024;
 
 /** Hashes one file after the other, through one buffer. */
 export function createFileHasher(pace: Pace) {
-  const buffer = Buffer.allocUnsafe(chunkBytes);
+  let buffer = Buffer.alloc(0);
+  const bufferFor = (bytes: number) => {
+    if (buffer.length < bytes) buffer = Buffer.allocUnsafe(Math.min(chunkBytes, Math.max(bytes, leastBytes)));
+    return buffer;
+  };
   /**
    * The SHA-256 of a file's content in lower-case hex; large ones give way now and then.
    *
@@ -23,7 +29,9 @@ export function createFileHasher(pace: Pace) {
    * @throws BoughError where the file can't be read, or is no longer the one that the entry describes
    */
   return (entry: FileToHash, onBytes: (bytes: number) => void): string | Promise<string> =>
-    entry.size < chunkBytes ? hashSmall(entry, buffer, onBytes) : hashLarge(entry, buffer, pace, onBytes);
+    entry.size < chunkBytes
+      ? hashSmall(entry, bufferFor(entry.size + 1), onBytes)
+      : hashLarge(entry, bufferFor(chunkBytes), pace, onBytes);
 }
 
 /** In one go, without giving way. */

@@ -33,6 +33,8 @@ export interface RuleCursor {
   readonly mayDiffer: boolean;
   /** The rule that decides about `name` in this directory. */
   decide(name: string): Rule | undefined;
+  /** False where it is certain, without going there, that all below `name` is decided as that is. */
+  mayDifferBelow(name: string): boolean;
   enter(name: string): RuleCursor;
 }
 
@@ -73,6 +75,9 @@ class Cursor implements RuleCursor {
   private readonly decisionIndex: number;
   /** Rules after the decision that can match something below, in their order. */
   private readonly live: readonly LiveRule[];
+  /** Of `live`; -1 where there is none. */
+  private readonly lastPlain: number;
+  private readonly lastNegated: number;
   private names: NameTable | undefined;
   private readonly entered = new Map<string, RuleCursor>();
 
@@ -81,12 +86,19 @@ class Cursor implements RuleCursor {
     this.decisionIndex = decisionIndex;
     this.live = live;
     this.decision = rules[decisionIndex];
-    const matched = isMatch(this.decision);
-    this.mayDiffer = live.some(({ index }) => rules[index]?.isNegated === matched);
+    const lastOf = (isNegated: boolean) =>
+      live.findLast(({ index }) => rules[index]?.isNegated === isNegated)?.index ?? -1;
+    this.lastPlain = lastOf(false);
+    this.lastNegated = lastOf(true);
+    this.mayDiffer = this.isUndecidedAfter(decisionIndex);
   }
 
   decide(name: string): Rule | undefined {
     return this.rules[this.decideIndex(name)];
+  }
+
+  mayDifferBelow(name: string): boolean {
+    return this.isUndecidedAfter(this.decideIndex(name));
   }
 
   enter(name: string): RuleCursor {
@@ -109,6 +121,11 @@ class Cursor implements RuleCursor {
     }
     // Most directories are like the one above them: what is known of names there holds here, too.
     return isSame ? this : new Cursor(this.rules, decisionIndex, live);
+  }
+
+  /** Whether a rule after that one could decide otherwise. */
+  private isUndecidedAfter(index: number): boolean {
+    return (isMatch(this.rules[index]) ? this.lastNegated : this.lastPlain) > index;
   }
 
   private decideIndex(name: string): number {
@@ -136,11 +153,11 @@ function tabulate(live: readonly LiveRule[]): NameTable {
   const others: { index: number; matches: NameMatcher }[] = [];
   for (const { index, pattern, position } of live) {
     for (const { literal, matches } of endsAt(pattern, position)) {
-      if (literal === undefined) others.unshift({ index, matches });
+      if (literal === undefined) others.push({ index, matches });
       else literals.set(literal, index);
     }
   }
-  return { literals, others };
+  return { literals, others: others.reverse() };
 }
 
 function isSamePosition(one: PatternPosition, other: PatternPosition): boolean {

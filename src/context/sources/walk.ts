@@ -59,10 +59,12 @@ export async function walkDirectory(
         result.entries.push(entry);
         if (entry.type === "directory") await visit(entry, enterFilters(parentFilters, name));
       } else {
-        const below = enterFilters(parentFilters, name);
-        const entry = mayKeepBelow(below) ? directoryChild(parent, name, files) : undefined;
-        if (entry === undefined) {
-          const rule = ignoringRule(below);
+        // Most of what a long list leaves out is no directory, and to enter it takes as long as the list.
+        const below = mayPassBelow(parentFilters, name) ? enterFilters(parentFilters, name) : undefined;
+        const isOpen = below !== undefined && mayKeepBelow(below);
+        const entry = isOpen ? directoryChild(parent, name, files) : undefined;
+        if (entry === undefined || below === undefined) {
+          const rule = ignoringRule(parentFilters, name);
           result.ignoredBy ??= rule;
           if (rule?.origin.kind === "default") result.excluded.push(childPaths(parent, name).contextPath);
           continue;
@@ -150,11 +152,18 @@ function directoryChild(parent: EntryPaths, name: string, files: FileSystem): Co
   return stats.isDirectory() ? entryOf(paths, stats, files) : undefined;
 }
 
-/** The rule of the context that alone stands in the way of a path. */
-function ignoringRule(filters: readonly Filter[]): Rule | undefined {
-  if (!mayKeepBelow(filters.filter(({ keepsMatched }) => keepsMatched))) return undefined;
+function mayPassBelow(filters: readonly Filter[], name: string): boolean {
+  return filters.every(
+    (filter) => passes(filter, filter.cursor.decide(name)) || filter.cursor.mayDifferBelow(name),
+  );
+}
+
+/** The rule of the context that alone stands in the way of `name`. */
+function ignoringRule(filters: readonly Filter[], name: string): Rule | undefined {
+  const keeping = filters.filter(({ keepsMatched }) => keepsMatched);
+  if (!mayKeepBelow(enterFilters(keeping, name))) return undefined;
   return filters
-    .filter((filter) => !filter.keepsMatched && !passes(filter, filter.cursor.decision))
-    .map(({ cursor }) => cursor.decision)
+    .filter((filter) => !filter.keepsMatched && !passes(filter, filter.cursor.decide(name)))
+    .map(({ cursor }) => cursor.decide(name))
     .find((rule) => rule?.origin.kind !== "flag");
 }

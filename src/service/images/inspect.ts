@@ -64,6 +64,13 @@ export function createInspector(transport: Transport, hasImage: ImageService["ha
       return status === 404 ? undefined : "file";
     },
 
+    async listTypes(image, directory) {
+      const { status, body } = await ask(image, "list", directory);
+      if (status !== 200) return undefined;
+      const files = filesIn(asRecord(body)).map((file): [string, PathType] => [nameOf(file), typeOf(file)]);
+      return new Map(files);
+    },
+
     async readFile(image, path) {
       const { status, body } = await ask(image, "download", path);
       if (status === 200) return body instanceof Uint8Array ? body : new Uint8Array();
@@ -77,7 +84,13 @@ function filesIn(list: JsonRecord | undefined): JsonRecord[] {
   return files.map(asRecord).filter((file) => file !== undefined);
 }
 
+/** Some services list names, some whole paths. */
+function nameOf({ path }: JsonRecord): string {
+  return posix.basename(asText(path) ?? "");
+}
+
 function typeOf(file: JsonRecord): PathType {
   if (file.is_symlink === true) return "symlink";
+  if (file.is_dir === true) return "directory";
   return file.is_regular === true ? "file" : "other";
 }

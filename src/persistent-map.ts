@@ -1,0 +1,139 @@
+/**
+ * A map that is a value: a changed one costs about what the change does, however large it is, and the one before stays as
+ * it was. Keys may be paths, with `/` between names. Keys keep their places, as in a plain map.
+ *
+ * It is a stack of plain maps, larger ones below. A new one takes over those above the first that has a higher rank than
+ * its own, and ranks are drawn as in a skip list. So no order of changes, and no going back to an earlier version, makes the
+ * stack deeper, or merging dearer, than the logarithm of the size on average.
+ */
+export class PersistentMap<Value extends NonNullable<unknown>> implements ReadonlyMap<string, Value> {
+  readonly size: number;
+  #top: Layer<Value> | undefined;
+
+  private constructor(size: number, top: Layer<Value> | undefined) {
+    this.size = size;
+    this.#top = top;
+  }
+
+  /** The map itself where it is such a one, else one of the same entries; `map` is not to be changed any more. */
+  static of<Value extends NonNullable<unknown>>(map: ReadonlyMap<string, Value>): PersistentMap<Value> {
+    return map instanceof PersistentMap ? map : new PersistentMap(map.size, layerOf(map, undefined));
+  }
+
+  /** `additions` replace what is there under the same keys, and are not to be changed any more. */
+  with(additions: ReadonlyMap<string, Value>): PersistentMap<Value> {
+    if (additions.size === 0) return this;
+    let { size } = this;
+    if (size === 0) size = additions.size;
+    else for (const key of additions.keys()) if (!this.has(key)) size++;
+    return new PersistentMap(size, layerOf(additions, this.#top));
+  }
+
+  /** Takes the time that the whole map does. */
+  without(isRemoved: (key: string) => boolean): PersistentMap<Value> {
+    return PersistentMap.of(new Map(this.entries().filter(([key]) => !isRemoved(key))));
+  }
+
+  get(key: string): Value | undefined {
+    for (let layer = this.#top; layer !== undefined; layer = layer.below) {
+      const value = layer.entries.get(key);
+      if (value !== undefined) return value;
+    }
+    return undefined;
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  /** Whether there is a path below `path`. */
+  hasBelow(path: string): boolean {
+    for (let layer = this.#top; layer !== undefined; layer = layer.below) {
+      layer.directories ??= directoriesOf(layer.entries);
+      if (layer.directories.has(path)) return true;
+    }
+    return false;
+  }
+
+  keys(): MapIterator<string> {
+    return this.#flat().keys();
+  }
+
+  values(): MapIterator<Value> {
+    return this.#flat().values();
+  }
+
+  entries(): MapIterator<[string, Value]> {
+    return this.#flat().entries();
+  }
+
+  [Symbol.iterator](): MapIterator<[string, Value]> {
+    return this.entries();
+  }
+
+  forEach(action: (value: Value, key: string, map: ReadonlyMap<string, Value>) => void): void {
+    this.#flat().forEach(action);
+  }
+
+  /** One plain map, which the versions made from this one start from, too. */
+  #flat(): ReadonlyMap<string, Value> {
+    const top = this.#top;
+    if (top === undefined) return new Map();
+    if (top.below === undefined) return top.entries;
+    const entries = merge(top, undefined);
+    this.#top = { rank: rankOf(entries.size), entries, below: undefined };
+    return entries;
+  }
+}
+
+/** `map` with other values under some keys. */
+export function extend<Value extends NonNullable<unknown>>(
+  map: ReadonlyMap<string, Value>,
+  additions: Iterable<readonly [string, Value]>,
+): PersistentMap<Value> {
+  return PersistentMap.of(map).with(new Map(additions));
+}
+
+interface Layer<Value> {
+  rank: number;
+  entries: ReadonlyMap<string, Value>;
+  /** All that have an entry of this layer below them, once somebody has asked. */
+  directories?: ReadonlySet<string>;
+  below: Layer<Value> | undefined;
+}
+
+function layerOf<Value>(entries: ReadonlyMap<string, Value>, below: Layer<Value> | undefined): Layer<Value> {
+  // A rank of n is half as likely as one of n - 1, and as many entries stand for it.
+  const rank = Math.max(rankOf(entries.size), Math.clz32(Math.random() * 2 ** 32));
+  let rest = below;
+  while (rest !== undefined && rest.rank <= rank) rest = rest.below;
+  const layer = { rank, entries, below };
+  return rest === below ? layer : { rank, entries: merge(layer, rest), below: rest };
+}
+
+function rankOf(size: number): number {
+  return 32 - Math.clz32(size);
+}
+
+/** The entries of the layers from `top` down to above `end`. */
+function merge<Value>(top: Layer<Value>, end: Layer<Value> | undefined): ReadonlyMap<string, Value> {
+  const stack: ReadonlyMap<string, Value>[] = [];
+  for (let layer: Layer<Value> | undefined = top; layer !== undefined && layer !== end; layer = layer.below)
+    stack.push(layer.entries);
+  const merged = new Map(stack.pop());
+  for (const entries of stack.reverse()) for (const [key, value] of entries) merged.set(key, value);
+  return merged;
+}
+
+function directoriesOf(entries: ReadonlyMap<string, unknown>): ReadonlySet<string> {
+  const directories = new Set<string>();
+  for (const path of entries.keys()) {
+    for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+      const directory = path.slice(0, end);
+      // Those above it are there, too.
+      if (directories.has(directory)) break;
+      directories.add(directory);
+    }
+  }
+  return directories;
+}

@@ -1,0 +1,89 @@
+/** What is asked of a service about an image: few questions one by one, many by listing directories. */
+import { beforeEach, describe, expect, test } from "bun:test";
+import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
+import type { ImageInspector, PathType } from "../../src/service/service.ts";
+
+const tree: Record<string, PathType> = {
+  "/usr": "directory",
+  "/usr/bin": "directory",
+  "/bin": "symlink",
+  "/gone": "symlink",
+  "/file": "file",
+};
+/** Where the links lead. */
+const followed: Record<string, string> = { "/bin": "/usr/bin" };
+const follow = (path: string) => path.replace(/^\/[^/]+/, (top) => followed[top] ?? top);
+
+let asked: string[];
+let listed: string[];
+beforeEach(() => {
+  asked = [];
+  listed = [];
+});
+
+function factsOf(canList = true) {
+  const inspector: ImageInspector = {
+    async pathType(_, path) {
+      asked.push(path);
+      return path === "/" ? "directory" : tree[follow(path)];
+    },
+    async listTypes(_, directory) {
+      listed.push(directory);
+      if (!canList) return undefined;
+      const prefix = `${follow(directory).replace(/\/$/, "")}/`;
+      const inside = Object.entries(tree).filter(([path]) => path.startsWith(prefix));
+      return new Map(
+        inside
+          .map(([path, type]): [string, PathType] => [path.slice(prefix.length), type])
+          .filter(([name]) => !name.includes("/")),
+      );
+    },
+    readFile: async () => undefined,
+  };
+  const known = new Map<string, string>();
+  return createImageFacts(inspector, {
+    get: (image, question) => known.get(`${image} ${question}`),
+    set: (image, question, answer) => void known.set(`${image} ${question}`, answer),
+  });
+}
+
+test("a few questions are asked one by one, each once", async () => {
+  const facts = factsOf();
+  for (const _ of [1, 2]) {
+    expect(await facts.isDirectory("i", "/usr/bin")).toBe(true);
+    expect(await facts.isDirectory("i", "/none")).toBe(false);
+  }
+  expect(asked).toEqual(["/usr/bin", "/none"]);
+  expect(listed).toEqual([]);
+});
+
+describe("of ten thousand questions most are answered by a few lists", () => {
+  test.each<[string, boolean]>([
+    ["/none/x", false],
+    ["/x", false],
+    ["/usr/bin", true],
+    ["/usr/bin/x", false],
+    ["/usr", true],
+    ["/bin", true],
+    ["/bin/x", false],
+    ["/gone/x", false],
+    ["/file/x", false],
+    ["/file", false],
+    ["/", true],
+  ])("%s", async (path, isDirectory) => {
+    const facts = factsOf();
+    for (let index = 0; index < 10_000; index++)
+      expect(await facts.isDirectory("i", `/app/f${index}`)).toBe(false);
+    expect(await facts.isDirectory("i", path)).toBe(isDirectory);
+    expect(asked.length + listed.length).toBeLessThan(25);
+  });
+
+  test("unless the service lists nothing", async () => {
+    const facts = factsOf(false);
+    for (let index = 0; index < 100; index++)
+      expect(await facts.isDirectory("i", `/app/f${index}`)).toBe(false);
+    expect(await facts.isDirectory("i", "/usr")).toBe(true);
+    expect(asked).toHaveLength(101);
+    expect(listed).toEqual(["/"]);
+  });
+});

@@ -1,0 +1,41 @@
+/** What is staged, addition by addition, against the plain rules: later ones replace earlier ones. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { isStagedBelow, type Staged, type StagedEntry, stage } from "../../src/builder/staging/staged.ts";
+
+const owner = { uid: 0, gid: 0 };
+const entry = fc.constantFrom<StagedEntry>(
+  { type: "symlink", target: "t", ...owner },
+  { type: "directory", mode: 0o755, isExplicit: false, ...owner },
+  { type: "directory", mode: 0o700, isExplicit: true, ...owner },
+);
+const path = fc.constantFrom("/a", "/a/b", "/a/b/c", "/a/b/c/d", "/ab", "/b", "/b/c");
+
+function stagePlainly(staged: Staged, additions: readonly [string, StagedEntry][]): Staged {
+  const result = new Map(staged);
+  for (const [at, added] of additions) {
+    const previous = result.get(at);
+    if (previous?.type === "directory" && added.type === "directory" && !added.isExplicit) continue;
+    if (added.type !== "directory" && previous?.type === "directory")
+      for (const below of [...result.keys()]) if (below.startsWith(`${at}/`)) result.delete(below);
+    result.set(at, added);
+  }
+  return result;
+}
+
+test("each COPY leaves what the plain rules leave, in the same order", () => {
+  const copies = fc.array(fc.array(fc.tuple(path, entry), { maxLength: 8 }), { maxLength: 6 });
+  fc.assert(
+    fc.property(copies, (all) => {
+      let staged: Staged = new Map();
+      let plain: Staged = new Map();
+      for (const additions of all) {
+        staged = stage(staged, additions);
+        plain = stagePlainly(plain, additions);
+        expect([...staged]).toEqual([...plain]);
+        for (const at of ["/a", "/a/b", "/ab", "/b", "/c"])
+          expect(isStagedBelow(staged, at)).toBe([...plain.keys()].some((key) => key.startsWith(`${at}/`)));
+      }
+    }),
+  );
+});

@@ -1,0 +1,86 @@
+/** The persistent map against plain maps: whatever is done to whichever version, each stays what it was. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { extend, PersistentMap } from "../src/persistent-map.ts";
+
+type Version = { map: PersistentMap<number>; model: ReadonlyMap<string, number> };
+
+const name = fc.constantFrom("/a", "/a/b", "/a/b/c", "/a/bc", "/b", "/b/c", "/c", "d");
+const change = fc.record({
+  /** Of the version to start from, counted back from the newest. */
+  back: fc.nat(5),
+  additions: fc.array(fc.tuple(name, fc.nat()), { maxLength: 4 }),
+  cut: fc.option(name, { freq: 4 }),
+});
+
+function apply({ map, model }: Version, additions: [string, number][], cut: string | null): Version {
+  const next = new Map(model);
+  for (const [key, value] of additions) next.set(key, value);
+  const changed = extend(map, additions);
+  if (cut === null) return { map: changed, model: next };
+  for (const key of next.keys()) if (key.startsWith(`${cut}/`)) next.delete(key);
+  return { map: changed.without((key) => key.startsWith(`${cut}/`)), model: next };
+}
+
+test("every version is what a copied map would be, in its entries, their order and what is below a path", () => {
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40 }), fc.boolean(), (changes, looksBetween) => {
+      const versions: Version[] = [{ map: PersistentMap.of(new Map()), model: new Map() }];
+      for (const { back, additions, cut } of changes) {
+        const from = versions[Math.max(0, versions.length - 1 - back)];
+        if (from === undefined) throw new Error("there is always a first version");
+        // To iterate changes how a version is kept, and nothing else.
+        if (looksBetween) Array.from(from.map);
+        versions.push(apply(from, additions, cut));
+      }
+      for (const { map, model } of versions) {
+        for (const key of ["/a", "/a/b", "/a/b/c", "/b", "/c", "d", "/none"]) {
+          expect(map.get(key)).toBe(model.get(key) as number);
+          expect(map.has(key)).toBe(model.has(key));
+          expect(map.hasBelow(key)).toBe([...model.keys()].some((other) => other.startsWith(`${key}/`)));
+        }
+        expect(map.size).toBe(model.size);
+        expect([...map]).toEqual([...model]);
+        expect([...map.keys()]).toEqual([...model.keys()]);
+        expect([...map.values()]).toEqual([...model.values()]);
+      }
+    }),
+  );
+});
+
+describe("what changes cost does not grow with the map", () => {
+  /** How many entries plain maps have been given in all, by whatever `action` does. */
+  function countSets(action: () => void): number {
+    let sets = 0;
+    const { set } = Map.prototype;
+    Map.prototype.set = function (key, value) {
+      sets++;
+      return set.call(this, key, value);
+    };
+    try {
+      action();
+    } finally {
+      Map.prototype.set = set;
+    }
+    return sets;
+  }
+
+  const grow = (count: number) => {
+    let map = PersistentMap.of<number>(new Map());
+    for (let index = 0; index < count; index++) map = map.with(new Map([[`k${index}`, index]]));
+    return map;
+  };
+
+  test("adding one by one", () => {
+    // On average the logarithm of the size; a copy of the map each time would be 50,000,000.
+    expect(countSets(() => grow(10_000))).toBeLessThan(10_000 * 100);
+  });
+
+  test("going back to the same version again and again", () => {
+    const base = grow(10_000);
+    const sets = countSets(() => {
+      for (let index = 0; index < 10_000; index++) base.with(new Map([["more", index]]));
+    });
+    expect(sets).toBeLessThan(10_000 * 200);
+  });
+});
