@@ -81,7 +81,11 @@ export async function callDocumented(send: Send, call: string, parts: CallParts 
   return { status, headers, body };
 }
 
-function checkParameters(call: string, { path = {}, query = {} }: CallParts, allowed: readonly Parameter[]) {
+function checkParameters(
+  call: string,
+  { path = {}, query = {}, error }: CallParts,
+  allowed: readonly Parameter[],
+) {
   const given = { path, query } as Record<string, Readonly<Record<string, unknown>>>;
   for (const [place, values] of Object.entries(given)) {
     for (const name of Object.keys(values)) {
@@ -90,7 +94,8 @@ function checkParameters(call: string, { path = {}, query = {} }: CallParts, all
     }
   }
   for (const { name, in: place, required } of allowed) {
-    if (required === true && given[place]?.[name] === undefined) throw new Error(`${call} needs ${name}`);
+    if (error === undefined && required === true && given[place]?.[name] === undefined)
+      throw new Error(`${call} needs ${name}`);
   }
 }
 

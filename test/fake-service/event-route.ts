@@ -7,8 +7,12 @@ import type { FakeOperation } from "./state.ts";
 export function streamEvents({ state, request, recorded, parameter }: RouteCall): Response {
   const operation = state.operations.get(parameter);
   if (operation === undefined) return answerWith.error(404, `no operation ${parameter}`);
-  const after = Number(recorded.headers["last-event-id"] ?? 0);
-  const frames = follow(operation, after, recorded.query.follow === "true", request.signal);
+  const { query, headers } = recorded;
+  const after = Math.max(Number(headers["last-event-id"] ?? 0), Number(query.since ?? 0));
+  const follows = ["1", "true"].includes(query.follow ?? "");
+  const spid = query.spid === undefined ? undefined : Number(query.spid);
+  if (Number.isNaN(after) || Number.isNaN(spid)) return answerWith.error(400, "an event has a number");
+  const frames = follow(operation, { after, follows, spid }, request.signal);
   return new Response(encodeAll(frames), { headers: { "content-type": "text/event-stream" } });
 }
 
@@ -19,8 +23,7 @@ export function frameOf(event: OperationEvent): string {
 
 async function* follow(
   operation: FakeOperation,
-  after: number,
-  follows: boolean,
+  { after, follows, spid }: { after: number; follows: boolean; spid: number | undefined },
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   const gone = new Promise<void>((resolve) =>
@@ -33,7 +36,7 @@ async function* follow(
     const { changed } = operation;
     for (const event of operation.events.slice(next)) {
       next++;
-      yield frameOf(event);
+      if (spid === undefined || event.spid === spid) yield frameOf(event);
       if (event.type === "completion") return;
     }
     if (!follows) return;

@@ -6,12 +6,13 @@ import { answerWith } from "./answer.ts";
 import { streamEvents } from "./event-route.ts";
 import { getFile, listFiles, storeFile } from "./file-routes.ts";
 import { importImage, listImages, tagImage, untagImage } from "./image-routes.ts";
-import { inspect } from "./inspect-routes.ts";
+import { findByTag, getImage, grep, inspect } from "./inspect-routes.ts";
 import { startInstance } from "./instance-route.ts";
 import { cancelOperation, getOperation, listOperations } from "./operation-routes.ts";
 import type { FakeServiceOptions, Intercept, RouteCall } from "./options.ts";
 import { type RecordedRequest, record } from "./recording.ts";
 import { createState, type FakeState } from "./state.ts";
+import { createProcess, getProcess, killProcess, writeToProcess } from "./subprocess-routes.ts";
 
 export interface FakeService {
   /** The base address, prefix included. */
@@ -68,6 +69,7 @@ export async function startFakeService(options: FakeServiceOptions = {}): Promis
         request,
         recorded,
         parameter: decodeURIComponent(match[1] ?? ""),
+        further: decodeURIComponent(match[2] ?? ""),
       });
     }
     return answerWith.error(404, "no such route");
@@ -123,6 +125,13 @@ const routes: readonly Route[] = [
   { pattern: /^GET \/v1\/operations\/([^/]+)$/, handler: getOperation, six: true },
   { pattern: /^DELETE \/v1\/operations\/([^/]+)$/, handler: cancelOperation },
   { pattern: /^GET \/v1\/operations\/([^/]+)\/events$/, handler: streamEvents },
+  { pattern: /^POST \/v1\/operations\/([^/]+)\/subprocesses$/, handler: createProcess },
+  { pattern: /^GET \/v1\/operations\/([^/]+)\/subprocesses\/([^/]+)$/, handler: getProcess },
+  { pattern: /^DELETE \/v1\/operations\/([^/]+)\/subprocesses\/([^/]+)$/, handler: killProcess },
+  { pattern: /^POST \/v1\/operations\/([^/]+)\/subprocesses\/([^/]+)\/stdin$/, handler: writeToProcess },
+  { pattern: /^GET \/v1\/inspect\/$/, handler: findByTag },
+  { pattern: /^GET \/v1\/inspect\/([^/]+)\/$/, handler: getImage },
+  { pattern: /^GET \/v1\/inspect\/([^/]+)\/grep$/, handler: grep },
   { pattern: /^(?:GET|HEAD) \/v1\/inspect\/([^/]+)\/(?:list|download|archive)$/, handler: inspect },
 ];
 
@@ -130,8 +139,16 @@ function tellAccount({ options }: RouteCall): Response {
   return Response.json({
     token_uuid: "00000000-0000-4000-8000-000000000000",
     token_expiration: null,
-    permissions: {},
+    permissions: {
+      import: true,
+      spawn: true,
+      spawn_disposable: true,
+      list: true,
+      cancel: true,
+      set_image_tag: true,
+    },
     limits: { instance_max_timeout: 86_400 },
+    operations_stat: { running_instances: 0, running_imports: 0 },
     ...(options.extensions === undefined ? {} : { extensions: options.extensions }),
   });
 }

@@ -2,6 +2,7 @@ import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import type { FakeFile } from "./state.ts";
 
+const time = "2026-01-01T00:00:00Z";
 const mostKeptBytes = 16 * 1024 * 1024;
 
 export function getFile({ state, parameter, recorded }: RouteCall): Response {
@@ -12,6 +13,8 @@ export function getFile({ state, parameter, recorded }: RouteCall): Response {
 
 export function listFiles({ state, recorded }: RouteCall): Response {
   const { sha256, limit, offset } = recorded.query;
+  if (Number.isNaN(Number(limit ?? 1)) || Number(limit ?? 1) < 1)
+    return answerWith.error(400, "limit must be a number from 1");
   const files = [...state.files.values()].filter((file) => sha256 === undefined || file.sha256 === sha256);
   const start = Number(offset ?? 0);
   return Response.json({ files: files.slice(start, start + Number(limit ?? 100)).map(publicFields) });
@@ -32,7 +35,7 @@ export async function storeFile({ state, options, request, recorded }: RouteCall
   recorded.bytes = { sha256, size };
   const uuid = state.fileId(sha256);
   const content = size <= mostKeptBytes ? { content: Buffer.concat(kept) } : {};
-  state.files.set(sha256, { uuid, sha256, size, created_at: "2026-01-01T00:00:00Z", ...content });
+  state.files.set(sha256, { uuid, sha256, size, created_at: time, updated_at: time, ...content });
   return Response.json(options.reportsHashes === false ? { uuid } : { uuid, sha256, size }, { status: 201 });
 }
 

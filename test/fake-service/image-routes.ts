@@ -1,26 +1,33 @@
-import { asRecord, asText } from "../../src/service/http/json.ts";
+import { asNumber, asRecord, asText } from "../../src/service/http/json.ts";
 import { isTag } from "../../src/service/images/tag.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";
-import { endOperation } from "./run.ts";
+import { findUnknownField } from "./request-fields.ts";
+import { endOperation, startEvents } from "./run.ts";
 
 export function listImages({ state, recorded }: RouteCall): Response {
   const { tag, tagged, uuid, since, until, limit = "100", offset = "0" } = recorded.query;
   if (Number(limit) < 1 || Number(limit) > 1000) return answerWith.error(400, "limit must be 1 to 1000");
-  const images = [...state.images.values()].filter(
-    (image) =>
-      (tag === undefined || image.tag?.startsWith(tag) === true) &&
-      (tagged !== "1" || image.tag !== null) &&
-      (uuid === undefined || image.uuid === uuid) &&
-      (since === undefined || image.created_at >= since) &&
-      (until === undefined || image.created_at <= until),
-  );
+  const images = state
+    .imageRecords()
+    .filter(
+      (image) =>
+        (tag === undefined || image.tag?.startsWith(tag) === true) &&
+        (tagged !== "1" || image.tag !== null) &&
+        (uuid === undefined || image.uuid === uuid) &&
+        (since === undefined || image.created_at >= since) &&
+        (until === undefined || image.created_at <= until),
+    );
+  // What is asked for by its whole name leads.
+  images.sort((one, other) => Number(other.tag === tag) - Number(one.tag === tag));
   return Response.json({ images: images.slice(Number(offset), Number(offset) + Number(limit)) });
 }
 
 export async function importImage({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(request, recorded));
+  const unknown = findUnknownField(body, "ImageImportRequest");
+  if (unknown !== undefined) return answerWith.error(400, `${unknown} is no known field`);
   const url = asText(asRecord(body?.registry)?.url);
   if (url === undefined) return answerWith.error(400, "registry.url is required");
   const tag = asText(body?.tag);
@@ -34,10 +41,14 @@ export async function importImage({ state, options, request, recorded }: RouteCa
   if (options.importAnswers === "image id") {
     return Response.json({ uuid: image?.uuid }, { status: 201 });
   }
-  const operation = state.addOperation("image_import", { metadata: { registry: { url } } });
+  const operation = state.addOperation("image_import", {
+    metadata: { registry: { url }, tag: tag ?? null, timeout: asNumber(body?.timeout) ?? 600 },
+  });
+  startEvents(operation);
   endOperation(operation, {
     status: image === undefined ? "FAILED" : "SUCCESS",
     error: error ?? null,
+    result_image_uuid: image?.uuid ?? null,
     result: image === undefined ? null : { image: image.uuid, tag: image.tag },
   });
   const headers = { location: `/v1/operations/${operation.record.uuid}` };
@@ -51,9 +62,15 @@ export async function tagImage({ state, request, recorded, parameter }: RouteCal
   return image === undefined ? answerWith.error(404, `no image ${parameter}`) : Response.json(image);
 }
 
-export function untagImage({ state, parameter }: RouteCall): Response {
-  const image = state.images.get(parameter);
-  if (image === undefined) return answerWith.error(404, `no image ${parameter}`);
-  image.tag = null;
+/** One tag, or all of them. */
+export function untagImage({ state, options, recorded, parameter }: RouteCall): Response {
+  if (state.images.get(parameter) === undefined) return answerWith.error(404, `no image ${parameter}`);
+  const only = options.removesAllTags === true ? undefined : recorded.query.tag;
+  const removed = [...state.tags].filter(
+    ([tag, image]) => image === parameter && (only === undefined || tag === only),
+  );
+  if (removed.length === 0 && only !== undefined)
+    return answerWith.error(404, `no tag ${only} of ${parameter}`);
+  for (const [tag] of removed) state.tags.delete(tag);
   return new Response(null, { status: 204 });
 }

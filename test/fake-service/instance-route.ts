@@ -3,12 +3,13 @@ import type { InstanceRequest } from "../../src/service/types.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";
+import { findUnknownField } from "./request-fields.ts";
 import { endOperation, perform } from "./run.ts";
 
 /** Checks the request as a service would, and starts what the script says. */
 export async function startInstance({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(request, recorded));
-  const fault = body === undefined ? "the body is no JSON object" : faultOf(body);
+  const fault = body === undefined ? "the body is no JSON object" : faultOf(body, options);
   if (fault !== undefined) return answerWith.error(400, fault);
   const instance = body as unknown as InstanceRequest;
   const missing = (error: string) => {
@@ -27,26 +28,34 @@ export async function startInstance({ state, options, request, recorded }: Route
   state.instances.push(instance);
   const operation = state.addOperation("instance", {
     metadata: {
-      command: instance.command,
-      image: instance.image,
-      shell: instance.shell,
-      ...(options.tellsLimits === false ? {} : { truncate_output_at: instance.truncate_output_at }),
+      ...requestFields(instance),
+      ...(options.tellsLimits === false ? { truncate_output_at: undefined } : {}),
     },
+    image_uuid: image.uuid,
   });
   operation.request = instance;
   perform(state, operation, instance, image.uuid, outcome);
   const headers = { location: `/v1/operations/${operation.record.uuid}` };
-  return Response.json({ uuid: operation.record.uuid, status: "PENDING" }, { status: 201, headers });
+  const answer = { ...requestFields(instance), uuid: operation.record.uuid, status: "PENDING" };
+  return Response.json(answer, { status: 201, headers });
 }
 
-function faultOf(body: Record<string, unknown>): string | undefined {
+/** What is told of a request. */
+function requestFields({ stdin: _, ...request }: InstanceRequest): Record<string, unknown> {
+  return { ...request, shell: request.shell ?? false, args: request.args ?? [] };
+}
+
+function faultOf(body: Record<string, unknown>, { extensions }: RouteCall["options"]): string | undefined {
   if (asText(body.image) === undefined) return "image is required";
   if (asText(body.command) === undefined) return "command is required";
-  if (body.shell === true && body.args !== undefined) return "args need shell: false";
   if (asText(body.cwd)?.startsWith("/") === false) return "cwd must be absolute";
   for (const [path, file] of Object.entries(asRecord(body.files) ?? {})) {
     if (!path.startsWith("/")) return `file path ${path} must be absolute`;
-    if (!/^[0-7]{3,4}$/.test(asText(asRecord(file)?.mode) ?? "0644")) return `invalid mode of ${path}`;
+    const mode = asRecord(file)?.mode ?? "0644";
+    if (typeof mode !== "number" && !/^[0-7]{3,4}$/.test(asText(mode) ?? ""))
+      return `invalid mode of ${path}`;
   }
-  return undefined;
+  // What a service can do beyond the document has fields of its own.
+  const unknown = extensions === undefined ? findUnknownField(body, "InstanceSpawnRequest") : undefined;
+  return unknown === undefined ? undefined : `${unknown} is no known field`;
 }

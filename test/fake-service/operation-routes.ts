@@ -1,4 +1,4 @@
-import { isTerminal, type OperationRecord } from "../../src/service/types.ts";
+import { isTerminal, type OperationRecord, operationStatuses } from "../../src/service/types.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { endOperation } from "./run.ts";
@@ -12,6 +12,8 @@ export function getOperation({ state, parameter }: RouteCall): Response {
 
 export function listOperations({ state, recorded }: RouteCall): Response {
   const { status, kind, limit = "100", offset = "0" } = recorded.query;
+  if (status !== undefined && !operationStatuses.some((known) => known === status))
+    return answerWith.error(400, `unknown status ${status}`);
   const summaries = [...state.operations.values()]
     .map(({ record }) => record)
     .filter(
@@ -31,6 +33,7 @@ export function cancelOperation({ state, parameter }: RouteCall): Response {
   return new Response(null, { status: 202 });
 }
 
-function summarize({ uuid, kind, status, error, created_at, duration }: OperationRecord) {
-  return { uuid, kind, status, error, created_at, duration };
+function summarize(record: OperationRecord) {
+  const { uuid, kind, status, error, created_at, duration, image_uuid, result_image_uuid } = record;
+  return { uuid, kind, status, error, created_at, duration, image_uuid, result_image_uuid };
 }

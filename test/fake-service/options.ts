@@ -22,6 +22,8 @@ export interface FakeServiceOptions {
   tellsLimits?: boolean;
   /** How an import is answered: by an operation, by the image itself, or by its id alone. Default `operation`. */
   importAnswers?: "operation" | "image" | "image id";
+  /** True: `DELETE .../tag` knows no `?tag=`, and removes all of an image's. */
+  removesAllTags?: boolean;
   /** Why an import of this address fails. */
   importError?: (url: string) => string | undefined;
   /** What `GET /v1/whoami` says that it can do beyond the API. Default: nothing is said. */
@@ -35,11 +37,13 @@ export type Intercept = (
   recorded: RecordedRequest,
 ) => Response | undefined | Promise<Response | undefined>;
 
-/** What a route gets: the memory, the switches, and the request with the one variable part of its path. */
+/** What a route gets: the memory, the switches, and the request with the variable parts of its path. */
 export interface RouteCall {
   state: FakeState;
   options: FakeServiceOptions;
   request: Request;
   recorded: RecordedRequest;
   parameter: string;
+  /** The second one; empty where there is none. */
+  further: string;
 }

@@ -14,13 +14,8 @@ export function perform(
     ...(outcome.stdout === undefined ? [] : [{ stream: "stdout" as const, data: outcome.stdout }]),
     ...(outcome.stderr === undefined ? [] : [{ stream: "stderr" as const, data: outcome.stderr }]),
   ];
-  emit(operation, 0, "init", {});
-  emit(operation, 1, "spawn", {
-    pid: 42,
-    command: request.command,
-    args: request.args ?? [],
-    cwd: request.cwd,
-  });
+  startEvents(operation);
+  emitSpawn(operation, 1, request);
   const finish = () => complete(state, operation, request, image, outcome, chunks);
   if (!takesTime(outcome, chunks)) {
     for (const chunk of chunks) emitOutput(operation, chunk);
@@ -28,6 +23,40 @@ export function perform(
     return;
   }
   playSlowly(operation, outcome, chunks).then(finish);
+}
+
+export function startEvents(operation: FakeOperation): void {
+  emit(operation, 0, "init", { started_at: now, runtime_path: "runc", verbose: false, init_pid: 1 });
+}
+
+export function emitSpawn(operation: FakeOperation, spid: number, request: Partial<InstanceRequest>): void {
+  emit(operation, spid, "spawn", {
+    pid: 41 + spid,
+    command: request.command,
+    args: request.args ?? [],
+    shell: request.shell ?? false,
+    cwd: request.cwd ?? "/root",
+    uid: request.uid ?? 0,
+    gid: request.gid ?? 0,
+    timeout: request.timeout ?? 0,
+    truncate_at: request.truncate_output_at ?? 65536,
+    env: request.env ?? {},
+  });
+}
+
+export function emitExit(
+  operation: FakeOperation,
+  spid: number,
+  { code, signal, timedOut = false }: { code: number; signal: number; timedOut?: boolean },
+): void {
+  emit(operation, spid, "exit", {
+    pid: 41 + spid,
+    code,
+    signal,
+    timed_out: timedOut,
+    duration_ms: 10,
+    resources,
+  });
 }
 
 /** Ends an operation, once: a cancelled one stays cancelled. */
@@ -38,6 +67,11 @@ export function endOperation(
   const { record } = operation;
   if (record.status === "CANCELLED") return;
   Object.assign(record, { duration: 0.01 }, end);
+  for (const [spid, process] of operation.processes) {
+    if (!process.hasEnded) emitExit(operation, spid, { code: -1, signal: 9 });
+    process.hasEnded = true;
+  }
+  emit(operation, 0, "shutdown", { stopped_at: now, reason: record.status.toLowerCase() });
   emit(operation, 0, "completion", {
     status: record.status,
     error: record.error,
@@ -80,7 +114,7 @@ function complete(
   const exitCode = outcome.exitCode ?? 0;
   const timedOut = outcome.timedOut ?? false;
   const limit = outcome.truncateAt ?? request.truncate_output_at ?? 65536;
-  emit(operation, 1, "exit", { pid: 42, code: exitCode, signal: -1, timed_out: timedOut, duration_ms: 10 });
+  emitExit(operation, 1, { code: exitCode, signal: -1, timedOut });
   const result = request.disposable ? null : outcome.image === "unchanged" ? image : state.addImage();
   const { metadata } = operation.record;
   endOperation(operation, {
@@ -107,20 +141,41 @@ function kept(chunks: readonly RunChunk[], stream: RunChunk["stream"], limit: nu
   return { ...encode(whole.subarray(0, limit)), truncated: whole.byteLength > limit };
 }
 
-function emitOutput(operation: FakeOperation, { stream, data }: RunChunk): void {
-  emit(operation, 1, stream, { ...encode(Buffer.from(data)) });
+export function emitOutput(operation: FakeOperation, { stream, data }: RunChunk, spid = 1): void {
+  emit(operation, spid, stream, { ...encode(Buffer.from(data)) });
 }
 
 /** As the service does: plain text as it is, anything else in base64. */
-function encode(bytes: Buffer): WireBytes {
+export function encode(bytes: Buffer): WireBytes {
   const isAscii = bytes.every((byte) => byte < 0x80);
   return isAscii
     ? { value: bytes.toString("latin1"), encoding: "ascii" }
     : { value: bytes.toString("base64"), encoding: "base64" };
 }
 
+const now = "2026-01-01T00:00:00Z";
+
+/** All that the document requires. */
+const resources = {
+  user_time_us: 1000,
+  sys_time_us: 1000,
+  max_rss_kb: 1024,
+  shared_memory: 0,
+  unshared_memory: 0,
+  swaps: 0,
+  minor_faults: 0,
+  major_faults: 0,
+  voluntary_ctx_switches: 0,
+  involuntary_ctx_switches: 0,
+  block_input_ops: 0,
+  block_output_ops: 0,
+  ipc_msgs_sent: 0,
+  ipc_msgs_received: 0,
+  signals_received: 0,
+};
+
 function emit(operation: FakeOperation, spid: number, type: string, data: Record<string, unknown>): void {
   const id = operation.events.length + 1;
-  operation.events.push({ id, ts: "2026-01-01T00:00:00Z", spid, type, data });
+  operation.events.push({ id, ts: now, spid, type, data });
   operation.notify();
 }

@@ -28,6 +28,8 @@ export interface RunOutcome {
   truncateAt?: number;
   /** Called when the operation is over in the service; for tests that hold a command back. */
   until?: Promise<unknown>;
+  /** Writes its standard input to its output when that is closed, and ends. For processes beside the command. */
+  catsInput?: boolean;
 }
 
 export interface RunChunk {
@@ -54,16 +56,30 @@ export interface FakeOperation {
   changed: Promise<void>;
   notify(): void;
   request?: InstanceRequest;
+  /** Those that were started beside the command, by `spid`. */
+  processes: Map<number, FakeProcess>;
+}
+
+export interface FakeProcess {
+  outcome: RunOutcome;
+  input: string;
+  isInputOpen: boolean;
+  hasEnded: boolean;
 }
 
 /** Of an image: what the inspect routes show. */
 export interface FakeTreeEntry {
   type: "file" | "directory" | "symlink";
   content?: string;
+  /** Of a link. */
+  target?: string;
 }
 
 export interface FakeState {
-  readonly images: Map<string, ImageRecord>;
+  /** Each with the first of its tags. */
+  readonly images: Map<string, Readonly<ImageRecord>>;
+  /** The image that each tag names. */
+  readonly tags: Map<string, string>;
   /** By SHA-256. */
   readonly files: Map<string, FakeFile>;
   readonly operations: Map<string, FakeOperation>;
@@ -78,13 +94,17 @@ export interface FakeState {
   addOperation(kind: OperationKind, record: Partial<OperationRecord>): FakeOperation;
   /** Takes the tag away from whatever has it. */
   setTag(uuid: string, tag: string): ImageRecord | undefined;
+  /** An image with several tags is there once for each. */
+  imageRecords(): ImageRecord[];
   /** An image's id, or `tag:<name>`. */
   findImage(reference: string): ImageRecord | undefined;
   fileId(sha256: string): string;
 }
 
 export function createState(run: RunScript = () => undefined): FakeState {
-  const images = new Map<string, ImageRecord>();
+  const images = new Map<string, Readonly<ImageRecord>>();
+  const tags = new Map<string, string>();
+  const tagsOf = (id: string) => [...tags].filter(([, image]) => image === id).map(([tag]) => tag);
   const files = new Map<string, FakeFile>();
   const operations = new Map<string, FakeOperation>();
   let counter = 0;
@@ -95,6 +115,7 @@ export function createState(run: RunScript = () => undefined): FakeState {
 
   return {
     images,
+    tags,
     files,
     operations,
     tree: new Map(),
@@ -102,12 +123,20 @@ export function createState(run: RunScript = () => undefined): FakeState {
     instances: [],
     addImage(tag) {
       const id = uuid("a");
-      images.set(id, { uuid: id, tag: null, created_at: now(), operation_uuid: null });
+      images.set(id, {
+        uuid: id,
+        get tag() {
+          return tagsOf(id)[0] ?? null;
+        },
+        created_at: now(),
+        operation_uuid: null,
+      });
       if (tag !== undefined) this.setTag(id, tag);
       return id;
     },
     forgetImage(id) {
       images.delete(id);
+      for (const tag of tagsOf(id)) tags.delete(tag);
     },
     forgetFile(sha256) {
       files.delete(sha256);
@@ -116,8 +145,17 @@ export function createState(run: RunScript = () => undefined): FakeState {
       const id = uuid("0");
       let wake = () => {};
       const operation: FakeOperation = {
-        record: { uuid: id, kind, status: "EXECUTING", error: null, created_at: now(), ...record },
+        record: {
+          uuid: id,
+          kind,
+          status: "EXECUTING",
+          error: null,
+          created_at: now(),
+          result_image_uuid: null,
+          ...record,
+        },
         events: [],
+        processes: new Map(),
         changed: Promise.resolve(),
         notify() {
           wake();
@@ -136,13 +174,17 @@ export function createState(run: RunScript = () => undefined): FakeState {
     setTag(id, tag) {
       const image = images.get(id);
       if (image === undefined) return undefined;
-      for (const other of images.values()) if (other.tag === tag) other.tag = null;
-      image.tag = tag;
-      return image;
+      tags.set(tag, id);
+      return { ...image, tag };
     },
+    imageRecords: () =>
+      [...images.values()].flatMap((image) => {
+        const all = tagsOf(image.uuid);
+        return all.length === 0 ? [image] : all.map((tag) => ({ ...image, tag }));
+      }),
     findImage(reference) {
       if (!reference.startsWith("tag:")) return images.get(reference);
-      return [...images.values()].find(({ tag }) => tag === reference.slice("tag:".length));
+      return images.get(tags.get(reference.slice("tag:".length)) ?? "");
     },
     fileId: (sha256) => files.get(sha256)?.uuid ?? uuid("f"),
   };
