@@ -203,5 +203,5 @@ async function performInStage(
 /** `undefined` where no instruction has to know it. */
 async function findPlatform({ dockerfile, service }: BuildJob): Promise<Platform | undefined> {
   if (!dependsOnPlatform(dockerfile)) return undefined;
-  return parsePlatform((await service.platform()) ?? usualPlatform);
+  return parsePlatform((await service.capabilities.platform()) ?? usualPlatform);
 }

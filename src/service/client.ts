@@ -1,5 +1,6 @@
 /** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
+import { createCapabilities } from "./capabilities.ts";
 import { createFiles, type KnownFiles } from "./files/files.ts";
 import { uploadStream } from "./files/upload-stream.ts";
 import { withoutCredentials } from "./http/address.ts";
@@ -54,21 +55,22 @@ export function createService(options: ServiceOptions): Service {
   const onNotice = options.onNotice ?? (() => undefined);
   const random = options.random ?? Math.random;
   const transport = createTransport({ ...options, onNotice, random });
+  const capabilities = createCapabilities(transport);
   const operations = createOperations({
     transport,
+    capabilities,
     clock,
     signal,
     onNotice,
     random,
     running: options.running ?? new Set(),
   });
-  const accounts = createAccounts(transport);
   const images = createImages({
     transport,
     operations,
     signal,
     seen: options.seenImages ?? new Set(),
-    extensions: accounts.extensions,
+    capabilities,
   });
   const files = createFiles({
     transport,
@@ -77,6 +79,7 @@ export function createService(options: ServiceOptions): Service {
     ...(knownFiles === undefined ? {} : { knownFiles }),
   });
   return {
+    capabilities,
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
     findImage: images.findImage,
     hasImage: images.hasImage,
@@ -92,9 +95,9 @@ export function createService(options: ServiceOptions): Service {
     follow: operations.follow,
     hasEnded: operations.hasEnded,
     cancel: operations.cancel,
-    ...createInspector(transport, images.hasImage),
-    ...accounts,
-    ...createOperationRecords(transport),
+    ...createInspector(transport, capabilities, images.hasImage),
+    ...createAccounts(transport),
+    ...createOperationRecords(transport, capabilities),
     ...createEventSnapshots(transport, signal),
     ...createImageFiles(transport),
   };

@@ -12,29 +12,19 @@ export interface ImageService {
   /** For people: the base address without credentials, or `embedded engine (<directory>)`. */
   readonly address: string;
 
+  readonly capabilities: Capabilities;
+
   /**
    * The UUID of the image that `reference` (a UUID, `tag:<name>`, or a tag as written, then with `:latest`) names.
-   * `undefined`: there is none. `"unknowable"`: this service cannot be asked for tags (it has no `GET /v1/images`).
+   * `undefined`: there is none. `"unsupported"`: this service cannot be asked for tags (it has no `GET /v1/images`).
    */
-  findImage(reference: string): Promise<FoundImage | undefined | "unknowable">;
+  findImage(reference: string): Promise<FoundImage | undefined | "unsupported">;
 
-  /** Whether the service still has an image. `"unknowable"`: it cannot be asked. */
-  hasImage(uuid: string): Promise<boolean | "unknowable">;
+  /** Whether the service still has an image. `"unsupported"`: it cannot be asked. */
+  hasImage(uuid: string): Promise<boolean | "unsupported">;
 
-  /** Imports `url` (`docker://...`, or another transport on the engine), waits, and answers the new image's UUID. */
+  /** Imports `url` (`docker://...`, or another transport on the engine), waits, and returns the new image's UUID. */
   importImage(request: ImageImport): Promise<string>;
-
-  /**
-   * `linux/amd64` and its kind, where the service says what it runs: `platform` in its answer to `GET /v1/whoami`, an
-   * extension that bough's own engine has. `undefined`: it says nothing.
-   */
-  platform(): Promise<string | undefined>;
-
-  /**
-   * What the service can do beyond the public API, by name: `extensions` in its response to `GET /v1/whoami`. Empty where
-   * it says nothing. A request uses an extension only where the service names it.
-   */
-  extensions(): Promise<ReadonlySet<string>>;
 
   /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
@@ -65,8 +55,8 @@ export interface ImageService {
   /** For `spawn`. */
   newMark(): number;
 
-  /** The operation of a request that an earlier process has sent, or was about to send. */
-  findSpawned(sent: SentRequest): Promise<string | undefined | "unknowable">;
+  /** The operation of a request that an earlier process has sent, or was about to send; needs `operationList`. */
+  findSpawned(sent: SentRequest): Promise<string | undefined>;
 
   /**
    * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
@@ -85,6 +75,30 @@ export interface ImageService {
 
   /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
   cancel(operation: string): Promise<boolean>;
+}
+
+/** Calls that a service may be without. */
+export type OptionalCall = "events" | "imageList" | "inspect" | "operationList";
+
+/** What a service can do beyond the calls that every one has. */
+export interface Capabilities {
+  /** The service has refused such a call: none is sent again. */
+  lacks(call: OptionalCall): boolean;
+
+  /** The service has answered such a call. */
+  has(call: OptionalCall): boolean;
+
+  /**
+   * `linux/amd64` and its kind, where the service says what it runs: `platform` in its response to `GET /v1/whoami`, an
+   * extension that bough's own engine has. `undefined`: it says nothing.
+   */
+  platform(): Promise<string | undefined>;
+
+  /**
+   * What the service can do beyond the public API, by name: `extensions` in its response to `GET /v1/whoami`. Empty where
+   * it says nothing. A request uses an extension only where the service names it.
+   */
+  extensions(): Promise<ReadonlySet<string>>;
 }
 
 export interface SentRequest {
@@ -110,16 +124,16 @@ export interface FoundImage {
   config?: ImageConfiguration;
 }
 
-/** A look into an image without starting anything. `"unknowable"`: this service has no such route. */
+/** A look into an image without starting anything. `"unsupported"`: this service has no such call. */
 export interface ImageInspector {
   /** Links are followed by the service's own rules; `undefined`: there is nothing of that name. */
-  pathType(image: string, path: string): Promise<PathType | undefined | "unknowable">;
+  pathType(image: string, path: string): Promise<PathType | undefined | "unsupported">;
 
   /** What is in a directory, by name; `undefined` where the service does not list it. */
   listTypes(image: string, directory: string): Promise<ReadonlyMap<string, PathType> | undefined>;
 
   /** `undefined`: there is no such file. */
-  readFile(image: string, path: string): Promise<Uint8Array | undefined | "unknowable">;
+  readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;
 }
 
 export type PathType = "file" | "directory" | "symlink" | "other";

@@ -1,7 +1,7 @@
 /** What is asked of a service about an image: few questions one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
-import type { ImageInspector, PathType } from "../../src/service/service.ts";
+import type { Capabilities, ImageInspector, PathType } from "../../src/service/service.ts";
 
 const tree: Record<string, PathType> = {
   "/usr": "directory",
@@ -22,7 +22,8 @@ beforeEach(() => {
 });
 
 function factsOf(canList = true) {
-  const inspector: ImageInspector = {
+  const inspector: ImageInspector & { capabilities: Pick<Capabilities, "lacks"> } = {
+    capabilities: { lacks: () => false },
     async pathType(_, path) {
       asked.push(path);
       return path === "/" ? "directory" : tree[follow(path)];

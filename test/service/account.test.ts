@@ -14,7 +14,7 @@ test.each<[name: string, answer: unknown, extensions: readonly string[]]>([
       Response.json(answer ?? { error: "no such route" }, { status: answer === undefined ? 404 : 200 }),
   });
   try {
-    expect([...(await clientOf(fake.url).service.extensions())]).toEqual([...extensions]);
+    expect([...(await clientOf(fake.url).service.capabilities.extensions())]).toEqual([...extensions]);
   } finally {
     await fake.close();
   }

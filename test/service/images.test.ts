@@ -76,8 +76,9 @@ describe("finding an image", () => {
 
   test.each([404, 405, 501])("on a service without a list (%d) cannot be told", async (status) => {
     const { service } = await start({ intercept: () => new Response("", { status }) });
-    expect(await service.findImage("app")).toBe("unknowable");
-    expect(await service.listImages()).toBe("unknowable");
+    expect(await service.findImage("app")).toBe("unsupported");
+    expect(await service.listImages()).toEqual([]);
+    expect(service.capabilities.lacks("imageList")).toBe(true);
     // An id needs no list.
     const uuid = "3f2504e0-4f89-11d3-9a0c-0305e82c3301";
     expect(await service.findImage(uuid)).toEqual({ uuid });
@@ -193,7 +194,7 @@ describe("looking into an image", () => {
   test("on a service without these routes cannot be told", async () => {
     const { fake, service } = await start({ sixCallsOnly: true });
     const image = fake.state.addImage();
-    expect(await service.pathType(image, "/etc")).toBe("unknowable");
-    expect(await service.readFile(image, "/etc/passwd")).toBe("unknowable");
+    expect(await service.pathType(image, "/etc")).toBe("unsupported");
+    expect(await service.readFile(image, "/etc/passwd")).toBe("unsupported");
   });
 });

@@ -1,26 +1,22 @@
 import { posix } from "node:path";
-import type { ImageInspector, PathType } from "../../service/service.ts";
+import type { Capabilities, ImageInspector, PathType } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
 
 /** What an image holds, asked of the service at most once: an image never changes, so answers are kept for good. */
 export interface ImageFacts {
-  /** Of a service that can't be asked: false. */
+  /** False where the service lacks `inspect`. */
   isDirectory(image: string, path: string): Promise<boolean>;
-  /** Whether the service has told nothing when it was asked what a path is. */
-  readonly isGuessing: boolean;
   /** `undefined`: there is no such file. */
-  readTextFile(image: string, path: string): Promise<string | undefined | "unknowable">;
+  readTextFile(image: string, path: string): Promise<string | undefined | "unsupported">;
 }
 
 /** So many questions of one image are asked one by one; for more, the directories on the way are listed once each. */
 const maxAsked = 16;
 
 export function createImageFacts(
-  inspector: ImageInspector,
+  inspector: ImageInspector & { capabilities: Pick<Capabilities, "lacks"> },
   store: Pick<FactStore, "get" | "set">,
 ): ImageFacts {
-  // A service that can't be asked once can't be asked at all.
-  let unknowable = false;
   /** By image. */
   const asked = new Map<string, number>();
   /** By image and directory. */
@@ -32,8 +28,7 @@ export function createImageFacts(
     if (known !== undefined) return known === "yes";
     asked.set(image, (asked.get(image) ?? 0) + 1);
     const type = await inspector.pathType(image, path);
-    if (type === "unknowable") unknowable = true;
-    else store.set(image, key, type === "directory" ? "yes" : "no");
+    if (type !== "unsupported") store.set(image, key, type === "directory" ? "yes" : "no");
     return type === "directory";
   }
 
@@ -60,12 +55,8 @@ export function createImageFacts(
   }
 
   return {
-    get isGuessing() {
-      return unknowable;
-    },
-
     async isDirectory(image, path) {
-      if (unknowable) return false;
+      if (inspector.capabilities.lacks("inspect")) return false;
       const listed = (asked.get(image) ?? 0) < maxAsked ? undefined : await isListed(image, path);
       return listed ?? ask(image, path);
     },
@@ -75,7 +66,7 @@ export function createImageFacts(
       const known = store.get(image, key);
       if (known !== undefined) return JSON.parse(known) ?? undefined;
       const content = await inspector.readFile(image, path);
-      if (content === "unknowable") return content;
+      if (content === "unsupported") return content;
       const text = content === undefined ? undefined : new TextDecoder().decode(content);
       store.set(image, key, JSON.stringify(text ?? null));
       return text;

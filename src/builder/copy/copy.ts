@@ -50,7 +50,11 @@ export async function performCopy(
     },
   });
   warnings.forEach(warn);
-  if (isImageAsked && build.facts.isGuessing && items.some((item) => mayGoInto(destination.path, item))) {
+  if (
+    isImageAsked &&
+    build.service.capabilities.lacks("inspect") &&
+    items.some((item) => mayGoInto(destination.path, item))
+  ) {
     const { path } = destination;
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });

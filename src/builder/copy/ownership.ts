@@ -85,26 +85,26 @@ async function findGroup(group: string, accounts: Accounts, build: BuildJob): Pr
 }
 
 /** Whether names can be looked up at all: some services can't be asked. */
-export async function isKnowingUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
-  return (await readAccounts("/etc/passwd", accounts, build)) !== "unknowable";
+export async function canResolveUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
+  return (await readAccounts("/etc/passwd", accounts, build)) !== "unsupported";
 }
 
 async function readAccounts(
   path: AccountFile,
   { layer, staged }: Accounts,
   build: BuildJob,
-): Promise<string | undefined | "unknowable"> {
+): Promise<string | undefined | "unsupported"> {
   const entry = staged.get(path);
   if (entry === undefined) return readFromImage(path, { layer }, build);
   if (entry.type === "directory") return undefined;
-  if (entry.type === "symlink") return "unknowable";
+  if (entry.type === "symlink") return "unsupported";
   switch (entry.content.kind) {
     case "text":
       return entry.content.text;
     case "local":
       return readLocal(entry.content.absolutePath);
     case "url":
-      return "unknowable";
+      return "unsupported";
   }
 }
 
@@ -113,13 +113,13 @@ async function readFromImage(
   path: AccountFile,
   { layer }: Pick<Accounts, "layer">,
   build: BuildJob,
-): Promise<string | undefined | "unknowable"> {
+): Promise<string | undefined | "unsupported"> {
   const told = await build.facts.readTextFile(layer.image, path);
-  if (told !== "unknowable") return told;
+  if (told !== "unsupported") return told;
   const { facts } = build.store;
   const key = "accounts";
   const known = facts.get(layer.image, key) ?? (await askAccounts({ layer }, build));
-  if (known === undefined) return "unknowable";
+  if (known === undefined) return "unsupported";
   facts.set(layer.image, key, known);
   return known
     .split("\n")
@@ -161,7 +161,7 @@ async function findRow(
   build: BuildJob,
 ): Promise<string[]> {
   const content = await readAccounts(path, accounts, build);
-  if (content === "unknowable") {
+  if (content === "unsupported") {
     const reason = accounts.staged.has(path)
       ? `the ${path} that is staged can't be read before a RUN`
       : `neither the service nor the image itself can be asked for ${path}`;

@@ -94,8 +94,8 @@ function baseLayer(
 async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
   const { service, store, useCache } = build;
   const found = await service.findImage(reference);
-  if (found !== undefined && found !== "unknowable") return found;
-  if (found === "unknowable" && useCache) {
+  if (found !== undefined && found !== "unsupported") return found;
+  if (found === "unsupported" && useCache) {
     const remembered = store.imports.get(reference);
     if (remembered !== undefined) return { uuid: remembered };
   }
@@ -115,8 +115,8 @@ async function resolveImage(reference: string, build: BuildJob): Promise<FoundIm
         );
   // A path means another image in every context.
   if (parsed.kind === "registry") store.imports.set(reference, image);
-  const imported = found === "unknowable" ? found : await service.findImage(image);
-  return imported === undefined || imported === "unknowable" ? { uuid: image } : imported;
+  const imported = found === "unsupported" ? found : await service.findImage(image);
+  return imported === undefined || imported === "unsupported" ? { uuid: image } : imported;
 }
 
 /** A Dockerfile moves no tag that is there. That there is none of the reference's own name is known already. */

@@ -46,14 +46,14 @@ export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "n
 export async function requireNetworks(
   { instructions }: Dockerfile,
   { mode }: NetworkPolicy,
-  service: Pick<ImageService, "extensions">,
+  service: Pick<ImageService, "capabilities">,
 ): Promise<void> {
   const needsHost = instructions.some((one) => one.name === "RUN" && networkOf(one, mode) === "host");
   if (needsHost) await requireHostNetwork(service);
 }
 
-export async function requireHostNetwork(service: Pick<ImageService, "extensions">): Promise<void> {
-  if ((await service.extensions()).has(hostNetworkExtension)) return;
+export async function requireHostNetwork(service: Pick<ImageService, "capabilities">): Promise<void> {
+  if ((await service.capabilities.extensions()).has(hostNetworkExtension)) return;
   throw new BoughError(
     `--network=host: this service does not offer its host's network (GET /v1/whoami does not name the extension ${hostNetworkExtension})`,
     { hint: "Leave it out, or use the embedded engine with --local: there it is this machine's network." },

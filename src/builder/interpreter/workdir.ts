@@ -1,6 +1,6 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { directoriesAbove, leadsTo, stageDirectories } from "../copy/made-directories.ts";
-import { isKnowingUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
+import { canResolveUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { stage as addToStaged } from "../staging/staged.ts";
 import { changeWorkdir, type StageState } from "./state.ts";
@@ -35,5 +35,5 @@ async function resolveWorkdirOwner(stage: StageState, build: BuildJob): Promise<
   const { user } = stage;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
   const isNumber = /^\d+(:\d+)?$/.test(user);
-  return isNumber || (await isKnowingUsers(stage, build)) ? resolveOwner(user, stage, build) : root;
+  return isNumber || (await canResolveUsers(stage, build)) ? resolveOwner(user, stage, build) : root;
 }

@@ -38,7 +38,7 @@ async function findAgain(
 ): Promise<string | undefined> {
   for (;;) {
     const found = await service.findSpawned({ mark, truncateAt: outputLimit, since: startedAt });
-    if (found === "unknowable") {
+    if (service.capabilities.lacks("operationList")) {
       const message = `a build was ended while it started ${title}, and the service can't be asked whether it runs that`;
       emit({ type: "warning", message, line: undefined });
       return undefined;

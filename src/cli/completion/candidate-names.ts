@@ -10,7 +10,7 @@ import { sessionKey } from "../sessions/session-key.ts";
 
 /** How long a service may take that is asked while somebody types. */
 const patienceMilliseconds = 2000;
-const mostOperations = 50;
+const maxOperations = 50;
 
 type Context = Pick<Invocation, "runtime" | "globals">;
 type NamedKind = Exclude<CompletedKind, "file" | "directory">;
@@ -32,8 +32,8 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
       );
     case "operation":
       return fromService(context, async ({ service }) => {
-        const operations = await service.listOperations({ limit: mostOperations });
-        return operations === "unknowable" ? [] : operations.map(({ uuid }) => uuid);
+        const operations = await service.listOperations({ limit: maxOperations });
+        return operations.map(({ uuid }) => uuid);
       });
     case "image-path":
       return fromService(context, (connection) => pathsIn(connection, current, sessionKey(context)));
@@ -42,7 +42,7 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
 
 async function tagsOf({ service }: Connection, prefix: string): Promise<string[]> {
   const images = await service.listImages({ tagged: true });
-  return images === "unknowable" ? [] : images.flatMap(({ tag }) => (tag === null ? [] : `${prefix}${tag}`));
+  return images.flatMap(({ tag }) => (tag === null ? [] : `${prefix}${tag}`));
 }
 
 /** `IMAGE:/dir/na`, or `/dir/na` in the session's image; before there is a slash, the images. */

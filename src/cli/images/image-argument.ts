@@ -4,10 +4,10 @@ import { withLatest } from "../../service/images/tag.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
 
-/** The image that a user names: a UUID, `tag:NAME`, or a bare tag. Answers what the service's calls take. */
+/** The image that a user names: a UUID, `tag:NAME`, or a bare tag. Returns what the service's calls take. */
 export async function requireImage(service: Service, reference: string): Promise<string> {
   const found = await service.findImage(reference);
-  if (found === "unknowable") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
+  if (found === "unsupported") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   if (found !== undefined) return found.uuid;
   throw new BoughError(`${service.address} has no image ${reference}`, {
     hint: await hintFor(service, reference),
@@ -29,7 +29,7 @@ export function requireSessionImage(store: Store, key: string): string {
 
 async function hintFor(service: Service, reference: string): Promise<string> {
   const images = await service.listImages({ tagged: true });
-  const tags = images === "unknowable" ? [] : images.flatMap(({ tag }) => tag ?? []);
+  const tags = images.flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const guess = tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
   return guess === undefined

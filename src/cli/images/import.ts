@@ -132,7 +132,7 @@ async function chooseTag(
 ): Promise<{ tag: string | undefined; keeper: string | undefined }> {
   if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
   const found = await service.findImage(tag);
-  if (found === undefined || found === "unknowable") return { tag, keeper: undefined };
+  if (found === undefined || found === "unsupported") return { tag, keeper: undefined };
   return { tag: undefined, keeper: found.uuid };
 }
 

@@ -52,7 +52,8 @@ async function listImages(invocation: Invocation): Promise<void> {
       ...(since === undefined ? {} : { since }),
       ...(until === undefined ? {} : { until }),
     });
-    if (found === "unknowable") throw new BoughError(`${service.address} has no list of its images`);
+    if (service.capabilities.lacks("imageList"))
+      throw new BoughError(`${service.address} has no list of its images`);
     const images = found.slice(0, limit);
     printResult(invocation, {
       id: [...new Set(images.map(({ uuid }) => uuid))].join("\n"),

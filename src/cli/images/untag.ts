@@ -56,5 +56,5 @@ async function untagImage(invocation: Invocation): Promise<void> {
 
 async function tagsOf(service: Service, image: string): Promise<string[]> {
   const records = await service.listImages({ uuid: image });
-  return records === "unknowable" ? [] : records.flatMap(({ tag }) => tag ?? []);
+  return records.flatMap(({ tag }) => tag ?? []);
 }

@@ -5,7 +5,7 @@ import { isUuid } from "../../service/images/reference.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 
 /** How far back an id is looked for by its first digits. */
-const mostOperations = 1000;
+const maxOperations = 1000;
 
 /** The operation that a user names by its id, or by the first digits of it. */
 export async function requireOperation(service: Service, given: string): Promise<OperationDetails> {
@@ -22,8 +22,7 @@ export async function requireOperation(service: Service, given: string): Promise
 }
 
 async function findByPrefix(service: Service, given: string): Promise<string> {
-  const operations = await service.listOperations({ limit: mostOperations });
-  if (operations === "unknowable") return given;
+  const operations = await service.listOperations({ limit: maxOperations });
   const matches = operations.filter(({ uuid }) => uuid.startsWith(given.toLowerCase()));
   const [match, ...others] = matches;
   if (others.length === 0 || match?.uuid === given) return match?.uuid ?? given;

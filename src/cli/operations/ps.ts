@@ -103,9 +103,9 @@ async function find(
 ): Promise<OperationSummary[]> {
   const filters = statuses === undefined ? [filter] : statuses.map((status) => ({ ...filter, status }));
   const lists = await Promise.all(filters.map((each) => service.listOperations(each)));
-  const known = lists.filter((list) => list !== "unknowable");
-  if (known.length < lists.length) throw new BoughError(`${service.address} has no list of its operations`);
-  return known
+  if (service.capabilities.lacks("operationList"))
+    throw new BoughError(`${service.address} has no list of its operations`);
+  return lists
     .flat()
     .sort((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? 1 : -1))
     .slice(0, filter.limit);

@@ -37,10 +37,10 @@ export function readLimitOptions(values: Values): ResourcesLimits | undefined {
 
 /** A limit that nobody keeps must not pass for one. */
 export async function requireLimits(
-  service: Pick<ImageService, "address" | "extensions">,
+  service: Pick<ImageService, "address" | "capabilities">,
   limits: ResourcesLimits | undefined,
 ): Promise<void> {
-  if (limits === undefined || (await service.extensions()).has("resource-limits")) return;
+  if (limits === undefined || (await service.capabilities.extensions()).has("resource-limits")) return;
   throw new BoughError(`${service.address} takes no --memory, --cpus or --pids: it sets the limits itself`, {
     kind: "usage",
     hint: "Leave them out, or use bough's own engine (--local).",

@@ -1,5 +1,6 @@
 /** `GET /v1/images`, and what may be concluded from it. */
 import { BoughError } from "../../errors.ts";
+import { type LearntCapabilities, noSuchCall } from "../capabilities.ts";
 import { asId, asRecord, asText, idIn } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -22,27 +23,25 @@ export interface SeenImages {
 }
 
 export interface ImageList {
-  /** All images that the filter lets through, and more where the service does not know it; `"unknowable"`: it has no list. */
-  list(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
+  /** All images that the filter lets through, and more where the service does not know it. Empty where it lacks `imageList`. */
+  list(filter?: ImageFilter): Promise<ImageRecord[]>;
   /**
    * The record of an image. `"gone"` only where a list of this service would show it if it were there: some list
    * tagged images alone, or know no such filter.
    */
-  find(uuid: string): Promise<ImageRecord | "gone" | "unknowable">;
+  find(uuid: string): Promise<ImageRecord | "gone" | "unsupported">;
 }
 
 export interface ImageListOptions {
   transport: Transport;
   seen: SeenImages;
-  /** Of the service, see `ImageService.extensions`. */
-  extensions(): Promise<ReadonlySet<string>>;
+  capabilities: LearntCapabilities;
 }
 
 /** More than any person looks through, and than this machine should hold. */
 const maxListed = 200_000;
 /** Of a service whose pages are small. */
 const maxPages = 2000;
-const noSuchRoute = [404, 405, 501];
 /** The service does not know one of the query's parameters, or not this value. */
 const refusesQuery = [400, 422];
 
@@ -54,12 +53,10 @@ const manners: readonly { pageSize?: number; onlyTag?: true }[] = [
   { onlyTag: true },
 ];
 
-export function createImageList({ transport, seen, extensions }: ImageListOptions): ImageList {
-  /** A service that has no such list now has none for the next question. */
-  let isListed = true;
+export function createImageList({ transport, seen, capabilities }: ImageListOptions): ImageList {
   let manner = 0;
 
-  async function readPage(filter: ImageFilter, offset: number): Promise<ImageRecord[] | "unknowable"> {
+  async function readPage(filter: ImageFilter, offset: number): Promise<ImageRecord[]> {
     for (;;) {
       const isLast = manner === manners.length - 1;
       const answer = await transport.call({
@@ -67,25 +64,24 @@ export function createImageList({ transport, seen, extensions }: ImageListOption
         path: "/v1/images",
         query: queryOf(filter, offset, manners[manner] ?? {}),
         repeatable: true,
-        handles: isLast ? noSuchRoute : [...noSuchRoute, ...refusesQuery],
+        handles: isLast ? noSuchCall : [...noSuchCall, ...refusesQuery],
         requires: aList("images"),
       });
-      if (noSuchRoute.includes(answer.status)) return "unknowable";
+      if (noSuchCall.includes(answer.status)) {
+        capabilities.learn("imageList", false);
+        return [];
+      }
       if (!refusesQuery.includes(answer.status)) return readImages(answer.body);
       manner += 1;
     }
   }
 
-  async function list(filter: ImageFilter = {}): Promise<ImageRecord[] | "unknowable"> {
-    if (!isListed) return "unknowable";
+  async function list(filter: ImageFilter = {}): Promise<ImageRecord[]> {
+    if (capabilities.lacks("imageList")) return [];
     const images = new Map<string, ImageRecord>();
     let offset = 0;
     for (let pages = 0; pages < maxPages && images.size < maxListed; pages++) {
       const page = await readPage(filter, offset);
-      if (page === "unknowable") {
-        isListed = false;
-        return page;
-      }
       const before = images.size;
       // An image with several tags is listed once for each.
       for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
@@ -99,9 +95,8 @@ export function createImageList({ transport, seen, extensions }: ImageListOption
 
   /** Whether a list without filters shows images that have no tag. */
   async function listsUntagged(): Promise<boolean> {
-    if ((await extensions()).has("image-list")) return true;
-    const page = await readPage({}, 0);
-    return page !== "unknowable" && page.some(({ tag }) => tag === null);
+    if ((await capabilities.extensions()).has("image-list")) return true;
+    return (await readPage({}, 0)).some(({ tag }) => tag === null);
   }
 
   return {
@@ -109,13 +104,13 @@ export function createImageList({ transport, seen, extensions }: ImageListOption
 
     async find(uuid) {
       const images = await list({ uuid });
-      if (images === "unknowable") return images;
+      if (capabilities.lacks("imageList")) return "unsupported";
       const found = images.find((image) => image.uuid.toLowerCase() === uuid.toLowerCase());
       if (found !== undefined) {
         if (!seen.has(uuid)) seen.add(uuid);
         return found;
       }
-      return seen.has(uuid) || (await listsUntagged()) ? "gone" : "unknowable";
+      return seen.has(uuid) || (await listsUntagged()) ? "gone" : "unsupported";
     },
   };
 }

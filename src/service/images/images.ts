@@ -11,8 +11,8 @@ import { isUuid } from "./reference.ts";
 import { isTag, withLatest } from "./tag.ts";
 
 export interface Images extends Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
-  /** All images that the filter lets through; `"unknowable"` where the service has no such list. */
-  listImages(filter?: ImageFilter): Promise<ImageRecord[] | "unknowable">;
+  /** All images that the filter lets through. Empty where the service lacks `imageList`. */
+  listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
   /** Takes all tags away from an image. Rejects with NotFoundError where the image is gone. */
   untagImage(uuid: string): Promise<void>;
 }
@@ -22,14 +22,14 @@ export interface ImagesOptions extends ImageListOptions {
   signal: AbortSignal;
 }
 
-export function createImages({ transport, operations, signal, seen, extensions }: ImagesOptions): Images {
-  const images = createImageList({ transport, seen, extensions });
+export function createImages({ transport, operations, signal, seen, capabilities }: ImagesOptions): Images {
+  const images = createImageList({ transport, seen, capabilities });
 
-  async function findByTag(name: string): Promise<FoundImage | undefined | "unknowable"> {
+  async function findByTag(name: string): Promise<FoundImage | undefined | "unsupported"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
     const listed = await images.list({ tag: name });
-    if (listed === "unknowable") return listed;
+    if (capabilities.lacks("imageList")) return "unsupported";
     const complete = withLatest(name);
     const found =
       listed.find((image) => image.tag === name) ?? listed.find((image) => image.tag === complete);
@@ -62,12 +62,12 @@ export function createImages({ transport, operations, signal, seen, extensions }
       const found = await images.find(uuid);
       if (found === "gone") return undefined;
       // It names an image of the service directly: whoever uses it will see whether it is there.
-      return found === "unknowable" ? { uuid } : { ...foundImage(found), uuid };
+      return found === "unsupported" ? { uuid } : { ...foundImage(found), uuid };
     },
 
     async hasImage(uuid) {
       const found = await images.find(uuid);
-      return found === "unknowable" ? found : found !== "gone";
+      return found === "unsupported" ? found : found !== "gone";
     },
 
     async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {

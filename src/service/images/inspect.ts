@@ -1,21 +1,24 @@
 /** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
 
 import { posix } from "node:path";
+import { type LearntCapabilities, noSuchCallForUs } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageInspector, ImageService, PathType } from "../service.ts";
 
-/** 401 and 403: the token is good for what a build needs, and this is not part of it. */
-const noSuchRoute = [401, 403, 405, 501];
-/** 404: there is no such path, or no such route. The others: the path is of another type. */
+/** 404: there is no such path, or no such call. */
+const noSuchRoute = noSuchCallForUs.filter((status) => status !== 404);
+/** The others: the path is of another type. */
 const noSuchThing = [400, 404, 409, 422];
 
 /** `hasImage`: whether the service still has it, where it can be asked. */
-export function createInspector(transport: Transport, hasImage: ImageService["hasImage"]): ImageInspector {
-  let isServed: boolean | undefined;
-
+export function createInspector(
+  transport: Transport,
+  capabilities: LearntCapabilities,
+  hasImage: ImageService["hasImage"],
+): ImageInspector {
   function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
     return transport.call({
       method: "GET",
@@ -32,12 +35,13 @@ export function createInspector(transport: Transport, hasImage: ImageService["ha
    * Rejects with NotFoundError for that.
    */
   async function hasRoutes(image: string): Promise<boolean> {
-    if (isServed !== undefined) return isServed;
+    if (capabilities.has("inspect")) return true;
+    if (capabilities.lacks("inspect")) return false;
     const { status } = await ask(image, "list", "/");
     if (status !== 200 && (await hasImage(image)) === false)
       throw new NotFoundError(`the service no longer has image ${image}`);
-    isServed = status === 200;
-    return isServed;
+    capabilities.learn("inspect", status === 200);
+    return status === 200;
   }
 
   /**
@@ -58,9 +62,11 @@ export function createInspector(transport: Transport, hasImage: ImageService["ha
 
   return {
     async pathType(image, path) {
+      if (capabilities.lacks("inspect")) return "unsupported";
       const { status, body } = await ask(image, "list", path);
       if (status === 200) return typeInList(image, asRecord(body), path);
-      if (noSuchRoute.includes(status) || !(await hasRoutes(image))) return "unknowable";
+      if (noSuchRoute.includes(status)) capabilities.learn("inspect", false);
+      if (!(await hasRoutes(image))) return "unsupported";
       return status === 404 ? undefined : "file";
     },
 
@@ -74,7 +80,7 @@ export function createInspector(transport: Transport, hasImage: ImageService["ha
     async readFile(image, path) {
       const { status, body } = await ask(image, "download", path);
       if (status === 200) return body instanceof Uint8Array ? body : new Uint8Array();
-      return noSuchRoute.includes(status) || !(await hasRoutes(image)) ? "unknowable" : undefined;
+      return noSuchRoute.includes(status) || !(await hasRoutes(image)) ? "unsupported" : undefined;
     },
   };
 }

@@ -1,4 +1,5 @@
 /** What the service tells about operations that somebody started: their list, one record, its output. */
+import { type LearntCapabilities, noSuchCall } from "../capabilities.ts";
 import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -40,8 +41,8 @@ export interface OperationFilter {
 }
 
 export interface OperationRecords {
-  /** The newest first. `"unknowable"`: this service has no such list. */
-  listOperations(filter: OperationFilter): Promise<OperationSummary[] | "unknowable">;
+  /** The newest first. Empty where the service lacks `operationList`. */
+  listOperations(filter: OperationFilter): Promise<OperationSummary[]>;
   /** Rejects with NotFoundError where there is no such operation. */
   getOperation(operation: string): Promise<OperationDetails>;
   /** All output that the record holds, byte for byte. */
@@ -49,9 +50,11 @@ export interface OperationRecords {
 }
 
 const pageSize = 1000;
-const noSuchRoute = [404, 405, 501];
 
-export function createOperationRecords(transport: Transport): OperationRecords {
+export function createOperationRecords(
+  transport: Transport,
+  capabilities: LearntCapabilities,
+): OperationRecords {
   const look = async (operation: string): Promise<unknown> =>
     (
       await transport.call({
@@ -65,17 +68,20 @@ export function createOperationRecords(transport: Transport): OperationRecords {
   return {
     async listOperations({ limit, ...filter }) {
       const found = new Map<string, OperationSummary>();
-      while (found.size < limit) {
+      while (found.size < limit && !capabilities.lacks("operationList")) {
         const wanted = Math.min(pageSize, limit - found.size);
         const answer = await transport.call({
           method: "GET",
           path: "/v1/operations",
           query: { ...filter, limit: String(wanted), offset: String(found.size) },
           repeatable: true,
-          handles: noSuchRoute,
+          handles: noSuchCall,
           requires: aList("operations"),
         });
-        if (noSuchRoute.includes(answer.status)) return "unknowable";
+        if (noSuchCall.includes(answer.status)) {
+          capabilities.learn("operationList", false);
+          return [];
+        }
         const page = readList(answer.body);
         const before = found.size;
         for (const operation of page) found.set(operation.uuid, operation);

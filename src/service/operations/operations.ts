@@ -1,5 +1,6 @@
 /** Starting an operation, following it to its end, stopping it. */
 import type { Clock } from "../../clock.ts";
+import type { LearntCapabilities } from "../capabilities.ts";
 import { withDeadline } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
@@ -17,6 +18,7 @@ import { searchSpawned } from "./spawned.ts";
 
 export interface OperationsOptions {
   transport: Transport;
+  capabilities: LearntCapabilities;
   clock: Clock;
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
@@ -41,9 +43,8 @@ const silenceMilliseconds = 60_000;
 const cancelMilliseconds = 15_000;
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { clock, random, running } = options;
+  const { clock, random, running, capabilities } = options;
   const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number }>();
-  let hasEvents = true;
 
   const operations: Operations = {
     expect(operation, kind, timeoutSeconds) {
@@ -66,11 +67,7 @@ export function createOperations(options: OperationsOptions): Operations {
 
     async findSpawned({ mark, truncateAt, since }) {
       const search = await searchSpawned(options, { limit: truncateAt + mark, at: since });
-      return search.kind === "found"
-        ? search.operation
-        : search.kind === "unsupported"
-          ? "unknowable"
-          : undefined;
+      return search.kind === "found" ? search.operation : undefined;
     },
 
     async follow(operation, onOutput, listener, timeoutSeconds) {
@@ -85,12 +82,12 @@ export function createOperations(options: OperationsOptions): Operations {
       };
       try {
         return await withinTime(operation, async (own) => {
-          if (hasEvents) {
+          if (!capabilities.lacks("events")) {
             const end = await followEvents(own, operation, log, report);
             for (const chunk of log.end()) report(chunk);
             // That imports have none says nothing about instances.
             const isImport = expected.get(operation)?.kind === "image_import";
-            if (end === "unsupported" && !isImport) hasEvents = false;
+            if (end === "unsupported" && !isImport) capabilities.learn("events", false);
           }
           return await outcomeOf(own, operation, log);
         });

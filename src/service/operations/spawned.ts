@@ -1,5 +1,6 @@
 /** Looking for the operation of a request whose answer never came. */
 import type { Clock } from "../../clock.ts";
+import { type LearntCapabilities, noSuchCallForUs } from "../capabilities.ts";
 import { asRecord, asText, idIn } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -22,41 +23,45 @@ export type Search =
 
 export interface SearchOptions {
   transport: Transport;
+  capabilities: LearntCapabilities;
   clock: Clock;
   signal: AbortSignal;
 }
 
-const noSuchRoute = [401, 403, 404, 405, 501];
 /** The service's clock and this machine's may differ. */
 const clockSkewMilliseconds = 15 * 60_000;
-const mostListed = 1000;
+const maxListed = 1000;
 /** Where the list tells no marks, so many records are looked at one by one. */
-const mostLookedAt = 25;
+const maxLookedAt = 25;
 
 /** One look at what the service has started since. */
 export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<Search> {
-  const { transport, signal } = options;
+  const { transport, capabilities, signal } = options;
+  if (capabilities.lacks("operationList")) return { kind: "unsupported" };
   const answer = await transport.call({
     method: "GET",
     path: "/v1/operations",
     query: {
       kind: "instance",
       since: new Date(sent.at - clockSkewMilliseconds).toISOString(),
-      limit: String(mostListed),
+      limit: String(maxListed),
     },
     repeatable: true,
-    handles: noSuchRoute,
+    handles: noSuchCallForUs,
     requires: aList("operations"),
     signal,
   });
-  if (noSuchRoute.includes(answer.status)) return { kind: "unsupported" };
+  if (noSuchCallForUs.includes(answer.status)) {
+    capabilities.learn("operationList", false);
+    return { kind: "unsupported" };
+  }
   const similar: string[] = [];
   let looks = 0;
   for (const listed of listIn(answer.body, "operations")) {
     const operation = idIn(asRecord(listed));
     if (operation === undefined) continue;
     let record: unknown = listed;
-    if (limitIn(record) === undefined && looks < mostLookedAt) {
+    if (limitIn(record) === undefined && looks < maxLookedAt) {
       looks++;
       record = await look(options, operation);
     }
@@ -84,7 +89,7 @@ async function look({ transport, signal }: SearchOptions, operation: string): Pr
     method: "GET",
     ...transport.operations.addressOf(operation),
     repeatable: true,
-    handles: noSuchRoute,
+    handles: noSuchCallForUs,
     requires: anObject,
     signal,
   });

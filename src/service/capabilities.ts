@@ -1,0 +1,50 @@
+/** What a service can do: learnt at most once, from `GET /v1/whoami` or from the first call that it refuses. */
+import { asRecord, asText, type JsonRecord } from "./http/json.ts";
+import type { Transport } from "./http/transport.ts";
+import type { Capabilities, OptionalCall } from "./service.ts";
+
+/** Statuses of a service that has no such call. */
+export const noSuchCall: readonly number[] = [404, 405, 501];
+
+/** These, and those for a token that is good for a build and no more: for calls that bough can do without. */
+export const noSuchCallForUs: readonly number[] = [401, 403, ...noSuchCall];
+
+/** For the calls themselves, which find out. */
+export interface LearntCapabilities extends Capabilities {
+  learn(call: OptionalCall, isServed: boolean): void;
+}
+
+export function createCapabilities(transport: Transport): LearntCapabilities {
+  const served: Partial<Record<OptionalCall, boolean>> = {};
+  let told: Promise<JsonRecord | undefined> | undefined;
+
+  function account(): Promise<JsonRecord | undefined> {
+    told ??= askAccount(transport).catch((error: unknown) => {
+      told = undefined;
+      throw error;
+    });
+    return told;
+  }
+
+  return {
+    learn(call, isServed) {
+      served[call] = isServed;
+    },
+    lacks: (call) => served[call] === false,
+    has: (call) => served[call] === true,
+    platform: async () => asText((await account())?.platform),
+    async extensions() {
+      const names = (await account())?.extensions;
+      return new Set(Array.isArray(names) ? names.filter((name) => typeof name === "string") : []);
+    },
+  };
+}
+
+/** `undefined`: this service has no such call, or does not answer it to everyone. */
+async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
+  const handles = [400, 403, ...noSuchCall];
+  const { status, body } = await transport.call({
+    ...{ method: "GET", path: "/v1/whoami", repeatable: true, handles },
+  });
+  return handles.includes(status) ? undefined : asRecord(body);
+}
