@@ -8,6 +8,7 @@ import {
   withReminders,
 } from "./cache/forgotten.ts";
 import { performCopy } from "./copy/copy.ts";
+import { emitFor } from "./events.ts";
 import { performFrom } from "./interpreter/from.ts";
 import { inheritEnvironment, takesVariables } from "./interpreter/inherited.ts";
 import { locate, titleOf } from "./interpreter/location.ts";
@@ -27,10 +28,11 @@ import { undefinedVariables } from "./interpreter/undefined-variables.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
 import { createReasons, skippedInstruction } from "./interpreter/warnings.ts";
 import { performWorkdir } from "./interpreter/workdir.ts";
-import type { BuildJob, BuildRequest } from "./job.ts";
+import type { BuildJob, BuildRequest, RunningBuild } from "./job.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { createEarlyUploads } from "./staging/early-uploads.ts";
 import { createLookAhead } from "./staging/look-ahead.ts";
+import { placesByLine, type Step, stepsOf } from "./step-place.ts";
 
 /**
  * Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. That it has `finished` is said by
@@ -41,13 +43,16 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const startedAt = clock.now();
   const { request, uploaded, skippedCopies } = countEvents(build);
   const explain = createReasons();
-  for (const { rule, message, range } of dockerfile.warnings)
-    emit({ type: "warning", rule, message, line: range.start });
+  const places = placesByLine(dockerfile);
+  for (const { rule, message, range } of dockerfile.warnings) {
+    const line = range.start;
+    emit({ type: "warning", rule, message, line, ...places.get(line) });
+  }
   for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
     emit({ type: "warning", ...difference, line: undefined });
   for (;;) {
     const early = createEarlyUploads({ ...request, uploads: request.store.uploads });
-    const job: BuildJob = { ...request, explain, early, ahead: createLookAhead({ ...request, early }) };
+    const job: RunningBuild = { ...request, explain, early, ahead: createLookAhead({ ...request, early }) };
     try {
       const { image, steps } = await runInstructions(job);
       const seconds = (clock.now() - startedAt) / 1000;
@@ -62,31 +67,37 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   }
 }
 
-async function runInstructions(build: BuildJob): Promise<{ image: string; steps: StepRecord[] }> {
-  const { dockerfile, emit, tags } = build;
+async function runInstructions(running: RunningBuild): Promise<{ image: string; steps: StepRecord[] }> {
+  const { dockerfile, emit, tags } = running;
   const steps: StepRecord[] = [];
-  let state = startBuild(await findPlatform(build), build.buildArgs);
-  const pace = createPace(build.signal);
-  for (const [index, instruction] of dockerfile.instructions.entries()) {
-    build.signal.throwIfAborted();
+  let state = startBuild(await findPlatform(running), running.buildArgs);
+  const pace = createPace(running.signal);
+  const sequence = stepsOf(dockerfile);
+  for (const step of sequence) {
+    running.signal.throwIfAborted();
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const step = index + 1;
-    emit({ type: "step", instruction, step, steps: dockerfile.instructions.length });
+    const { instruction } = step;
+    const build = inStep(step, running);
+    build.emit({ type: "step", instruction, steps: sequence.length });
     const since = build.clock.now();
     if (instruction.name === "FROM" || instruction.name === "RUN") {
       build.early.hold();
-      build.ahead.begin(index + 1);
+      build.ahead.begin(step.step);
     }
     const next = await locate(build, instruction, () =>
       noticeLoss(state.stage, build, () => perform(instruction, state, build)),
     );
-    const record = recordStep(placeOf(instruction, since, build), state.stage, next.stage);
+    const record = recordStep(describeStep(step, since, build), state.stage, next.stage);
     steps.push(record);
-    emit({ type: "step-end", step, record });
+    build.emit({ type: "step-end", record });
     state = next;
   }
-  const stage = await commitLast(state, steps, build);
+  const last = sequence.at(-1);
+  if (state.stage === undefined || last === undefined)
+    throw new Error("a Dockerfile without a FROM does not parse");
+  const build = inStep(last, running);
+  const stage = await commitLast(last, { ...state, stage: state.stage }, steps, build);
   build.signal.throwIfAborted();
   const { image } = stage.layer;
   // Where everything came from the cache, nothing has asked yet whether the result is still there.
@@ -101,23 +112,25 @@ async function runInstructions(build: BuildJob): Promise<{ image: string; steps:
 
 /** What the last instructions have left to do is a step of its own, on the last one's line. */
 async function commitLast(
-  { stage, runs }: BuildState,
+  last: Step,
+  { stage, runs }: BuildState & { stage: StageState },
   steps: StepRecord[],
   build: BuildJob,
 ): Promise<StageState> {
-  const last = build.dockerfile.instructions.at(-1);
-  if (stage === undefined || last === undefined)
-    throw new Error("a Dockerfile without a FROM does not parse");
   const since = build.clock.now();
   build.early.hold();
-  const committed = await locate(build, last, () => commitPending(stage, runs, build));
-  if (committed !== stage) steps.push(recordStep(placeOf(last, since, build), stage, committed));
+  const committed = await locate(build, last.instruction, () => commitPending(stage, runs, build));
+  if (committed !== stage) steps.push(recordStep(describeStep(last, since, build), stage, committed));
   return committed;
 }
 
-function placeOf(instruction: Instruction, since: number, { clock }: BuildJob) {
+function inStep(step: Step, running: RunningBuild): BuildJob {
+  return { ...running, emit: emitFor(step, running.emit) };
+}
+
+function describeStep({ stage, step, instruction }: Step, since: number, { clock }: BuildJob) {
   const seconds = (clock.now() - since) / 1000;
-  return { line: instruction.range.start, instruction: titleOf(instruction), seconds };
+  return { stage, step, line: instruction.range.start, instruction: titleOf(instruction), seconds };
 }
 
 /** Spec 1: `build:<sha16(abspath(context))>`. */
@@ -201,7 +214,7 @@ async function performInStage(
 }
 
 /** `undefined` where no instruction has to know it. */
-async function findPlatform({ dockerfile, service }: BuildJob): Promise<Platform | undefined> {
+async function findPlatform({ dockerfile, service }: RunningBuild): Promise<Platform | undefined> {
   if (!dependsOnPlatform(dockerfile)) return undefined;
   return parsePlatform((await service.capabilities.platform()) ?? usualPlatform);
 }

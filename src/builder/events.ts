@@ -3,13 +3,16 @@ import type { Instruction } from "../dockerfile/instruction.ts";
 import type { CapturedOutput, OutputChunk } from "../service/service.ts";
 import type { Explanation } from "./cache/explain.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
+import type { StepPlace } from "./step-place.ts";
 
-/** What a build reports while it goes on. `output/` decides what a person or a program sees of it. */
-export type BuildEvent =
-  | { type: "step"; instruction: Instruction; step: number; steps: number }
-  | { type: "step-end"; step: number; record: StepRecord }
-  /** `rule`: its name for `# check=skip=`, where it has one. */
-  | { type: "warning"; rule?: string; message: string; line: number | undefined }
+/** What a build reports while it goes on. `terminal/` decides what a person or a program sees of it. */
+export type BuildEvent = (StepEvent & StepPlace) | ((Warning | WideEvent) & NoPlace);
+
+/** What the performing of one instruction reports. */
+export type StepEvent =
+  | { type: "step"; instruction: Instruction; steps: number }
+  | { type: "step-end"; record: StepRecord }
+  | Warning
   | { type: "resolved"; reference: string; image: string }
   | { type: "importing"; reference: string; url: string }
   /** What the service says of an import that goes on. */
@@ -34,16 +37,34 @@ export type BuildEvent =
   | { type: "upload-progress"; files: number; sentBytes: number; reused: number }
   | { type: "uploaded"; files: number; sentBytes: number; reused: number }
   | { type: "forgotten-files"; files: number }
-  | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "spawned"; operation: string; title: string }
   /** An operation of an earlier build, which was ended before it. */
   | { type: "resumed"; operation: string; title: string }
   | { type: "output"; chunk: OutputChunk }
   | ({ type: "ran" } & Ran)
   | { type: "cancelling"; operation: string }
-  | { type: "cancelled"; operation: string; confirmed: boolean }
+  | { type: "cancelled"; operation: string; confirmed: boolean };
+
+/** What belongs to no instruction. */
+type WideEvent =
+  /** The build begins again, before the step that made the layer. */
+  | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "tagged"; image: string; tag: string }
   | { type: "finished"; result: BuildResult };
+
+/** `rule`: its name for `# check=skip=`, where it has one. */
+interface Warning {
+  type: "warning";
+  rule?: string;
+  message: string;
+  line: number | undefined;
+}
+
+/** A warning without one is of the command line, or of a line that is no instruction. */
+interface NoPlace {
+  stage?: undefined;
+  step?: undefined;
+}
 
 /** A command is over, or nobody waits for it any more: then this is its output so far. */
 export interface Ran {
@@ -55,3 +76,10 @@ export interface Ran {
 }
 
 export type Emit = (event: BuildEvent) => void;
+export type EmitInStep = (event: StepEvent) => void;
+
+/** `emit`, bound to a step: whoever performs it need not know where it stands. */
+export function emitFor({ stage, step }: StepPlace, emit: Emit): EmitInStep {
+  const place = { stage, step };
+  return (event) => emit({ ...event, ...place });
+}

@@ -8,7 +8,7 @@ import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
-import type { Emit } from "./events.ts";
+import type { Emit, EmitInStep } from "./events.ts";
 import type { createReasons } from "./interpreter/warnings.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
@@ -19,7 +19,7 @@ export interface Owner {
   isAlive(id: string): boolean;
 }
 
-/** What is to be built, and what it is built with. */
+/** What is to be built, and what a step of it is performed with. */
 export interface BuildJob {
   dockerfile: Dockerfile;
   context: BuildContext;
@@ -57,8 +57,16 @@ export interface BuildJob {
   fetchUrl: Fetch;
   clock: Clock;
   signal: AbortSignal;
-  emit: Emit;
+  /** Bound to the step. */
+  emit: EmitInStep;
 }
 
 /** A build as it is asked for. */
-export type BuildRequest = Omit<BuildJob, "ahead" | "early" | "explain">;
+export interface BuildRequest extends Omit<BuildJob, "ahead" | "early" | "explain" | "emit"> {
+  emit: Emit;
+}
+
+/** A build under way, whatever its step. */
+export interface RunningBuild extends Omit<BuildJob, "emit"> {
+  emit: Emit;
+}

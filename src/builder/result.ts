@@ -1,3 +1,5 @@
+import type { StepPlace } from "./step-place.ts";
+
 /** What a build comes to. */
 export interface BuildResult {
   image: string;
@@ -13,7 +15,7 @@ export interface BuildResult {
 }
 
 /** What became of one instruction; what it says of a layer is null where the instruction makes none. */
-export interface StepRecord {
+export interface StepRecord extends StepPlace {
   /** Of the Dockerfile. */
   line: number;
   /** As the Dockerfile has it, on one line. */

@@ -18,16 +18,16 @@ export interface LogLine {
 
 /**
  * A build as log lines; their shapes are those of spec 1, "Output". What a failing command has written is shown at every
- * `logLevel`: where one shows errors only, it is part of the error.
+ * `logLevel`: where one shows errors only, it is part of the error. `label` stands before it and says whose it is.
  */
-export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
-  const lines = renderEvent(event, logLevel);
+export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel, label = ""): LogLine[] {
+  const lines = event.type === "ran" ? renderRan(event, logLevel, label) : renderEvent(event);
   // What a command has written is its own.
   if (event.type === "ran") return lines;
   return lines.map((line) => ({ ...line, text: visibleLines(line.text) }));
 }
 
-function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
+function renderEvent(event: Exclude<BuildEvent, { type: "ran" }>): LogLine[] {
   switch (event.type) {
     case "step": {
       const { name, range } = event.instruction;
@@ -104,8 +104,6 @@ function renderEvent(event: BuildEvent, logLevel: LogLevel): LogLine[] {
     case "download-progress":
     case "upload-progress":
       return [];
-    case "ran":
-      return renderRan(event, logLevel);
     case "cancelling":
       return [{ level: "warn", text: `interrupted: cancelling operation ${event.operation}` }];
     case "cancelled":
@@ -169,10 +167,13 @@ function info(text: string): LogLine[] {
   return [{ level: "info", text }];
 }
 
-function renderRan({ succeeded, stdout, stderr }: Ran, logLevel: LogLevel): LogLine[] {
+function renderRan({ succeeded, stdout, stderr }: Ran, logLevel: LogLevel, label: string): LogLine[] {
   const isShown = succeeded || logLevel === "info" || logLevel === "debug";
   const level = isShown ? "info" : "error";
-  return [...renderCaptured("stdout", stdout, level), ...renderCaptured("stderr", stderr, level)];
+  return [
+    ...renderCaptured(`${label}stdout`, stdout, level),
+    ...renderCaptured(`${label}stderr`, stderr, level),
+  ];
 }
 
 function renderCaptured(stream: string, captured: CapturedOutput, level: LogLevel): LogLine[] {

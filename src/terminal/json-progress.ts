@@ -19,10 +19,11 @@ const amountsEveryMilliseconds = 200;
 
 /**
  * For tools: one JSON object a line for every event of the build, with its `type` and its `time` (ISO 8601). Log lines
- * are events of type `log`; the last one is `finished` or `error`.
+ * are events of type `log`; those of an instruction say its `stage` and `step`; the last one is `finished` or `error`.
  */
 export function createJsonProgress({ write, clock, logLevel }: JsonProgressOptions): Progress {
-  let amountsAt = 0;
+  /** By step. */
+  const amountsAt = new Map<number | undefined, number>();
   const line = (type: string, fields: object) => {
     const record = { time: new Date(clock.now()).toISOString(), type, ...fields };
     // A key that has no value just now is there all the same.
@@ -32,10 +33,11 @@ export function createJsonProgress({ write, clock, logLevel }: JsonProgressOptio
     log: createReportedLog(logLevel, (level, message) => line("log", { level, message })),
     emit(event) {
       if (isAmount(event)) {
-        if (clock.now() - amountsAt < amountsEveryMilliseconds) return;
-        amountsAt = clock.now();
+        if (clock.now() - (amountsAt.get(event.step) ?? 0) < amountsEveryMilliseconds) return;
+        amountsAt.set(event.step, clock.now());
       }
-      line(event.type, fieldsOf(event));
+      const { stage, step } = event;
+      line(event.type, { ...(step === undefined ? {} : { stage, step }), ...fieldsOf(event) });
     },
     fail(error) {
       const { kind, message, hint } = failureOf(error);
@@ -54,12 +56,12 @@ function isAmount({ type }: BuildEvent): boolean {
 function fieldsOf(event: BuildEvent): object {
   switch (event.type) {
     case "step": {
-      const { instruction, step, steps } = event;
+      const { instruction, steps } = event;
       const { name, range } = instruction;
-      return { step, steps, line: range.start, name, instruction: titleOf(instruction) };
+      return { steps, line: range.start, name, instruction: titleOf(instruction) };
     }
     case "step-end":
-      return { step: event.step, ...event.record };
+      return event.record;
     case "output":
       return event.chunk;
     case "finished": {
@@ -67,7 +69,7 @@ function fieldsOf(event: BuildEvent): object {
       return { image, tag: tags[0] ?? null, tags, session, steps: countSteps(steps), uploaded, seconds };
     }
     default: {
-      const { type: _, ...fields } = event;
+      const { type: _, stage: __, step: ___, ...fields } = event;
       return fields;
     }
   }

@@ -1,7 +1,8 @@
 import { paintDim, paintHeading } from "./color.ts";
 import { shorten } from "./fit.ts";
-import { describeActivity, type LiveState } from "./live-state.ts";
+import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
 import { tailRows } from "./output-tail.ts";
+import { stepCounter } from "./step-count.ts";
 import { plainRow } from "./terminal-text.ts";
 
 export interface RowStyle {
@@ -16,36 +17,49 @@ const linesForLog = 4;
 const mostOutputRows = 8;
 const indent = "  ";
 
-/** The live view as rows, each narrower than the terminal. `now`: milliseconds since the epoch. */
+/**
+ * The live view as rows, each narrower than the terminal. `now`: milliseconds since the epoch. Steps that are at work at
+ * once share the room.
+ */
 export function renderLiveRows(state: LiveState, now: number, style: RowStyle): string[] {
-  const { step, activity, tail } = state;
-  if (step === undefined) return [];
+  const steps = shownSteps(state);
+  const roomForDetails = (style.lines - linesForLog - (steps.length - 1)) / steps.length;
+  const room = Math.max(0, Math.min(mostOutputRows, Math.floor(roomForDetails)));
+  return steps.flatMap((step) => renderStep(step, now, { ...style, room, isAlone: steps.length === 1 }));
+}
+
+interface StepStyle extends RowStyle {
+  /** For rows below the headline. */
+  room: number;
+  isAlone: boolean;
+}
+
+function renderStep(step: LiveStep, now: number, style: StepStyle): string[] {
+  const { activity, tail } = step;
   const width = style.columns - 1;
-  const room = Math.max(0, Math.min(mostOutputRows, style.lines - linesForLog));
   const details = [
     ...(activity === undefined ? [] : [plainRow(describeActivity(activity, now))]),
     ...tailRows(tail, mostOutputRows),
   ];
   const dim = style.hasColor ? paintDim : plain;
   return [
-    headline(step, now, width, style.hasColor ? paintHeading : plain),
-    ...details.slice(Math.max(0, details.length - room)).map((row) => dim(shorten(indent + row, width))),
+    headline(step, now, style),
+    ...details
+      .slice(Math.max(0, details.length - style.room))
+      .map((row) => dim(shorten(indent + row, width))),
   ];
 }
 
 /** `[3/9] RUN make ...   12.3s`: the time at the right edge, even where the title is wider than it was taken to be. */
-function headline(
-  { number, count, title, since }: NonNullable<LiveState["step"]>,
-  now: number,
-  width: number,
-  paint: (text: string) => string,
-): string {
-  const counter = `[${number}/${count}] `;
-  const elapsed = ` ${formatElapsed(now - since)}`;
+function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: StepStyle): string {
+  const width = columns - 1;
+  const counter = `${plainRow(stepCounter(step, step.steps, isAlone))} `;
+  const elapsed = ` ${formatElapsed(now - step.since)}`;
   const room = width - counter.length - elapsed.length;
   if (room < 1) return shorten(counter.trimEnd(), width);
-  const shown = shorten(title, room);
+  const shown = shorten(step.title, room);
   const toRightEdge = `${" ".repeat(room - Bun.stringWidth(shown))}\u001b[${width - elapsed.length + 1}G`;
+  const paint = hasColor ? paintHeading : plain;
   return `${paint(counter + shown)}${toRightEdge}${elapsed}`;
 }
 

@@ -1,11 +1,20 @@
-import type { BuildEvent } from "../builder/events.ts";
+import type { BuildEvent, StepEvent } from "../builder/events.ts";
 import { titleOf } from "../builder/interpreter/location.ts";
+import type { StepPlace } from "../builder/step-place.ts";
 import { appendOutput, emptyTail, type OutputTail } from "./output-tail.ts";
 import { formatBytes } from "./quantity.ts";
 
-/** What the live view shows: the step at work, what it is doing, and what its command has written. */
-export interface LiveState {
-  step: { number: number; count: number; title: string; since: number } | undefined;
+/** What the live view shows: the steps at work and those just over, by their numbers; last the one of the last event. */
+export type LiveState = ReadonlyMap<number, LiveStep>;
+
+/** A step, what it is doing, and what its command has written. */
+export interface LiveStep {
+  stage: StepPlace["stage"];
+  step: number;
+  steps: number;
+  title: string;
+  since: number;
+  isOver: boolean;
   activity: Activity | undefined;
   tail: OutputTail;
 }
@@ -21,21 +30,41 @@ export interface Amount {
   total: number | undefined;
 }
 
-export const startLiveState: LiveState = { step: undefined, activity: undefined, tail: emptyTail };
+export const startLiveState: LiveState = new Map();
+
+/** In the order of the Dockerfile. One that is over is shown while nothing else is: the end of a build belongs to it. */
+export function shownSteps(state: LiveState): LiveStep[] {
+  const steps = [...state.values()];
+  const running = steps.filter(({ isOver }) => !isOver);
+  return (running.length === 0 ? steps.slice(-1) : running).sort((one, other) => one.step - other.step);
+}
 
 /** `now`: milliseconds since the epoch. */
 export function applyEvent(state: LiveState, event: BuildEvent, now: number): LiveState {
-  const text = (text: string): LiveState => ({ ...state, activity: { kind: "text", text } });
-  const amount = (verb: string, bytes: Amount, files?: Amount): LiveState => ({
+  if (event.type === "forgotten-layer") return startLiveState;
+  if (event.step === undefined) return state;
+  if (event.type === "step") {
+    const { stage, step, steps, instruction } = event;
+    const running = [...state].filter(([, { isOver }]) => !isOver);
+    const title = titleOf(instruction);
+    const activity = firstActivity(instruction.name);
+    const shown = { stage, step, steps, title, since: now, isOver: false, activity, tail: emptyTail };
+    return new Map(running).set(step, shown);
+  }
+  const step = state.get(event.step);
+  if (step === undefined) return state;
+  const others = [...state].filter(([number]) => number !== event.step);
+  return new Map(others).set(event.step, applyToStep(step, event, now));
+}
+
+function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
+  const state = { ...step, isOver: event.type === "step-end" };
+  const text = (text: string): LiveStep => ({ ...state, activity: { kind: "text", text } });
+  const amount = (verb: string, bytes: Amount, files?: Amount): LiveStep => ({
     ...state,
     activity: { kind: "amount", verb, files, bytes, since: now },
   });
   switch (event.type) {
-    case "step": {
-      const { instruction, step, steps } = event;
-      const shown = { number: step, count: steps, title: titleOf(instruction), since: now };
-      return { ...startLiveState, step: shown, activity: firstActivity(instruction.name) };
-    }
     case "importing":
       return text(`importing ${event.url}`);
     case "import-progress":
@@ -67,16 +96,14 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
     case "ran":
     case "cancelled":
     case "step-end":
-    case "tagged":
-    case "finished":
       return { ...state, activity: undefined, tail: emptyTail };
+    case "step":
     case "warning":
     case "large-context":
     case "excluded":
     case "explained":
     case "url-cache-hit":
     case "forgotten-files":
-    case "forgotten-layer":
       return state;
   }
 }
@@ -97,7 +124,7 @@ function firstActivity(name: string): Activity | undefined {
   return undefined;
 }
 
-function advance(state: LiveState, bytes: number, files?: number, totalBytes?: number): LiveState {
+function advance(state: LiveStep, bytes: number, files?: number, totalBytes?: number): LiveStep {
   const { activity } = state;
   if (activity?.kind !== "amount") return state;
   return {

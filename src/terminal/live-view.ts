@@ -5,6 +5,7 @@ import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
+import { createStepLabels } from "./step-count.ts";
 import { dressLines } from "./terminal-text.ts";
 
 export interface LiveViewOptions {
@@ -26,6 +27,7 @@ const frameMilliseconds = 100;
 export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): Progress {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
+  const labels = createStepLabels();
   let state = startLiveState;
   let isDrawn = false;
 
@@ -52,7 +54,9 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
     log,
     emit(event) {
       state = applyEvent(state, event, clock.now());
-      for (const { level, text } of renderBuildEvent(event, logLevel)) log[level](text);
+      labels.note(event);
+      const label = event.step === undefined ? "" : labels.labelOf(event);
+      for (const { level, text } of renderBuildEvent(event, logLevel, label)) log[level](text);
     },
     fail: () => false,
     close() {

@@ -1,6 +1,7 @@
 import type { Emit } from "../builder/events.ts";
 import { type LogLine, renderBuildEvent } from "./build-log.ts";
 import type { Log, LogLevel } from "./log.ts";
+import { createStepLabels } from "./step-count.ts";
 import { createStreamedOutput } from "./streamed-output.ts";
 
 /** How a build is shown while it goes on. */
@@ -22,9 +23,10 @@ export interface PlainOptions {
   write: (text: string) => void;
 }
 
-/** Log lines, and behind them what a command writes, as it comes. */
+/** Log lines, and behind them what commands write, as it comes. */
 export function createPlainProgress({ log, logLevel, write }: PlainOptions): Progress {
-  const output = createStreamedOutput(write, (stream) => log.info(`${stream}:`));
+  const output = createStreamedOutput(write, (stream, label) => log.info(`${label}${stream}:`));
+  const labels = createStepLabels();
   const isStreamed = logLevel === "info" || logLevel === "debug";
   const tell = createTeller(log, logLevel, write);
   return {
@@ -35,12 +37,14 @@ export function createPlainProgress({ log, logLevel, write }: PlainOptions): Pro
       error: (message) => after(output, () => log.error(message)),
     },
     emit(event) {
+      labels.note(event);
+      const label = event.step === undefined ? "" : labels.labelOf(event);
       if (event.type === "output") {
-        if (isStreamed) output.show(event.chunk);
+        if (isStreamed) output.show(event.step, event.chunk, label);
         return;
       }
-      const rest = event.type === "ran" && isStreamed ? { ...event, ...output.rest(event) } : event;
-      for (const line of renderBuildEvent(rest, logLevel)) {
+      const rest = event.type === "ran" && isStreamed ? output.rest(event.step, event) : event;
+      for (const line of renderBuildEvent(rest, logLevel, label)) {
         output.endLine();
         tell(line);
       }

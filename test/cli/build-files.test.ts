@@ -68,7 +68,12 @@ test("tell of every step, once the build has succeeded", async () => {
       { line: 4, instruction: "RUN make", layer, image, operation, cached: false },
       { line: 5, instruction: "COPY a /b", ...none },
       { line: 5, instruction: "COPY a /b", layer, image, operation, cached: false },
-    ].map((step) => ({ ...step, seconds: expect.any(Number) })),
+    ].map((step) => ({
+      ...step,
+      stage: { index: 0, name: null },
+      step: step.line,
+      seconds: expect.any(Number),
+    })),
   });
   expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "id", "m.json"]);
 });

@@ -57,6 +57,11 @@ describe("--progress json", () => {
       ...{ step: 4, steps: 5, line: 4, name: "RUN", instruction: "RUN make" },
     });
     expect(events.find(({ type }) => type === "output")).toMatchObject({ stream: "stdout", text: "fine\n" });
+    const stage = { index: 0, name: null };
+    for (const event of events)
+      expect(event.stage).toEqual(["log", "finished"].includes(String(event.type)) ? undefined : stage);
+    const stepsOf = (wanted: string) => events.filter(({ type }) => type === wanted).map(({ step }) => step);
+    expect([stepsOf("resolved"), stepsOf("staged"), stepsOf("ran")]).toEqual([[1], [3, 5], [4, 5]]);
     expect(events.at(-1)).toMatchObject({
       ...{ type: "finished", image: JSON.parse(stdout).image, tag: null, steps: 5 },
       uploaded: { files: 1, bytes: 3 },

@@ -1,10 +1,12 @@
-import { expect, test } from "bun:test";
-import type { BuildEvent } from "../../src/builder/events.ts";
+import { describe, expect, test } from "bun:test";
+import { emitFor, type StepEvent } from "../../src/builder/events.ts";
+import type { StepRecord } from "../../src/builder/result.ts";
+import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 
-const { instructions } = parseDockerfile("FROM a\nRUN make all\n", "Dockerfile");
+const dockerfile = parseDockerfile("FROM a\nRUN make all\n", "Dockerfile");
 const operation = "00000000-0000-4000-8000-000000000001";
 
 function open(size: { columns: number; rows: number } = { columns: 40, rows: 10 }) {
@@ -12,12 +14,15 @@ function open(size: { columns: number; rows: number } = { columns: 40, rows: 10 
   const writes: string[] = [];
   const terminal = { ...size, hasColor: false, write: (text: string) => void writes.push(text) };
   const view = createLiveView({ terminal, clock, logLevel: "info" });
-  const step = (number: number): BuildEvent => {
-    const instruction = instructions[number - 1];
-    if (instruction === undefined) throw new Error("no such step");
-    return { type: "step", instruction, step: number, steps: instructions.length };
+  /** The emit of a step that begins. */
+  const begin = (number: number, of = dockerfile) => {
+    const step = stepsOf(of)[number - 1];
+    if (step === undefined) throw new Error("no such step");
+    const emit = emitFor(step, view.emit);
+    emit({ type: "step", instruction: step.instruction, steps: of.instructions.length });
+    return emit;
   };
-  return { clock, writes, terminal, view, step };
+  return { clock, writes, terminal, view, begin };
 }
 
 /** What a frame draws, without the sequences around it. */
@@ -26,9 +31,9 @@ function drawn(frame: string | undefined): string {
 }
 
 test("nothing is drawn in the first tenth of a second; then the step, with the time at the right edge", async () => {
-  const { clock, writes, view, step } = open();
-  view.emit(step(2));
-  view.emit({ type: "spawned", operation, title: "RUN make all" });
+  const { clock, writes, view, begin } = open();
+  const emit = begin(2);
+  emit({ type: "spawned", operation, title: "RUN make all" });
   expect(drawn(writes.pop())).toBe(`[INFO] RUN spawned op=${operation} RUN make all\n`);
   await clock.advance(100);
   expect(drawn(writes.pop())).toBe(
@@ -38,9 +43,9 @@ test("nothing is drawn in the first tenth of a second; then the step, with the t
 });
 
 test("each frame is one write that hides the cursor, shows it again, and stands where it began", async () => {
-  const { clock, writes, view, step } = open();
-  view.emit(step(2));
-  view.emit({ type: "output", chunk: { stream: "stdout", text: "one\ntwo\n" } });
+  const { clock, writes, view, begin } = open();
+  const emit = begin(2);
+  emit({ type: "output", chunk: { stream: "stdout", text: "one\ntwo\n" } });
   await clock.advance(300);
   expect(writes).toHaveLength(3);
   for (const write of writes)
@@ -54,8 +59,8 @@ test("each frame is one write that hides the cursor, shows it again, and stands 
 });
 
 test("log lines go above what is drawn, and a line that is repeated stays", async () => {
-  const { clock, writes, view, step } = open();
-  view.emit(step(2));
+  const { clock, writes, view, begin } = open();
+  begin(2);
   await clock.advance(100);
   view.log.info("said");
   view.log.debug("not said");
@@ -64,9 +69,9 @@ test("log lines go above what is drawn, and a line that is repeated stays", asyn
 });
 
 test("a terminal that has become narrower has broken the rows: all of their lines are drawn over", async () => {
-  const { clock, writes, view, terminal, step } = open();
-  view.emit(step(2));
-  view.emit({ type: "output", chunk: { stream: "stdout", text: `${"x".repeat(60)}\nshort\n` } });
+  const { clock, writes, view, terminal, begin } = open();
+  const emit = begin(2);
+  emit({ type: "output", chunk: { stream: "stdout", text: `${"x".repeat(60)}\nshort\n` } });
   await clock.advance(100);
   terminal.columns = 20;
   await clock.advance(100);
@@ -84,9 +89,9 @@ test.each([
   [4, []],
   [2, []],
 ])("a terminal of %d rows keeps room for the log", async (rows, output) => {
-  const { clock, writes, view, step } = open({ columns: 40, rows });
-  view.emit(step(2));
-  view.emit({ type: "output", chunk: { stream: "stdout", text: "1\n2\n3\n4\n" } });
+  const { clock, writes, view, begin } = open({ columns: 40, rows });
+  const emit = begin(2);
+  emit({ type: "output", chunk: { stream: "stdout", text: "1\n2\n3\n4\n" } });
   await clock.advance(100);
   const shown = ["[2/2] RUN make all                 0.1s", ...output.map((line) => `  ${line}`), ""];
   expect(drawn(writes.at(-1))).toBe(shown.join("\n"));
@@ -94,15 +99,15 @@ test.each([
 });
 
 test("a terminal of one row gets the log alone: whatever is drawn there would be pushed up for good", async () => {
-  const { clock, writes, view, step } = open({ columns: 40, rows: 1 });
-  view.emit(step(2));
+  const { clock, writes, view, begin } = open({ columns: 40, rows: 1 });
+  begin(2);
   await clock.advance(100);
   view.log.info("said");
   expect(writes.map(drawn).join("")).toBe("[INFO] said\n");
   view.close();
 });
 
-test.each<[string, BuildEvent[], string]>([
+test.each<[string, StepEvent[], string]>([
   ["hashing", [{ type: "hashing", files: 10, bytes: 5000 }], "hashing 0 of 10 files, 0 B of 5.0 kB"],
   [
     "how far it has come, and how fast",
@@ -147,10 +152,83 @@ test.each<[string, BuildEvent[], string]>([
     "20 %",
   ],
 ])("below the step: %s", async (_, events, expected) => {
-  const { clock, writes, view, step } = open({ columns: 100, rows: 10 });
-  view.emit(step(2));
-  for (const event of events) view.emit(event);
+  const { clock, writes, view, begin } = open({ columns: 100, rows: 10 });
+  const emit = begin(2);
+  for (const event of events) emit(event);
   await clock.advance(100);
   expect(drawn(writes.at(-1)).split("\n").slice(1, -1)).toEqual([`  ${expected}`]);
   view.close();
+});
+
+describe("steps of two stages at once", () => {
+  const two = parseDockerfile("FROM a AS build\nRUN make\nFROM a\nRUN test\n", "Dockerfile");
+  const rowsOf = (writes: string[]) => drawn(writes.at(-1)).split("\n").slice(0, -1);
+
+  test("are drawn both, each with what it is doing and has written", async () => {
+    const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
+    const test = begin(4, two);
+    const make = begin(2, two);
+    make({ type: "output", chunk: { stream: "stdout", text: "cc a.c\n" } });
+    test({ type: "spawned", operation: "op", title: "RUN test" });
+    make({ type: "output", chunk: { stream: "stderr", text: "cc b.c" } });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual([
+      "[build 2/4] RUN make               0.1s",
+      "  cc a.c",
+      "  cc b.c",
+      "[4/4] RUN test                     0.1s",
+      "  operation op is running",
+    ]);
+    view.close();
+  });
+
+  test("end one by one; the last one stays, as the end of the build belongs to it", async () => {
+    const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
+    const test = begin(4, two);
+    const make = begin(2, two);
+    test({ type: "output", chunk: { stream: "stdout", text: "ok 1\n" } });
+    make({ type: "step-end", record: nothingMade(2) });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.1s", "  ok 1"]);
+    test({ type: "step-end", record: nothingMade(4) });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.2s"]);
+    test({ type: "spawned", operation: "op", title: "RUN :" });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.3s", "  operation op is running"]);
+    view.close();
+  });
+
+  test("share the room of a small terminal", async () => {
+    const { clock, writes, view, begin } = open({ columns: 40, rows: 8 });
+    for (const number of [2, 4])
+      begin(number, two)({ type: "output", chunk: { stream: "stdout", text: "1\n2\n3\n" } });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual([
+      "[build 2/4] RUN make               0.1s",
+      "  3",
+      "[4/4] RUN test                     0.1s",
+      "  3",
+    ]);
+    view.close();
+  });
+
+  test("are forgotten where the build begins again", async () => {
+    const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
+    begin(2, two);
+    begin(4, two);
+    view.emit({ type: "forgotten-layer", layer: "0", image: "1" });
+    begin(1, two);
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual([
+      "[1/4] FROM a AS build              0.1s",
+      "  asking the service for the image",
+    ]);
+    view.close();
+  });
+
+  function nothingMade(step: number): StepRecord {
+    const none = { layer: null, image: null, operation: null, cached: null };
+    return { stage: null, step, line: step, instruction: "RUN", ...none, seconds: 0 };
+  }
 });

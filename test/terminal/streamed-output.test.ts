@@ -1,9 +1,13 @@
 /** A command's output in a plain log: as it comes, both streams in their order. */
 import { describe, expect, test } from "bun:test";
 import type { BuildEvent } from "../../src/builder/events.ts";
+import { stepsOf } from "../../src/builder/step-place.ts";
+import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import { createLog, type LogLevel } from "../../src/terminal/log.ts";
 import { createPlainProgress } from "../../src/terminal/progress.ts";
+
+const dockerfile = parseDockerfile("FROM a AS build\nRUN make\nFROM a\nRUN test\n", "Dockerfile");
 
 function start(logLevel: LogLevel = "info") {
   let written = "";
@@ -14,15 +18,34 @@ function start(logLevel: LogLevel = "info") {
   return { ...progress, written: () => written };
 }
 
-const output = (stream: OutputChunk["stream"], text: string): BuildEvent => ({
-  type: "output",
-  chunk: { stream, text },
-});
+const steps = stepsOf(dockerfile);
+const place = (number: number) => {
+  const step = steps[number - 1];
+  if (step === undefined) throw new Error("no such step");
+  return step;
+};
 
-function ran(stdout: string, stderr: string, succeeded = true): BuildEvent {
+const begin = (number: number): BuildEvent => {
+  return { type: "step", ...place(number), steps: steps.length };
+};
+
+const output = (stream: OutputChunk["stream"], text: string, number = 2): BuildEvent => {
+  const { stage, step } = place(number);
+  return { type: "output", stage, step, chunk: { stream, text } };
+};
+
+function ran(stdout: string, stderr: string, succeeded = true, number = 2): BuildEvent {
+  const { stage, step } = place(number);
   const captured = (text: string) => ({ text, truncated: false });
-  return { type: "ran", operation: "op", succeeded, stdout: captured(stdout), stderr: captured(stderr) };
+  const streams = { stdout: captured(stdout), stderr: captured(stderr) };
+  return { type: "ran", stage, step, operation: "op", succeeded, ...streams };
 }
+
+const end = (number: number): BuildEvent => {
+  const { stage, step } = place(number);
+  const made = { layer: null, image: null, operation: null, cached: null, seconds: 0 };
+  return { type: "step-end", stage, step, record: { stage, step, line: step, instruction: "RUN", ...made } };
+};
 
 const tagged: BuildEvent = { type: "tagged", image: "i", tag: "t" };
 
@@ -84,6 +107,38 @@ describe("is", () => {
       events: [output("stdout", "1\n"), ran("1\n", "", false)],
       logLevel: "error",
       log: "[ERROR] stdout:\n1\n",
+    },
+    {
+      title: "of two stages at once, each behind a header that says whose it is",
+      events: [
+        ...[begin(2), begin(4), output("stdout", "a\n", 2), output("stderr", "b\n", 2)],
+        ...[output("stdout", "x\n", 4), output("stdout", "c\n", 2), ran("a\nc\n", "b\n", true, 2)],
+        ...[output("stdout", "y\n", 4), ran("x\ny\n", "", true, 4)],
+      ],
+      log:
+        "[INFO] [build 2/4] stdout:\na\nb\n[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nc\n" +
+        "[INFO] [4/4] stdout:\ny\n",
+    },
+    {
+      title: "in whole lines where another stage's could break them",
+      events: [
+        ...[begin(2), begin(4), output("stdout", "a", 2), output("stdout", "x\ny", 4)],
+        ...[output("stdout", "b\nc", 2), ran("ab\nc", "", true, 2), ran("x\ny", "", true, 4)],
+      ],
+      log:
+        "[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nab\n" +
+        "[INFO] [build 2/4] stdout:\nc\n[INFO] [4/4] stdout:\ny\n",
+    },
+    {
+      title: "named no longer once the other stage's step is over",
+      events: [begin(2), begin(4), end(2), output("stdout", "x\n", 4), ran("x\n", "", true, 4)],
+      log: "[INFO] stdout:\nx\n",
+    },
+    {
+      title: "of a failing one of two, part of the error",
+      events: [begin(2), begin(4), output("stdout", "a\n", 2), ran("a\n", "", false, 2)],
+      logLevel: "error",
+      log: "[ERROR] [build 2/4] stdout:\na\n",
     },
   ];
   test.each(rows)("$title", ({ events, logLevel, log }) => {

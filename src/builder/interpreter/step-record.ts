@@ -5,14 +5,14 @@ import type { StepRecord } from "../result.ts";
 import type { StageState } from "./state.ts";
 
 export function recordStep(
-  { line, instruction, seconds }: Pick<StepRecord, "line" | "instruction" | "seconds">,
+  { seconds, ...place }: Pick<StepRecord, "stage" | "step" | "line" | "instruction" | "seconds">,
   before: StageState | undefined,
   after: StageState | undefined,
 ): StepRecord {
   if (after === undefined || after.layer === before?.layer)
-    return { line, instruction, layer: null, image: null, operation: null, cached: null, seconds };
+    return { ...place, layer: null, image: null, operation: null, cached: null, seconds };
   const { hash, image, operation, cached } = after.layer;
-  return { line, instruction, layer: layerBranch(hash), image, operation, cached, seconds };
+  return { ...place, layer: layerBranch(hash), image, operation, cached, seconds };
 }
 
 /** The same request, with what its events say was sent to the service, and in which lines a `COPY --from` was skipped. */

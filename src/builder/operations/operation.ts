@@ -4,7 +4,7 @@ import { describeLimitHits } from "../../service/operations/limits.ts";
 import { saysMissing } from "../../service/operations/missing.ts";
 import type { OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
-import type { BuildEvent } from "../events.ts";
+import type { StepEvent } from "../events.ts";
 import type { BuildJob } from "../job.ts";
 
 /** What an operation is for. */
@@ -63,7 +63,7 @@ export async function followOperation(
   }
 }
 
-export function ranEvent(outcome: OperationOutcome): BuildEvent {
+export function ranEvent(outcome: OperationOutcome): StepEvent {
   const { operation, stdout, stderr } = outcome;
   return { type: "ran", operation, succeeded: isSuccess(outcome), stdout, stderr };
 }
