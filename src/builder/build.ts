@@ -1,4 +1,3 @@
-import type { Instruction } from "../dockerfile/instruction.ts";
 import { createPace } from "../pace.ts";
 import {
   ForgottenLayerError,
@@ -7,27 +6,16 @@ import {
   noticeLoss,
   withReminders,
 } from "./cache/forgotten.ts";
-import { performCopy } from "./copy/copy.ts";
 import { emitFor } from "./events.ts";
-import { performFrom } from "./interpreter/from.ts";
-import { inheritEnvironment, takesVariables } from "./interpreter/inherited.ts";
+import { interpret, startInterpretation } from "./interpreter/interpret.ts";
+import { createLiveWorld } from "./interpreter/live-world.ts";
 import { locate, titleOf } from "./interpreter/location.ts";
 import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./interpreter/platform.ts";
-import { commitPending, performRun } from "./interpreter/run.ts";
-import { declareArguments, expandPairs, expandRequired } from "./interpreter/settings.ts";
-import {
-  type Arguments,
-  type BuildState,
-  lookUp,
-  type StageState,
-  setEnvironment,
-  startBuild,
-} from "./interpreter/state.ts";
+import { commitPending } from "./interpreter/run.ts";
+import type { StageState } from "./interpreter/state.ts";
 import { countEvents, recordStep } from "./interpreter/step-record.ts";
-import { undefinedVariables } from "./interpreter/undefined-variables.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
-import { createReasons, skippedInstruction } from "./interpreter/warnings.ts";
-import { performWorkdir } from "./interpreter/workdir.ts";
+import { createReasons } from "./interpreter/warnings.ts";
 import type { BuildJob, BuildRequest, RunningBuild } from "./job.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { createEarlyUploads } from "./staging/early-uploads.ts";
@@ -70,7 +58,9 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
 async function runInstructions(running: RunningBuild): Promise<{ image: string; steps: StepRecord[] }> {
   const { dockerfile, emit, tags } = running;
   const steps: StepRecord[] = [];
-  let state = startBuild(await findPlatform(running), running.buildArgs);
+  let state = startInterpretation<StageState>(await findPlatform(running), running.buildArgs);
+  /** RUNs so far, of all stages. */
+  let runs = 0;
   const pace = createPace(running.signal);
   const sequence = stepsOf(dockerfile);
   for (const step of sequence) {
@@ -86,18 +76,19 @@ async function runInstructions(running: RunningBuild): Promise<{ image: string; 
       build.ahead.begin(step.step);
     }
     const next = await locate(build, instruction, () =>
-      noticeLoss(state.stage, build, () => perform(instruction, state, build)),
+      noticeLoss(state.stage, build, () => interpret(instruction, state, createLiveWorld(build, runs))),
     );
     const record = recordStep(describeStep(step, since, build), state.stage, next.stage);
     steps.push(record);
     build.emit({ type: "step-end", record });
     state = next;
+    if (instruction.name === "RUN") runs += 1;
   }
   const last = sequence.at(-1);
   if (state.stage === undefined || last === undefined)
     throw new Error("a Dockerfile without a FROM does not parse");
   const build = inStep(last, running);
-  const stage = await commitLast(last, { ...state, stage: state.stage }, steps, build);
+  const stage = await commitLast(last, { stage: state.stage, runs }, steps, build);
   build.signal.throwIfAborted();
   const { image } = stage.layer;
   // Where everything came from the cache, nothing has asked yet whether the result is still there.
@@ -113,7 +104,7 @@ async function runInstructions(running: RunningBuild): Promise<{ image: string; 
 /** What the last instructions have left to do is a step of its own, on the last one's line. */
 async function commitLast(
   last: Step,
-  { stage, runs }: BuildState & { stage: StageState },
+  { stage, runs }: { stage: StageState; runs: number },
   steps: StepRecord[],
   build: BuildJob,
 ): Promise<StageState> {
@@ -136,81 +127,6 @@ function describeStep({ stage, step, instruction }: Step, since: number, { clock
 /** Spec 1: `build:<sha16(abspath(context))>`. */
 export function buildSession(contextDirectory: string): string {
   return `build:${new Bun.CryptoHasher("sha256").update(contextDirectory).digest("hex").slice(0, 16)}`;
-}
-
-async function perform(instruction: Instruction, state: BuildState, build: BuildJob): Promise<BuildState> {
-  if (instruction.name === "FROM") return performFrom(instruction, state, build);
-  const { stage } = state;
-  if (stage === undefined) {
-    if (instruction.name !== "ARG") return state;
-    const declared = { args: state.globals, env: new Map(), inherited: undefined, globals: state.globals };
-    const { escape } = build.dockerfile;
-    return { ...state, globals: declareArguments(instruction, declared, build.buildArgs, escape) };
-  }
-  const informed = await inheritEnvironment(instruction, stage, build);
-  warnOfUndefined(instruction, informed, state.globals, build);
-  if (instruction.name === "RUN") {
-    const made = await performRun(instruction, state.runs, informed, build);
-    return { ...state, stage: made, runs: state.runs + 1 };
-  }
-  return { ...state, stage: await performInStage(instruction, informed, state.globals, build) };
-}
-
-function warnOfUndefined(
-  instruction: Instruction,
-  stage: StageState,
-  globals: Arguments,
-  { dockerfile, emit }: BuildJob,
-): void {
-  if (!takesVariables(instruction)) return;
-  for (const warning of undefinedVariables(instruction, { ...stage, globals }, dockerfile.escape))
-    emit({ type: "warning", ...warning, line: instruction.range.start });
-}
-
-async function performInStage(
-  instruction: Exclude<Instruction, { name: "FROM" | "RUN" }>,
-  stage: StageState,
-  globals: Arguments,
-  build: BuildJob,
-): Promise<StageState> {
-  const { escape } = build.dockerfile;
-  const lookup = lookUp(stage.env, stage.args, stage.inherited);
-  switch (instruction.name) {
-    case "COPY":
-    case "ADD":
-      return performCopy(instruction, stage, build);
-    case "WORKDIR":
-      return performWorkdir(
-        instruction,
-        expandRequired(instruction, instruction.path, lookup, escape),
-        stage,
-        build,
-      );
-    case "ENV":
-      return setEnvironment(stage, expandPairs(instruction, lookup, escape));
-    case "ARG": {
-      const args = declareArguments(instruction, { ...stage, globals }, build.buildArgs, escape);
-      return { ...stage, args };
-    }
-    case "USER":
-      return { ...stage, user: expandRequired(instruction, instruction.user, lookup, escape) };
-    case "CMD":
-    case "ENTRYPOINT":
-    case "LABEL":
-    case "EXPOSE":
-    case "VOLUME":
-    case "STOPSIGNAL":
-    case "MAINTAINER":
-    case "HEALTHCHECK":
-    case "ONBUILD":
-    case "SHELL":
-      build.emit({
-        type: "warning",
-        ...build.explain(skippedInstruction(instruction.name)),
-        line: instruction.range.start,
-      });
-      return stage;
-  }
 }
 
 /** `undefined` where no instruction has to know it. */

@@ -77,3 +77,7 @@ export const experimentalRules: readonly WarningRule[] = ["InvalidDefinitionDesc
 export function isDockerRule(rule: string): boolean {
   return dockerRules.some((name) => name === rule);
 }
+
+export function isWarningRule(rule: string): rule is WarningRule {
+  return isDockerRule(rule) || ownRules.some((name) => name === rule);
+}

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chainHash } from "../../src/builder/cache/layer.ts";
-import { declareArgument, type StageState, startStage } from "../../src/builder/interpreter/state.ts";
+import { declareArgument } from "../../src/builder/interpreter/scope.ts";
+import { type StageState, startStage } from "../../src/builder/interpreter/state.ts";
 import type { StagedEntry } from "../../src/builder/staging/staged.ts";
 import { runs } from "../support/random.ts";
 
-const base: StageState = startStage(undefined, {
+const base: StageState = startStage({
   hash: "parent",
   image: "image-1",
   entry: 1,

@@ -1,16 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import {
   type Arguments,
-  changeWorkdir,
   declareArgument,
   environmentOf,
   lookUp,
   predefinedArguments,
-  setEnvironment,
-  startStage,
-} from "../../src/builder/interpreter/state.ts";
+} from "../../src/builder/interpreter/scope.ts";
+import { changeWorkdir, startStage } from "../../src/builder/interpreter/state.ts";
 
-const start = startStage(undefined, {
+const start = startStage({
   hash: "base",
   image: "base",
   entry: 1,
@@ -37,11 +35,11 @@ describe("a name's value comes from the first source that has it", () => {
     ["EMPTY", ""],
     ["BARE", undefined],
     ["UNKNOWN", undefined],
-  ])("%s", (name, value) => expect(lookUp(env, args)(name)).toBe(value));
+  ])("%s", (name, value) => expect(lookUp({ env, args })(name)).toBe(value));
 });
 
 test("a --build-arg that no ARG declares has no value", () => {
-  expect(lookUp(new Map(), none)("GIVEN")).toBeUndefined();
+  expect(lookUp({ args: none })("GIVEN")).toBeUndefined();
 });
 
 describe("an ARG inside a stage", () => {
@@ -73,12 +71,12 @@ test("a RUN's environment has what substitution would put in, and proxies under 
   let args = declareArgument(none, "SUPPLIED", undefined, supplied);
   args = declareArgument(args, "DEFAULTED", "default", supplied);
   args = declareArgument(args, "UNSET", undefined, supplied);
-  const stage = setEnvironment({ ...start, args }, [
-    { key: "SUPPLIED", value: "environment" },
-    { key: "DEFAULTED", value: "environment" },
-    { key: "PATH", value: "/bin" },
+  const env = new Map([
+    ["SUPPLIED", "environment"],
+    ["DEFAULTED", "environment"],
+    ["PATH", "/bin"],
   ]);
-  expect(environmentOf(stage, predefinedArguments(supplied))).toEqual({
+  expect(environmentOf({ env, args }, predefinedArguments(supplied))).toEqual({
     http_proxy: "http://proxy",
     SUPPLIED: "--build-arg",
     DEFAULTED: "environment",

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { findDifference } from "../../src/builder/cache/explain.ts";
 import { inputsOf } from "../../src/builder/cache/step-inputs.ts";
-import { declareArgument, type StageState, startStage } from "../../src/builder/interpreter/state.ts";
+import { declareArgument } from "../../src/builder/interpreter/scope.ts";
+import { type StageState, startStage } from "../../src/builder/interpreter/state.ts";
 import type { StagedEntry } from "../../src/builder/staging/staged.ts";
 
-const base: StageState = startStage(undefined, {
+const base: StageState = startStage({
   hash: "parent",
   image: "image-1",
   entry: 1,

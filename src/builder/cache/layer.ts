@@ -1,6 +1,7 @@
 import { createPace } from "../../pace.ts";
 import type { HistoryEntry, HistoryKind, SessionStore } from "../../store/sessions.ts";
-import { effectiveEnv, type Layer, type StageState } from "../interpreter/state.ts";
+import { effectiveEnv } from "../interpreter/scope.ts";
+import type { Layer, StageState } from "../interpreter/state.ts";
 import type { StagedEntry } from "../staging/staged.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
-import { effectiveEnv, type StageState } from "../interpreter/state.ts";
+import { effectiveEnv } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { baseHash } from "./layer.ts";
 

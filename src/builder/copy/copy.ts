@@ -1,9 +1,9 @@
 import { posix } from "node:path";
-import type { ContextWarning, FileEntry } from "../../context/sources/entry.ts";
+import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { titleOf } from "../interpreter/location.ts";
-import { lookUp, type StageState } from "../interpreter/state.ts";
-import { type BuildWarning, skippedCopyFrom } from "../interpreter/warnings.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { collectLeftovers } from "../staging/gc.ts";
@@ -12,44 +12,19 @@ import { stage as addToStaged, type Owned, type StagedEntry, type StagedFile } f
 import { hashSources } from "./hash-sources.ts";
 import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
-import {
-  type PlannedDocument,
-  type PlannedEntry,
-  type PlannedItem,
-  type PlannedUrl,
-  planCopy,
-} from "./plan.ts";
-import { expandCopyWords } from "./words.ts";
+import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
 
-/** COPY and ADD: what the sources come to is staged for the next RUN; of it only URLs go to the service already. */
-export async function performCopy(
+/** What the sources come to is staged for the next RUN; of it only URLs go to the service already. */
+export async function stageCopy(
   instruction: CopyInstruction | AddInstruction,
-  stage: StageState,
+  { words, plan, isImageAsked }: PlannedCopy,
+  { ahead, stage }: { ahead: FoundSources | undefined; stage: StageState },
   build: BuildJob,
 ): Promise<StageState> {
+  const { destination, items, excluded, largeContext } = plan;
+  const { staged } = stage;
   const line = instruction.range.start;
-  const warn = (warning: ContextWarning | BuildWarning) => build.emit({ type: "warning", ...warning, line });
-  if (instruction.name === "COPY" && instruction.from !== undefined) {
-    warn(skippedCopyFrom(instruction.from));
-    return stage;
-  }
-  const { escape } = build.dockerfile;
-  const lookup = lookUp(stage.env, stage.args, stage.inherited);
-  const words = expandCopyWords(instruction, lookup, escape);
-  words.warnings.forEach(warn);
-  const { context, ignore, signal } = build;
-  const { workdir, staged } = stage;
-  const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
-  const ahead = await build.ahead.take(instruction);
-  let isImageAsked = false;
-  const { destination, items, warnings, excluded, largeContext } = await planCopy(words, instruction, {
-    ...{ context, ignore, signal, workdir, staged, lookup, escape, found: ahead?.sources },
-    isDirectoryInImage: (path) => {
-      isImageAsked = true;
-      return isDirectoryInImage(path);
-    },
-  });
-  warnings.forEach(warn);
+  const title = titleOf(instruction);
   if (
     isImageAsked &&
     build.service.capabilities.lacks("inspect") &&
@@ -59,14 +34,13 @@ export async function performCopy(
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });
   }
-  if (excluded.length > 0)
-    build.emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
-  if (largeContext !== undefined)
-    build.emit({ type: "large-context", title: titleOf(instruction), line, ...largeContext });
+  if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
+  if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
 
   const owned = { ...owner, line };
   const hashes = await hashEntries(items, build, ahead);
+  const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   const isIntoExisting =
     items.length > 0 &&
@@ -92,7 +66,7 @@ export async function performCopy(
     amount.bytes += entry.size;
   }
   collectLeftovers(amount.files);
-  build.emit({ type: "staged", title: titleOf(instruction), ...amount });
+  build.emit({ type: "staged", title, ...amount });
   const made = directoriesToMake(tops, additions, owner).filter(
     (path) => !(isIntoExisting && leadsTo(path, place)),
   );

@@ -1,43 +1,22 @@
 import { posix } from "node:path";
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import { extend } from "../../persistent-map.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import type { ImageConfiguration } from "../../service/types.ts";
 import { baseHash, commitLayer, findLayer } from "../cache/layer.ts";
 import type { BuildJob } from "../job.ts";
-import { expandBase, requireImage, requirePlatform } from "./base.ts";
+import { requireImage } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { titleOf } from "./location.ts";
-import { type BuildState, type Layer, lookUp, type StageState, startStage } from "./state.ts";
+import { type Layer, type StageState, startStage } from "./state.ts";
 
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;
 
-/** Starts a stage: from an earlier stage of that name, else from an image, imported where the service lacks it. */
-export async function performFrom(
-  instruction: FromInstruction,
-  state: BuildState,
-  build: BuildJob,
-): Promise<BuildState> {
-  const lookup = lookUp(new Map(), state.globals);
-  const { escape } = build.dockerfile;
-  const reference = expandBase(instruction, lookup, escape);
-  requirePlatform(instruction, state.platform, lookup, escape);
-  const stages =
-    state.stage?.name === undefined ? state.stages : extend(state.stages, [[state.stage.name, state.stage]]);
-  const name = instruction.stageName?.toLowerCase();
-  const earlier = stages.get(reference.toLowerCase());
-  const stage =
-    earlier === undefined ? await startFromImage(name, reference, instruction, build) : { ...earlier, name };
-  return { ...state, stages, stage };
-}
-
 /** The image's own WORKDIR, USER and ENV go on to hold, where the service says what they are. */
-async function startFromImage(
-  name: string | undefined,
+export async function startFromImage(
   reference: string,
   instruction: FromInstruction,
   build: BuildJob,
@@ -45,7 +24,7 @@ async function startFromImage(
   requireImage(reference);
   const { uuid, config } = await resolveImage(reference, build);
   build.emit({ type: "resolved", reference, image: uuid });
-  const stage = startStage(name, baseLayer(uuid, instruction, build));
+  const stage = startStage(baseLayer(uuid, instruction, build));
   if (config === undefined) return stage;
   warnOfConfiguration(reference, config, instruction, build);
   return {

@@ -3,7 +3,8 @@ import { referencesOf } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
 import type { BuildJob } from "../job.ts";
 import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "../operations/ask-image.ts";
-import { lookUp, type StageState } from "./state.ts";
+import { lookUp } from "./scope.ts";
+import type { StageState } from "./state.ts";
 
 /**
  * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
@@ -28,7 +29,7 @@ export function takesVariables({ name }: Instruction): boolean {
 }
 
 function namesUnknown(instruction: Instruction, stage: StageState, escape: "\\" | "`"): boolean {
-  const lookup = lookUp(stage.env, stage.args);
+  const lookup = lookUp({ env: stage.env, args: stage.args });
   return (
     takesVariables(instruction) &&
     referencesOf(instruction, escape).some(({ name }) => lookup(name) === undefined)

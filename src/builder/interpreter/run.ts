@@ -19,8 +19,8 @@ import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
 import { titleOf } from "./location.ts";
 import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
-import { advance, environmentOf, lookUp, predefinedArguments, type StageState } from "./state.ts";
-import { leftOutMount } from "./warnings.ts";
+import { environmentOf, lookUp, predefinedArguments } from "./scope.ts";
+import { advance, type StageState } from "./state.ts";
 
 /**
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
@@ -32,8 +32,7 @@ export async function performRun(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  warnOfMounts(instruction, build);
-  const lookup = lookUp(stage.env, stage.args);
+  const lookup = lookUp({ env: stage.env, args: stage.args });
   const { escape } = build.dockerfile;
   // What enters the hash has the values of secrets in it: one that has changed is another step.
   const whole = expandCommand(instruction, lookup, escape);
@@ -184,8 +183,4 @@ function placementError(
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",
   });
-}
-
-function warnOfMounts({ mounts, range }: RunInstruction, { emit }: BuildJob): void {
-  for (const mount of mounts) emit({ type: "warning", ...leftOutMount(mount), line: range.start });
 }

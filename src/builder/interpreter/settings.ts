@@ -1,7 +1,7 @@
 import type { ArgInstruction, EnvInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { type Arguments, declareArgument, lookUp } from "./state.ts";
+import { type Arguments, declareArgument, lookUp } from "./scope.ts";
 
 /** ENV: its pairs. All of them see the values from before the instruction. */
 export function expandPairs(
@@ -34,7 +34,7 @@ export function declareArguments(
 ): Arguments {
   let declared = args;
   for (const { key, value } of declarations) {
-    const lookup = lookUp(env, declared, inherited);
+    const lookup = lookUp({ env, args: declared, inherited });
     const expanded = value === undefined ? undefined : expandWord(value, lookup, escape);
     declared = declareArgument(declared, key, expanded, supplied, globals);
   }

@@ -1,6 +1,6 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { isPlatformArgument } from "./platform.ts";
-import { predefinedArguments } from "./state.ts";
+import { predefinedArguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
 /** `--build-arg` of names that nothing in the Dockerfile asks for. */

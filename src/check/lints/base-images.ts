@@ -1,6 +1,7 @@
+import { startInterpretation } from "../../builder/interpreter/interpret.ts";
 import { parsePlatform, usualPlatform } from "../../builder/interpreter/platform.ts";
+import { type Arguments, lookUp } from "../../builder/interpreter/scope.ts";
 import { declareArguments } from "../../builder/interpreter/settings.ts";
-import { type Arguments, lookUp, startBuild } from "../../builder/interpreter/state.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
@@ -22,7 +23,7 @@ export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[])
 /** What FROM knows where nobody gives a `--build-arg`. Which platform it is makes no difference here. */
 function defaultArguments({ instructions, escape }: Dockerfile): Arguments {
   const nothing = new Map<string, string>();
-  let args = startBuild(parsePlatform(usualPlatform), nothing).globals;
+  let args = startInterpretation(parsePlatform(usualPlatform), nothing).globals;
   for (const instruction of instructions) {
     if (instruction.name === "FROM") break;
     if (instruction.name !== "ARG") continue;
@@ -47,7 +48,7 @@ function undeclared(from: FromInstruction, declared: Arguments, { escape }: Dock
 function invalidDefault(from: FromInstruction, defaults: Arguments, { escape }: Dockerfile): Finding[] {
   if (!from.image.includes("$")) return [];
   const isValid = orElse(false, () => {
-    parseReference(expandWord(from.image, lookUp(new Map(), defaults), escape));
+    parseReference(expandWord(from.image, lookUp({ args: defaults }), escape));
     return true;
   });
   if (isValid) return [];

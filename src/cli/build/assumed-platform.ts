@@ -1,5 +1,5 @@
 import { parsePlatform, usualPlatform } from "../../builder/interpreter/platform.ts";
-import type { AssumedPlatform } from "../../check/plan-state.ts";
+import type { AssumedPlatform } from "../../check/dry-world.ts";
 import { BoughError } from "../../errors.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";

@@ -1,13 +1,15 @@
-import { referencesIn } from "../dockerfile/words/references.ts";
-import { extend } from "../persistent-map.ts";
-import type { PlannedStage } from "./plan-state.ts";
+import { referencesIn } from "../../dockerfile/words/references.ts";
+import { extend } from "../../persistent-map.ts";
+import type { StageScope } from "./scope.ts";
 
 /** Whether a word comes to the same whatever the base image sets: that is not looked into. */
 export type IsKnown = (word: string) => boolean;
 
-export function knowledgeOf({ env, args, unknown }: PlannedStage, escape: "\\" | "`"): IsKnown {
+export function knowledgeOf({ env, args, inherited, unknown }: StageScope, escape: "\\" | "`"): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
+      // The image has been asked, or is no part of this.
+      if (inherited !== undefined) return true;
       if (unknown.get(name) === true) return false;
       // What says itself what stands for a missing value is taken at its word.
       return !isRequired || env.has(name) || args.has(name) || name === "PATH";

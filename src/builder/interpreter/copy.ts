@@ -1,0 +1,55 @@
+import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { Lookup } from "../../dockerfile/words/words.ts";
+import { expandCopyWords } from "../copy/words.ts";
+import type { IsKnown } from "./known.ts";
+import type { StageScope } from "./scope.ts";
+import { skippedCopyFrom } from "./warnings.ts";
+import type { World } from "./world.ts";
+
+type Copying = CopyInstruction | AddInstruction;
+
+/** COPY and ADD: what the words mean and where each source goes; what becomes of that is for the world to say. */
+export async function interpretCopy<Stage extends StageScope>(
+  instruction: Copying,
+  { stage, lookup, isKnown }: { stage: Stage; lookup: Lookup; isKnown: IsKnown },
+  world: World<Stage>,
+): Promise<Stage> {
+  if (instruction.name === "COPY" && instruction.from !== undefined) {
+    world.warn(skippedCopyFrom(instruction.from), instruction);
+    return stage;
+  }
+  if (!areSourcesKnown(instruction, isKnown)) return stage;
+  const { escape } = world;
+  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape);
+  for (const warning of words.warnings) world.warn(warning, instruction);
+  const around = await world.surroundings(instruction, stage);
+  const isPlaceKnown =
+    isKnown(instruction.destination) && (around.workdir !== undefined || words.destination.startsWith("/"));
+  const known = isPlaceKnown ? words : { ...words, destination: "/" };
+  const workdir = around.workdir ?? "/";
+  let isImageAsked = false;
+  const isDirectoryInImage = (path: string) => {
+    isImageAsked = true;
+    return around.isDirectoryInImage(path);
+  };
+  const place = { workdir, isDirectoryInImage };
+  const plan = await world.planCopy(known, instruction, { ...around, ...place, lookup, escape });
+  for (const warning of plan.warnings) world.warn(warning, instruction);
+  return world.copy(instruction, { words, plan, isPlaceKnown, isImageAsked }, stage);
+}
+
+function areSourcesKnown(instruction: Copying, isKnown: IsKnown): boolean {
+  const words = instruction.sources.map((source) => (source.kind === "path" ? source.path : ""));
+  const checksum = instruction.name === "ADD" ? instruction.checksum : undefined;
+  return [...words, ...instruction.exclude, instruction.chmod ?? "", checksum ?? ""].every(isKnown);
+}
+
+/** A word that is not known must not pass for an empty one, which may be an error. */
+function withoutUnknown<Instruction extends Copying>(
+  instruction: Instruction,
+  isKnown: IsKnown,
+): Instruction {
+  const destination = isKnown(instruction.destination) ? instruction.destination : "/";
+  const chown = isKnown(instruction.chown ?? "") ? instruction.chown : undefined;
+  return { ...instruction, destination, chown };
+}

@@ -1,0 +1,49 @@
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import { stageCopy } from "../copy/copy.ts";
+import { planCopy } from "../copy/plan.ts";
+import type { BuildJob } from "../job.ts";
+import type { FoundSources } from "../staging/look-ahead.ts";
+import { requirePlatform } from "./base.ts";
+import { startFromImage } from "./from.ts";
+import { inheritEnvironment, takesVariables } from "./inherited.ts";
+import { performRun } from "./run.ts";
+import { lookUp } from "./scope.ts";
+import type { StageState } from "./state.ts";
+import { performWorkdir } from "./workdir.ts";
+import type { World } from "./world.ts";
+
+/**
+ * The world of a build, for one of its steps: it asks the service, stages files and makes layers. `runs`: RUN instructions
+ * before it, of all stages.
+ */
+export function createLiveWorld(build: BuildJob, runs: number): World<StageState> {
+  const { dockerfile, buildArgs, emit, context, ignore, signal } = build;
+  const { escape } = dockerfile;
+  /** What was found of a COPY before it was its turn. */
+  let ahead: FoundSources | undefined;
+  const world: World<StageState> = {
+    escape,
+    buildArgs,
+    assumed: undefined,
+    warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
+    warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
+    tellsUndefined: takesVariables,
+
+    requirePlatform: (from, { globals, platform }) =>
+      requirePlatform(from, platform, lookUp({ args: globals }), escape),
+    startFromImage: (reference, from) => startFromImage(reference, from, build),
+    inform: (instruction, stage) => inheritEnvironment(instruction, stage, build),
+    changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
+    changeUser: (user, stage) => ({ ...stage, user }),
+
+    async surroundings(instruction, { workdir, staged, layer }) {
+      ahead = await build.ahead.take(instruction);
+      const isDirectoryInImage = (path: string) => build.facts.isDirectory(layer.image, path);
+      return { context, ignore, signal, workdir, staged, found: ahead?.sources, isDirectoryInImage };
+    },
+    planCopy,
+    copy: (instruction, copy, stage) => stageCopy(instruction, copy, { ahead, stage }, build),
+    run: (instruction, stage) => performRun(instruction, runs, stage, build),
+  };
+  return world;
+}

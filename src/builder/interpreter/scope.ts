@@ -1,0 +1,84 @@
+import type { Lookup } from "../../dockerfile/words/words.ts";
+import { extend } from "../../persistent-map.ts";
+
+/** What decides the value of every word of a stage. */
+export interface Scope {
+  env: ReadonlyMap<string, string>;
+  args: Arguments;
+  /** The image's own variables, once they are known. They count where nothing else knows a name. */
+  inherited: ReadonlyMap<string, string> | undefined;
+}
+
+/** A stage as far as its words are concerned; each world has more in it. */
+export interface StageScope extends Scope {
+  /** Of `FROM ... AS name`, in lower case: a later FROM may start from it. */
+  name: string | undefined;
+  /** True of variables whose values only the image could tell; false of some that others depended on before. */
+  unknown: ReadonlyMap<string, boolean>;
+}
+
+/** Declared build arguments. */
+export type Arguments = ReadonlyMap<string, Argument>;
+
+export interface Argument {
+  /** `undefined`: declared without a default, and nobody gave a value. */
+  value: string | undefined;
+  /** From `--build-arg`. */
+  isSupplied: boolean;
+}
+
+/**
+ * The one rule of precedence (spec, section 1, "Variable substitution"): `--build-arg`, then ENV so far, then the ARG's default,
+ * then what the image itself sets; `undefined` for unknown names. Texts, chain hashes and requests all go by it.
+ */
+export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
+  return (name) => {
+    const argument = args?.get(name);
+    if (argument?.isSupplied) return argument.value;
+    return env?.get(name) ?? argument?.value ?? inherited?.get(name);
+  };
+}
+
+/** The variables that the Dockerfile sets, with the values that `lookUp` has for them. */
+export function effectiveEnv({ env, args }: Pick<Scope, "env" | "args">): Map<string, string> {
+  const lookup = lookUp({ env, args });
+  return new Map([...env].map(([name, value]) => [name, lookup(name) ?? value]));
+}
+
+/** What a RUN gets as its environment: each declared name with the value that `lookUp` has for it. */
+export function environmentOf(
+  scope: Pick<Scope, "env" | "args">,
+  passedThrough: ReadonlyMap<string, string>,
+): Record<string, string> {
+  const environment: Record<string, string> = Object.fromEntries(passedThrough);
+  for (const [name, { value }] of scope.args) if (value !== undefined) environment[name] = value;
+  for (const [name, value] of effectiveEnv(scope)) environment[name] = value;
+  return environment;
+}
+
+/** An ARG's effective value: `--build-arg`, then its own default, then that of an automatic one or an ARG before FROM. */
+export function declareArgument(
+  args: Arguments,
+  name: string,
+  defaultValue: string | undefined,
+  supplied: ReadonlyMap<string, string>,
+  globals: Arguments = new Map(),
+): Arguments {
+  const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
+  return extend(args, [[name, { value, isSupplied: supplied.has(name) }]]);
+}
+
+const predefinedNames = new Set(
+  ["HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"].flatMap((name) => [
+    name,
+    name.toLowerCase(),
+  ]),
+);
+
+/**
+ * Build arguments that need no ARG (Dockerfile reference, "Predefined ARGs"): proxies. They reach a RUN's
+ * environment and never the chain hash.
+ */
+export function predefinedArguments(supplied: ReadonlyMap<string, string>): Map<string, string> {
+  return new Map([...supplied].filter(([name]) => predefinedNames.has(name)));
+}

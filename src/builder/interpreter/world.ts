@@ -1,0 +1,65 @@
+import type {
+  AddInstruction,
+  CopyInstruction,
+  FromInstruction,
+  Instruction,
+  RunInstruction,
+  WorkdirInstruction,
+} from "../../dockerfile/instruction.ts";
+import type { CopyPlan, planCopy, Surroundings } from "../copy/plan.ts";
+import type { CopyWords } from "../copy/words.ts";
+import type { Platform } from "./platform.ts";
+import type { Arguments, StageScope } from "./scope.ts";
+import type { ReasonedWarning } from "./warnings.ts";
+
+/** What was declared before the first FROM, the finished stages by name, and the stage at work. */
+export interface Interpretation<Stage extends StageScope> {
+  globals: Arguments;
+  /** Of the service, where some instruction asks for it. */
+  platform: Platform | undefined;
+  stages: ReadonlyMap<string, Stage>;
+  stage: Stage | undefined;
+}
+
+/** What a COPY or ADD comes to: its words, and what it puts where. */
+export interface PlannedCopy {
+  words: CopyWords;
+  plan: CopyPlan;
+  /** False: the destination depends on what only the image could tell. */
+  isPlaceKnown: boolean;
+  /** What is in the image had a say in where it all goes. */
+  isImageAsked: boolean;
+}
+
+export type CopySurroundings = Omit<Surroundings, "lookup" | "escape" | "workdir"> & {
+  workdir: string | undefined;
+};
+
+/**
+ * What the interpreter meets: the live world asks the service and makes layers, the dry one of `--check` knows nothing of an
+ * image and notes what a build would do.
+ */
+export interface World<Stage extends StageScope> {
+  readonly escape: "\\" | "`";
+  readonly buildArgs: ReadonlyMap<string, string>;
+  /** Variables that every image is taken to have where it is not asked. */
+  readonly assumed: ReadonlyMap<string, string> | undefined;
+  warn(warning: { rule?: string; message: string }, instruction: Instruction): void;
+  /** With a reason, which is said once. */
+  warnWithReason(warning: ReasonedWarning, instruction: Instruction): void;
+  /** Whether undefined variables in such an instruction are warned about. */
+  tellsUndefined(instruction: Instruction): boolean;
+
+  requirePlatform(from: FromInstruction, state: Interpretation<Stage>): void;
+  startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
+  /** Learns what an instruction needs of the image's own variables. */
+  inform(instruction: Instruction, stage: Stage): Promise<Stage>;
+  /** `path`: variables replaced; `undefined`: only the image could tell. */
+  changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
+  changeUser(user: string | undefined, stage: Stage): Stage;
+  /** What sources and destination are looked for with. `workdir`: `undefined` where only the image could tell. */
+  surroundings(instruction: CopyInstruction | AddInstruction, stage: Stage): Promise<CopySurroundings>;
+  planCopy: typeof planCopy;
+  copy(instruction: CopyInstruction | AddInstruction, copy: PlannedCopy, stage: Stage): Promise<Stage>;
+  run(instruction: RunInstruction, stage: Stage): Promise<Stage>;
+}

@@ -1,0 +1,186 @@
+import { numericOwner, root } from "../builder/copy/ownership.ts";
+import { planCopy } from "../builder/copy/plan.ts";
+import { OtherPlatformError, requireImage, requirePlatform } from "../builder/interpreter/base.ts";
+import { defaultPath } from "../builder/interpreter/inherited.ts";
+import { knowledgeOf } from "../builder/interpreter/known.ts";
+import { localBaseUrl } from "../builder/interpreter/local-base.ts";
+import { pathInImage } from "../builder/interpreter/path-in-image.ts";
+import type { Platform } from "../builder/interpreter/platform.ts";
+import { lookUp, type StageScope } from "../builder/interpreter/scope.ts";
+import { createReasons, describeExcluded } from "../builder/interpreter/warnings.ts";
+import type { PlannedCopy, World } from "../builder/interpreter/world.ts";
+import type { BuildContext } from "../context/build-context.ts";
+import { localFileSystem } from "../context/file-system/local-file-system.ts";
+import { rememberFiles } from "../context/file-system/remembered-files.ts";
+import type { IgnoreRules } from "../context/patterns/ignore.ts";
+import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
+import { BoughError } from "../errors.ts";
+import { extend } from "../persistent-map.ts";
+import { parseReference } from "../service/images/reference.ts";
+import { isTag } from "../service/images/tag.ts";
+import { type Finding, warn } from "./finding.ts";
+import { describeItem, itemsOfTheirOwn, type PlannedFile } from "./planned-file.ts";
+import { isWarningRule } from "./rules.ts";
+
+export interface DryOptions {
+  context: BuildContext;
+  ignore: IgnoreRules;
+  buildArgs: ReadonlyMap<string, string>;
+  /** `--allow-local-from`. */
+  allowsLocalFrom: boolean;
+  /** Of the service; `undefined` where no instruction depends on it. */
+  platform: AssumedPlatform | undefined;
+  signal: AbortSignal;
+}
+
+export interface AssumedPlatform {
+  platform: Platform;
+  /** False: the service might say otherwise, if it were asked. */
+  isCertain: boolean;
+}
+
+/** A stage without an image. */
+export interface DryStage extends StageScope {
+  /** `undefined`: it depends on a variable of the image. */
+  workdir: string | undefined;
+  /** Some WORKDIR has been there. */
+  workdirIsSet: boolean;
+  /** None of them was absolute: it counts from `/`, where the image may have a WORKDIR of its own. */
+  workdirIsAssumed: boolean;
+  staged: ReadonlyMap<string, { type: string }>;
+}
+
+/** What the build would find on its way through the Dockerfile. */
+export interface Notes {
+  files: PlannedFile[];
+  warnings: Finding[];
+}
+
+/** The sources themselves can't be copied: they are missing, lead out of the context, can't be read. */
+export class SourceError extends BoughError {
+  override readonly name = "SourceError";
+}
+
+export function startDryStage(): DryStage {
+  const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map() };
+  const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
+  return { name: undefined, ...words, ...place };
+}
+
+/** The world of `--check`: nothing is asked of a service, no file is read, and what a build would do is noted. */
+export function createDryWorld(options: DryOptions, escape: "\\" | "`", notes: Notes): World<DryStage> {
+  const { context, ignore, signal, buildArgs } = options;
+  const files = rememberFiles(localFileSystem);
+  const explain = createReasons();
+  const world: World<DryStage> = {
+    escape,
+    buildArgs,
+    assumed: new Map([["PATH", defaultPath]]),
+    warn({ rule, message }, instruction) {
+      if (rule !== undefined && isWarningRule(rule)) notes.warnings.push(warn(rule, message, instruction));
+    },
+    warnWithReason: (warning, instruction) => world.warn(explain(warning), instruction),
+    tellsUndefined: ({ name }) => !ofTheShell.has(name),
+
+    requirePlatform(from, { globals }) {
+      const { platform } = options;
+      try {
+        requirePlatform(from, platform?.platform, lookUp({ args: globals }), escape);
+      } catch (error) {
+        if (!(error instanceof OtherPlatformError) || platform?.isCertain === true) throw error;
+        world.warn({ rule: "OtherPlatform", message: error.message }, from);
+      }
+    },
+    startFromImage: async (reference) => startFrom(reference, options),
+    inform: async (_, stage) => stage,
+    async changeWorkdir(instruction, path, stage) {
+      if (path === undefined)
+        return { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
+      const isAbsolute = path.startsWith("/");
+      if (!stage.workdirIsSet && !isAbsolute) {
+        const message = `Relative workdir ${JSON.stringify(path)} can have unexpected results if the base image changes`;
+        world.warn({ rule: "WorkdirRelativePath", message }, instruction);
+      }
+      const isLost = stage.workdir === undefined && !isAbsolute;
+      const workdir = isLost ? undefined : pathInImage(stage.workdir ?? "/", path);
+      const workdirIsAssumed = stage.workdirIsAssumed && !isAbsolute;
+      return { ...stage, workdir, workdirIsSet: true, workdirIsAssumed };
+    },
+    changeUser: (_, stage) => stage,
+
+    surroundings: async (_, { workdir, staged }) => ({
+      ...{ context, ignore, files, signal, workdir, staged },
+      isDirectoryInImage: async () => false,
+    }),
+    planCopy: planSources,
+    async copy(instruction, copy, stage) {
+      const { plan, isPlaceKnown } = copy;
+      if (plan.excluded.length > 0)
+        world.warn({ rule: "DefaultExclude", message: describeExcluded(plan.excluded) }, instruction);
+      notes.files.push(...filesOf(instruction, copy, stage, escape));
+      return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
+    },
+    run: async (_, stage) => ({ ...stage, staged: new Map() }),
+  };
+  return world;
+}
+
+function startFrom(reference: string, options: DryOptions): DryStage {
+  requireImage(reference);
+  const parsed = isTag(reference) ? undefined : parseReference(reference);
+  if (parsed?.kind === "local") localBaseUrl(parsed, options);
+  return startDryStage();
+}
+
+async function planSources(...parameters: Parameters<typeof planCopy>): ReturnType<typeof planCopy> {
+  try {
+    return await planCopy(...parameters);
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
+    const { message, hint } = error;
+    throw new SourceError(message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  }
+}
+
+function filesOf(
+  instruction: CopyInstruction | AddInstruction,
+  { words, plan, isPlaceKnown, isImageAsked }: PlannedCopy,
+  stage: DryStage,
+  escape: "\\" | "`",
+): PlannedFile[] {
+  const isKnown = knowledgeOf(stage, escape);
+  const isCertain =
+    !isImageAsked && isPlaceKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
+  const destinationIs = plan.destination.isDirectory ? "directory" : "file";
+  const isOwnerKnown = isKnown(instruction.chown ?? "");
+  const named = words.chown === "" ? root : numericOwner(words.chown);
+  const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
+  return itemsOfTheirOwn(plan.items).map((item): PlannedFile => {
+    const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
+    return {
+      line: instruction.range.start,
+      ...describeItem(item),
+      destination: isPlaceKnown ? item.path : undefined,
+      destinationIs: isCertain ? destinationIs : "unknown",
+      uid,
+      gid,
+      ...(hasKnownText ? {} : { size: undefined }),
+    };
+  });
+}
+
+function typesOf({ plan }: PlannedCopy): [path: string, { type: string }][] {
+  return plan.items.map((item) => [item.path, { type: item.kind === "entry" ? item.entry.type : "file" }]);
+}
+
+/** Instructions whose variables are replaced when a command runs, and by the shell. */
+const ofTheShell: ReadonlySet<string> = new Set([
+  "RUN",
+  "CMD",
+  "ENTRYPOINT",
+  "HEALTHCHECK",
+  "ONBUILD",
+  "SHELL",
+  // Docker replaces its variables, but says nothing of undefined ones.
+  "EXPOSE",
+]);
