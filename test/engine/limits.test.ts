@@ -94,6 +94,11 @@ describe("the engine's own API", () => {
     expect(await response.json()).toEqual({ error, status: 400 });
   });
 
+  test("of a command that is ended only its own words are kept", async () => {
+    const { stderr, exitCode } = await engine.run(base, "echo mine >&2; exec sleep 60", { timeout: 1 });
+    expect({ stderr, exitCode }).toEqual({ stderr: "mine\n", exitCode: 137 });
+  });
+
   test("the record says what was asked for, and a limit that the command ran into", async () => {
     const limits = {
       max_memory_bytes: 64 * 1024 ** 2,

@@ -2,15 +2,16 @@ import { cpSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /**
- * Puts this machine's perl (Debian's perl-base is on every Debian) with its Socket module below `root`: busybox has no
- * program that binds a socket to an interface, or opens raw and abstract ones.
+ * Puts this machine's perl with its modules Socket and threads below `root`: busybox has no program that binds a socket to
+ * an interface, opens raw and abstract ones, starts threads, or makes a system call of one's choice.
  */
 export function addPerl(root: string): void {
   const perl = Bun.which("perl");
-  if (perl === null) throw new Error("perl is missing: apt-get install perl-base");
+  if (perl === null) throw new Error("perl is missing: apt-get install perl");
   const modules = run([
     perl,
     "-MSocket=:all",
+    "-Mthreads",
     "-MDynaLoader",
     "-e",
     'print "$_\\n" for values %INC, @DynaLoader::dl_shared_objects',

@@ -52,7 +52,7 @@ export async function supervise(
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, (chunk) => output("stdout", chunk)),
-      forEachChunk(helper.stderr, (chunk) => stderr.write(chunk)),
+      forEachChunk(helper.stderr, (chunk) => stderr.write(kill.used ? withoutComplaint(chunk) : chunk)),
       helper.exited,
     ]);
   } finally {
@@ -80,6 +80,14 @@ async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => b
   for (let wait = 8; !ended.aborted && !hasStarted(); wait = Math.min(wait * 2, 250)) {
     await clock.sleep(wait, ended).catch(() => {});
   }
+}
+
+/** What unshare of util-linux 2.38 says when its child is killed; nothing that the command has said. */
+const complaint = Buffer.from("unshare: sigprocmask unblock failed: Invalid argument\n");
+
+function withoutComplaint(chunk: Uint8Array): Uint8Array {
+  const kept = chunk.length - complaint.length;
+  return kept >= 0 && complaint.equals(chunk.subarray(kept)) ? chunk.subarray(0, kept) : chunk;
 }
 
 export async function forEachChunk(

@@ -15,7 +15,7 @@ import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { decode } from "../../support/engine.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
-import { addPerl } from "../../support/perl.ts";
+import { addPerl } from "../../support/perl-files.ts";
 
 const root = join(import.meta.dir, "../../..");
 const mebibyte = 1024 ** 2;
@@ -74,6 +74,7 @@ const attacks: Record<string, Attack> = {
     limits: processes,
     hits: "max_processes",
     exitCode: 137,
+    seconds: 60,
   },
   "processes: orphans in sessions of their own": {
     command: "while :; do setsid sh -c 'sleep 60 & sleep 60 &' 2>/dev/null; done",

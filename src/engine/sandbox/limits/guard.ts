@@ -14,7 +14,7 @@ import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts"
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
 /** Nicer than others by so much, where no control group weighs the processors. */
-const niceness = 10;
+const niceness = 5;
 
 export class LimitGuard {
   readonly #host: SandboxHost;

@@ -34,6 +34,38 @@ export function usageBelow(helpers: Iterable<number>): ProcessUsage {
   return { processes, resident, pids };
 }
 
+/** All processes and threads that the machine has: one short file to read, however many they are. */
+export function allProcesses(): number {
+  const [, all] = /\/(\d+) /.exec(readOptional("/proc/loadavg")) ?? [];
+  return Number(all ?? 0);
+}
+
+/** How many processes are looked at where all would be too many. */
+const sampleSize = 256;
+
+/** As `processes` of `usageBelow`, put at what a sample of all processes says: quick while a fork bomb takes the processors. */
+export function estimateBelow(helpers: ReadonlySet<number>): number {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const pageSize = readPageSize();
+  const known = new Map<number, boolean>();
+  const isBelow = (pid: number, parent: number | undefined): boolean => {
+    if (helpers.has(pid)) return true;
+    const found = known.get(pid);
+    if (found !== undefined) return found;
+    const next = parent ?? readStatus(pid, pageSize)?.parent ?? 0;
+    const below = next > 1 && isBelow(next, undefined);
+    known.set(pid, below);
+    return below;
+  };
+  const step = Math.max(pids.length / sampleSize, 1);
+  let processes = 0;
+  for (let at = 0; at < pids.length; at += step) {
+    const status = readStatus(Number(pids[Math.floor(at)]), pageSize);
+    if (status !== undefined && isBelow(status.pid, status.parent)) processes += status.threads;
+  }
+  return processes * step;
+}
+
 /**
  * Bytes that would be free without these processes: what several of them share is divided among them, what is swapped out
  * counts, and so do files in memory that they hold open. Takes a while, since the kernel walks through their memory.

@@ -2,7 +2,7 @@
 import type { LimitHit } from "../../../service/types.ts";
 import type { LimitEvents } from "./controllers.ts";
 import { freeRoom, layerSize } from "./layer-size.ts";
-import { exactMemory, hiddenMemory, usageBelow } from "./process-usage.ts";
+import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } from "./process-usage.ts";
 
 export interface Watcher {
   /** Milliseconds. */
@@ -39,6 +39,10 @@ const shortestWait = 20;
 const longestWait = 250;
 /** A look takes at most this part of the time. */
 const share = 10;
+/** Milliseconds between two looks at how many processes the machine has. */
+const betweenHeadCounts = 50;
+/** What a sample may be wrong by, in processes. */
+const tolerance = 256;
 /** Of the machine's memory, in bytes: with less than this left, shared memory that belongs to nobody is the command's. */
 const littleMemory = 512 * 1024 ** 2;
 
@@ -48,9 +52,16 @@ export function watchProcesses(
   limits: { memory: number | undefined; processes: number | undefined },
 ): Watcher {
   const before = hiddenMemory().hidden;
+  const processesBefore = allProcesses();
+  let restUntil = 0;
+  /** While thousands of processes take all processors there is no time to go through them one by one. */
+  const isCrowd = (limit: number) =>
+    allProcesses() - processesBefore > limit + tolerance / 2 && estimateBelow(helpers) > limit + tolerance;
   return {
     firstWait: shortestWait,
-    look() {
+    look(now) {
+      if (limits.processes !== undefined && isCrowd(limits.processes)) return "max_processes";
+      if (now < restUntil) return Math.min(restUntil - now, betweenHeadCounts);
       const began = performance.now();
       const { processes, resident, pids } = usageBelow(helpers);
       if (limits.processes !== undefined && processes > limits.processes) return "max_processes";
@@ -62,7 +73,9 @@ export function watchProcesses(
           return "max_memory_bytes";
         wait = Math.max((limits.memory - atMost) / memorySpeed, shortestWait);
       }
-      return Math.max(Math.min(wait, longestWait), (performance.now() - began) * share);
+      wait = Math.max(Math.min(wait, longestWait), (performance.now() - began) * share);
+      restUntil = now + wait;
+      return Math.min(wait, betweenHeadCounts);
     },
   };
 }
