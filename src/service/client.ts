@@ -43,7 +43,7 @@ export interface ServiceOptions {
 export interface Service
   extends ImageService,
     ImageInspector,
-    Pick<Images, "listImages" | "untagImage">,
+    Pick<Images, "listImages" | "untagImage" | "removeTag">,
     Accounts,
     OperationRecords,
     EventSnapshots,
@@ -87,6 +87,7 @@ export function createService(options: ServiceOptions): Service {
     importImage: images.importImage,
     tagImage: images.tagImage,
     untagImage: images.untagImage,
+    removeTag: images.removeTag,
     uploadFiles: files.uploadFiles,
     uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),
     newMark: operations.newMark,

@@ -173,6 +173,82 @@ describe("tagging an image", () => {
   });
 });
 
+describe("taking one of several tags away leaves the others, on a service that", () => {
+  const answer = (status: number) => Response.json({ error: "no", status }, { status });
+  test.each<[string, FakeServiceOptions]>([
+    ["has ?tag=", {}],
+    ["passes it over and takes all away", { removesAllTags: true }],
+    [
+      "refuses it",
+      {
+        intercept: (_, { method, query }) =>
+          method === "DELETE" && "tag" in query ? answer(400) : undefined,
+      },
+    ],
+    [
+      "has no such call with a query",
+      {
+        intercept: (_, { method, query }) =>
+          method === "DELETE" && "tag" in query ? answer(404) : undefined,
+      },
+    ],
+    [
+      "passes it over, and what a list is asked for, too",
+      {
+        removesAllTags: true,
+        intercept: ({ url }, { method, path }) => {
+          if (method !== "GET" || path !== "/v1/images" || new URL(url).search === "") return undefined;
+          return fakes.at(-1)?.handle(new Request(url.replace(/\?.*/, "")));
+        },
+      },
+    ],
+  ])("%s", async (_, options) => {
+    const { fake, service } = await start(options);
+    const image = fake.state.addImage("app:1");
+    for (const tag of ["app:2", "app:3"]) fake.state.setTag(image, tag);
+    const other = fake.state.addImage("other:1");
+    await service.removeTag(image, "app:2");
+    expect([...fake.state.tags].toSorted()).toEqual([
+      ["app:1", image],
+      ["app:3", image],
+      ["other:1", other],
+    ]);
+    expect(fake.requestsTo(/^PATCH/)).toHaveLength(options.removesAllTags || options.intercept ? 2 : 0);
+  });
+});
+
+describe("the list of operations", () => {
+  test.each([
+    [{ status: "EXECUTING" as const }, ["e3", "e1"]],
+    [{ kind: "image_import" as const }, ["i2"]],
+    [{ since: "2026-01-01T00:00:02Z" }, ["e3", "i2"]],
+    [{ until: "2026-01-01T00:00:02Z" }, ["i2", "e1"]],
+    [{}, ["e3", "i2", "e1"]],
+  ])("of a service that passes the filter %j over is filtered", async (filter, expected) => {
+    const operation = (uuid: string, second: number, kind: string, status: string) => ({
+      uuid,
+      kind,
+      status,
+      created_at: `2026-01-01T00:00:0${second}Z`,
+    });
+    const all = [
+      operation("e3", 3, "instance", "EXECUTING"),
+      operation("i2", 2, "image_import", "SUCCESS"),
+      operation("e1", 1, "instance", "EXECUTING"),
+    ];
+    const { service } = await start({
+      intercept: (_, { query }) => {
+        const offset = Number(query.offset);
+        return Response.json(all.slice(offset, offset + Number(query.limit)));
+      },
+    });
+    for (const limit of [1, 2, 50]) {
+      const operations = await service.listOperations({ ...filter, limit });
+      expect(operations.map(({ uuid }) => uuid)).toEqual(expected.slice(0, limit));
+    }
+  });
+});
+
 describe("looking into an image", () => {
   test("tells directories from other things, and what is not there", async () => {
     const { fake, service } = await start();

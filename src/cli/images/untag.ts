@@ -40,10 +40,9 @@ async function untagImage(invocation: Invocation): Promise<void> {
     const image = await requireImage(service, reference);
     const tags = await tagsOf(service, image);
     const name = reference.replace(/^tag:/, "");
-    const removed = isUuid(reference) ? tags : [tags.find((tag) => tag === name) ?? withLatest(name)];
-    // The service knows but one way: all tags of an image at once. Those that are to stay are set again.
-    await service.untagImage(image);
-    for (const tag of tags) if (!removed.includes(tag)) await service.tagImage(image, tag);
+    const named = tags.find((tag) => tag === name) ?? withLatest(name);
+    const removed = isUuid(reference) ? tags : [named];
+    await (isUuid(reference) ? service.untagImage(image) : service.removeTag(image, named));
     printResult(invocation, {
       id: image,
       json: { image, removed },
@@ -56,5 +55,6 @@ async function untagImage(invocation: Invocation): Promise<void> {
 
 async function tagsOf(service: Service, image: string): Promise<string[]> {
   const records = await service.listImages({ uuid: image });
-  return records.flatMap(({ tag }) => tag ?? []);
+  // A service that does not know the filter lists all images.
+  return records.filter(({ uuid }) => uuid === image).flatMap(({ tag }) => tag ?? []);
 }

@@ -9,12 +9,13 @@ import type { ImageRecord, ImportRequest } from "../types.ts";
 import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
 import { isTag, withLatest } from "./tag.ts";
+import { createUntagging, type Untagging } from "./untag.ts";
 
-export interface Images extends Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
+export interface Images
+  extends Untagging,
+    Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
   /** All images that the filter lets through. Empty where the service lacks `imageList`. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
-  /** Takes all tags away from an image. Rejects with NotFoundError where the image is gone. */
-  untagImage(uuid: string): Promise<void>;
 }
 
 export interface ImagesOptions extends ImageListOptions {
@@ -24,6 +25,15 @@ export interface ImagesOptions extends ImageListOptions {
 
 export function createImages({ transport, operations, signal, seen, capabilities }: ImagesOptions): Images {
   const images = createImageList({ transport, seen, capabilities });
+
+  async function tagImage(uuid: string, tag: string): Promise<void> {
+    await transport.call({
+      method: "PATCH",
+      path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
+      json: { tag },
+      repeatable: true,
+    });
+  }
 
   async function findByTag(name: string): Promise<FoundImage | undefined | "unsupported"> {
     if (!isTag(name)) return undefined;
@@ -101,22 +111,8 @@ export function createImages({ transport, operations, signal, seen, capabilities
       }
     },
 
-    async tagImage(uuid, tag) {
-      await transport.call({
-        method: "PATCH",
-        path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
-        json: { tag },
-        repeatable: true,
-      });
-    },
-
-    async untagImage(uuid) {
-      await transport.call({
-        method: "DELETE",
-        path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
-        repeatable: true,
-      });
-    },
+    tagImage,
+    ...createUntagging(transport, images, tagImage),
   };
 }
 

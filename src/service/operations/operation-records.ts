@@ -50,6 +50,8 @@ export interface OperationRecords {
 }
 
 const pageSize = 1000;
+/** More than any person looks through, and than this machine should hold. */
+const maxListed = 200_000;
 
 export function createOperationRecords(
   transport: Transport,
@@ -67,13 +69,15 @@ export function createOperationRecords(
 
   return {
     async listOperations({ limit, ...filter }) {
-      const found = new Map<string, OperationSummary>();
-      while (found.size < limit && !capabilities.lacks("operationList")) {
-        const wanted = Math.min(pageSize, limit - found.size);
+      const listed = new Set<string>();
+      const found: OperationSummary[] = [];
+      while (found.length < limit && listed.size < maxListed && !capabilities.lacks("operationList")) {
+        // A service that passes the filter over has more to read through than is asked for.
+        const wanted = listed.size === 0 ? Math.min(pageSize, limit) : pageSize;
         const answer = await transport.call({
           method: "GET",
           path: "/v1/operations",
-          query: { ...filter, limit: String(wanted), offset: String(found.size) },
+          query: { ...filter, limit: String(wanted), offset: String(listed.size) },
           repeatable: true,
           handles: noSuchCall,
           requires: aList("operations"),
@@ -83,12 +87,13 @@ export function createOperationRecords(
           return [];
         }
         const page = readList(answer.body);
-        const before = found.size;
-        for (const operation of page) found.set(operation.uuid, operation);
+        const fresh = page.filter(({ uuid }) => !listed.has(uuid));
+        for (const { uuid } of fresh) listed.add(uuid);
+        found.push(...fresh.filter((operation) => passes(operation, filter)));
         // A server that knows no offset answers the same page for ever.
-        if (page.length < wanted || found.size === before) break;
+        if (page.length < wanted || fresh.length === 0) break;
       }
-      return [...found.values()].slice(0, limit);
+      return found.slice(0, limit);
     },
 
     async getOperation(operation) {
@@ -110,6 +115,21 @@ export function createOperationRecords(
       return { stdout: outputIn(body, "stdout"), stderr: outputIn(body, "stderr") };
     },
   };
+}
+
+/** Whether an operation is one of those that were asked for. What the service does not tell of it is not held against it. */
+function passes(
+  { status, kind, createdAt }: OperationSummary,
+  filter: Omit<OperationFilter, "limit">,
+): boolean {
+  const created = Date.parse(createdAt ?? "");
+  const isBefore = (one: number, other: number) => one < other;
+  return (
+    (filter.status === undefined || status === "" || status === filter.status) &&
+    (filter.kind === undefined || kind === filter.kind) &&
+    (filter.since === undefined || !isBefore(created, Date.parse(filter.since))) &&
+    (filter.until === undefined || !isBefore(Date.parse(filter.until), created))
+  );
 }
 
 function readList(body: unknown): OperationSummary[] {
