@@ -91,6 +91,23 @@ function streamOf(text: string, leavesOpen: boolean): Response {
 /** Waits are over at once. */
 const impatient = () => createManualClock((milliseconds) => milliseconds <= 500);
 
+test("what was started beside the command says is not the command's, and its end is not the operation's", async () => {
+  const beside = [
+    { id: 2, ts: "", spid: 2, type: "stdout", data: { value: "beside", encoding: "ascii" } },
+    { id: 3, ts: "", spid: 2, type: "truncated", data: { stream: "stdout", bytes_dropped: 9 } },
+    { id: 4, ts: "", spid: 2, type: "exit", data: { pid: 43, code: 9, signal: -1 } },
+    { id: 5, ts: "", spid: 1, type: "stdout", data: { value: "own", encoding: "ascii" } },
+    { id: 6, ts: "", spid: 0, type: "completion", data: {} },
+  ];
+  const { follow } = await start({
+    streams: [{ text: frames(1, 1) + beside.map(frameOf).join("") }],
+    record: { stdout: "own" },
+  });
+  const seen: OutputChunk[] = [];
+  expect(await follow(seen)).toEqual({ text: "own", truncated: false });
+  expect(seen.map(({ text }) => text)).toEqual(["own"]);
+});
+
 describe("a stream that breaks off", () => {
   test("is taken up where it broke, and each output is reported once", async () => {
     const { follow, resumes } = await start({

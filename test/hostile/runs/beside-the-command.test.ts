@@ -1,6 +1,11 @@
 /** Processes beside the command of an instance: behind the walls that the command is behind, and gone with bough. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { InstanceResult } from "../../../src/service/types.ts";
+import {
+  type InstanceResult,
+  isTerminal,
+  type LimitHit,
+  type OperationRecord,
+} from "../../../src/service/types.ts";
 import { decode } from "../../support/engine.ts";
 import { lastingProcesses } from "../../support/processes.ts";
 import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
@@ -106,6 +111,41 @@ describe.each(whoever)("as %s", (who) => {
     expect(refused).toContain(": 400 ");
     await call("DELETE", `operations/${instance}`);
   });
+
+  test.each<[string, string, object, LimitHit["limit"]]>([
+    [
+      "memory",
+      "for i in 1 2 3 4; do (head -c 40m /dev/zero; sleep 3) | tail & done; wait; false",
+      { max_memory_bytes: 64 * 1024 ** 2 },
+      "max_memory_bytes",
+    ],
+    [
+      "processes",
+      "i=0; while [ $i -lt 200 ]; do sleep 3 & i=$((i + 1)); done; wait; false",
+      { max_processes: 40 },
+      "max_processes",
+    ],
+  ])(
+    "takes no more %s than the instance may",
+    async (_, command, limits, limit) => {
+      const body = {
+        image: "tag:base:1",
+        command: "sleep 1000",
+        shell: true,
+        resources_limits: limits,
+        timeout: 60,
+      };
+      const { uuid } = await call<{ uuid: string }>("POST", "instances", body);
+      // By control groups it alone may be ended; where looking is all there is, the instance is, and with it the process.
+      expect((await run(uuid, command)).state).not.toMatchObject({ exit_code: 0 });
+      await call("DELETE", `operations/${uuid}/subprocesses/1`).catch(() => {});
+      let operation: OperationRecord;
+      do operation = await call<OperationRecord>("GET", `operations/${uuid}`);
+      while (!isTerminal(operation.status));
+      expect(operation.metadata?.result?.limits_hit?.map((hit) => hit.limit)).toEqual([limit]);
+    },
+    60_000,
+  );
 
   test.each<[string, string]>([
     ["sleeps", "sleep MARK"],
