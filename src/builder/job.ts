@@ -7,6 +7,7 @@ import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
+import type { LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { createReasons } from "./interpreter/warnings.ts";
@@ -45,6 +46,7 @@ export interface BuildJob {
   service: ImageService;
   facts: ImageFacts;
   store: Store;
+  layers: LayerCache;
   memory: StepMemory;
   owner: Owner;
   /** Of the context's files, by what `stat` says of them. */

@@ -3,7 +3,6 @@ import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { Explanation } from "./explain.ts";
-import { layerBranch } from "./layer.ts";
 import type { RememberedStep } from "./step-memory.ts";
 
 /** For `--explain`: says why a step that is about to be run is not taken from the cache. */
@@ -28,9 +27,8 @@ function explain(step: RememberedStep, stage: StageState, build: BuildJob): Expl
       return { ...explanation, source: relative(build.context.realPath, entry.content.absolutePath) };
     }
     case "parent": {
-      const { store, session } = build;
-      const parent = store.sessions.findBranch(session, layerBranch(explanation.now));
-      return parent === undefined ? explanation : { ...explanation, title: parent.title };
+      const title = build.layers.titleOf(explanation.now);
+      return title === undefined ? explanation : { ...explanation, title };
     }
     default:
       return explanation;

@@ -1,7 +1,6 @@
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { Layer, StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
-import { layerBranch } from "./layer.ts";
 
 /** The service no longer has the image of a cached layer: the build has to go back to before it. */
 export class ForgottenLayerError extends Error {
@@ -58,10 +57,9 @@ export async function isForgotten(layer: Layer, { service }: BuildJob): Promise<
 }
 
 /** Drops all that bough remembers of a forgotten layer, so that the next round makes it anew. */
-export function forgetLayer({ layer }: ForgottenLayerError, { store, session, emit }: RunningBuild): void {
+export function forgetLayer({ layer }: ForgottenLayerError, { layers, emit }: RunningBuild): void {
   emit({ type: "forgotten-layer", layer: layer.hash, image: layer.image });
-  store.sessions.deleteBranch(session, layerBranch(layer.hash));
-  store.imports.forgetImage(layer.image);
+  layers.forget(layer);
 }
 
 /** Answers whether there was anything to forget. */

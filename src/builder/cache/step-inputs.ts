@@ -3,7 +3,7 @@ import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
-import { baseHash } from "./layer.ts";
+import { baseHash } from "./chain-hash.ts";
 
 /** What a layer is made from: all that enters its chain hash, each under a name that a person knows. */
 export interface StepInputs {

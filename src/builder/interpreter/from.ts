@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import type { ImageConfiguration } from "../../service/types.ts";
-import { baseHash, commitLayer, findLayer } from "../cache/layer.ts";
+import { baseHash } from "../cache/chain-hash.ts";
 import type { BuildJob } from "../job.ts";
 import { requireImage } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
@@ -53,21 +53,15 @@ function warnOfConfiguration(
 function baseLayer(
   image: string,
   instruction: FromInstruction,
-  { store, session, useCache, early }: BuildJob,
+  { layers, useCache, early }: BuildJob,
 ): Layer {
   const hash = baseHash(image);
-  const known = findLayer(store.sessions, session, hash);
+  const known = layers.find(hash);
   // No layer is known of an image that this session has never started from.
   if (known === undefined || !useCache) early.begin();
   if (known !== undefined) return known;
-  return commitLayer(store.sessions, session, {
-    hash,
-    image,
-    parent: undefined,
-    kind: "from",
-    title: titleOf(instruction),
-    operation: undefined,
-  });
+  const title = titleOf(instruction);
+  return layers.put({ hash, image, parent: undefined, kind: "from", title, operation: undefined });
 }
 
 async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {

@@ -1,12 +1,10 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
-import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import { withReminders } from "../cache/forgotten.ts";
-import { chainHash, commitLayer, findLayer } from "../cache/layer.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
@@ -16,43 +14,20 @@ import { runOperation } from "../operations/run-operation.ts";
 import { collectLeftovers } from "../staging/gc.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
-import { expandCommand, type ProcessFields, processFields, quote } from "./command.ts";
-import { titleOf } from "./location.ts";
-import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
-import { environmentOf, lookUp, predefinedArguments } from "./scope.ts";
+import { type RunSpec, requestOf, runSpecOf, trivialSpecOf } from "./run-spec.ts";
 import { advance, type StageState } from "./state.ts";
 
 /**
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
  * many RUNs came before it.
  */
-export async function performRun(
+export function performRun(
   instruction: RunInstruction,
   ordinal: number,
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  const lookup = lookUp({ env: stage.env, args: stage.args });
-  const { escape } = build.dockerfile;
-  // What enters the hash has the values of secrets in it: one that has changed is another step.
-  const whole = expandCommand(instruction, lookup, escape);
-  const network = networkOf(instruction, build.network);
-  const name = network === "default" ? "RUN" : `RUN --network=${network}`;
-  const directive = whole.form === "shell" ? [name, "shell", whole.line] : [name, "exec", ...whole.words];
-  const secrets = secretsAmong(Object.entries(environmentOf(stage, predefinedArguments(build.buildArgs))));
-  const command = expandCommand(instruction, lookup, escape, secrets.has);
-  return makeLayer(
-    {
-      directive,
-      title: titleOf(instruction),
-      ordinal,
-      line: instruction.range.start,
-      network: networkFields(network),
-      process: async () => processFields(command, await resolveUser(stage, build)),
-    },
-    stage,
-    build,
-  );
+  return makeLayer(runSpecOf(instruction, ordinal, stage, build), stage, build);
 }
 
 /** At the end of a build: what no RUN has taken over yet becomes a layer of its own by a trivial one. */
@@ -62,79 +37,41 @@ export async function commitPending(
   build: BuildJob,
 ): Promise<StageState> {
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
-  const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
-  return makeLayer(
-    {
-      directive: ["RUN", "shell", line],
-      title: `RUN ${line}`,
-      ordinal,
-      line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,
-      network: ownOperationNetwork(build.network),
-      process: async () => ({ command: line, shell: true }),
-      cwd: "/",
-      isTrivial: true,
-    },
-    stage,
-    build,
-  );
+  return makeLayer(trivialSpecOf(ordinal, stage, build), stage, build);
 }
 
-interface Step {
-  /** What enters the chain hash as the directive. */
-  directive: readonly string[];
-  title: string;
-  /** Among the steps that make a layer. */
-  ordinal: number;
-  /** Of the Dockerfile. */
-  line: number;
-  network: Pick<InstanceRequest, "networking">;
-  /** Asked only where the step has to run. */
-  process: () => Promise<ProcessFields>;
-  cwd?: string;
-  /** It is there only to make a layer. */
-  isTrivial?: boolean;
-}
-
-async function makeLayer(step: Step, stage: StageState, build: BuildJob): Promise<StageState> {
-  const { store, session, memory, emit } = build;
+async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
+  const { store, session, layers, memory, emit } = build;
   requireStartable(stage);
   collectLeftovers(stage.staged.size);
-  const hash = await chainHash(stage, step.directive, build.signal);
+  const hash = await chainHash(stage, spec.directive, build.signal);
   const key = `run ${hash}`;
-  const remembered = { ordinal: step.ordinal, inputs: () => inputsOf(stage, step, session) };
-  const cached = build.useCache ? findLayer(store.sessions, session, hash) : undefined;
+  const remembered = { ordinal: spec.ordinal, inputs: () => inputsOf(stage, spec, session) };
+  const cached = build.useCache ? layers.find(hash) : undefined;
   if (cached !== undefined) {
-    emit({ type: "cached", title: step.title, layer: hash, image: cached.image });
+    emit({ type: "cached", title: spec.title, layer: hash, image: cached.image });
     memory.remember(remembered, hash);
     return advance(stage, cached);
   }
-  explainStep(step, remembered, stage, build);
-  const process = await step.process();
+  explainStep(spec, remembered, stage, build);
+  const user = spec.hasUser ? await resolveUser(stage, build) : undefined;
   const outcome = await withReminders(stage, build, async () => {
     const { image, files } = await placeStaged(hash, stage, build);
-    const request = {
-      image,
-      ...process,
-      env: environmentOf(stage, predefinedArguments(build.buildArgs)),
-      cwd: step.cwd ?? stage.workdir,
-      files,
-      timeout: build.timeoutSeconds,
-      disposable: false,
-      ...step.network,
-    };
-    return runOperation(request, { key, title: step.title, makesLayer: true }, build);
+    const request = requestOf(spec, { image, files, user, timeout: build.timeoutSeconds });
+    return runOperation(request, { key, title: spec.title, makesLayer: true }, build);
   });
   collectLeftovers(stage.staged.size);
-  const result = resultOf(outcome, step, stage, build);
+  const result = resultOf(outcome, spec, stage, build);
   const layer = store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);
-    return commitLayer(store.sessions, session, {
+    const { operation } = outcome;
+    return layers.put({
       hash,
       image: result,
       parent: stage.layer,
       kind: "run",
-      title: step.title,
-      operation: outcome.operation,
+      title: spec.title,
+      operation,
     });
   });
   memory.remember(remembered, hash);
@@ -156,19 +93,19 @@ function requireStartable({ env, args }: StageState): void {
   );
 }
 
-function resultOf(outcome: OperationOutcome, step: Step, stage: StageState, build: BuildJob): string {
+function resultOf(outcome: OperationOutcome, spec: RunSpec, stage: StageState, build: BuildJob): string {
   try {
     return requireSuccess(outcome, build.timeoutSeconds);
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
-    throw placementError(outcome, step, stage) ?? new FailedStepError(error, stage);
+    throw placementError(outcome, spec, stage) ?? new FailedStepError(error, stage);
   }
 }
 
 /** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
 function placementError(
   { status, error, exitCode, operation }: OperationOutcome,
-  { isTrivial, directive }: Step,
+  { isTrivial, directive }: RunSpec,
   { staged }: StageState,
 ): PlacementError | undefined {
   if (status === "FAILED" && error !== undefined) {

@@ -1,4 +1,4 @@
-import { layerBranch } from "../cache/layer.ts";
+import { layerBranch } from "../cache/layer-cache.ts";
 import type { Emit } from "../events.ts";
 import type { BuildRequest } from "../job.ts";
 import type { StepRecord } from "../result.ts";

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { layerBranch } from "../cache/layer.ts";
+import { layerBranch } from "../cache/layer-cache.ts";
 import type { StageState } from "../interpreter/state.ts";
 
 /** A RUN that was run and failed: what is before it can be stepped into. */

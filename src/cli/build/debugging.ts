@@ -1,4 +1,4 @@
-import { layerBranch } from "../../builder/cache/layer.ts";
+import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { FailedStepError } from "../../builder/operations/failed-step.ts";
 import { BoughError } from "../../errors.ts";
 import { commandLine } from "../command-line/documentation.ts";

@@ -1,5 +1,6 @@
 import { buildSession, runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
+import { createLayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../builder/cache/step-memory.ts";
 import { requireNetworks } from "../../builder/interpreter/network.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
@@ -104,6 +105,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       service,
       facts: createImageFacts(service, store.facts),
       store,
+      layers: createLayerCache(store, session),
       hashes,
       memory: createStepMemory(store.steps, {
         session,

@@ -1,4 +1,4 @@
-import { layerBranch } from "../../builder/cache/layer.ts";
+import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { BoughError } from "../../errors.ts";
 import { firstBranch } from "../../store/branches.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";

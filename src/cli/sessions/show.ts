@@ -1,5 +1,5 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { layerBranch } from "../../builder/cache/layer.ts";
+import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import { renderTable, type TableStyle } from "../../terminal/table.ts";
 import { drawTree } from "../../terminal/tree.ts";

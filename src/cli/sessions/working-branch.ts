@@ -1,4 +1,4 @@
-import { layerBranch } from "../../builder/cache/layer.ts";
+import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import type { HistoryEntry, NewEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 

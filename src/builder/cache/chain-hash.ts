@@ -1,11 +1,13 @@
 import { createPace } from "../../pace.ts";
-import type { HistoryEntry, HistoryKind, SessionStore } from "../../store/sessions.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
-import type { Layer, StageState } from "../interpreter/state.ts";
+import type { StageState } from "../interpreter/state.ts";
 import type { StagedEntry } from "../staging/staged.ts";
 
+/** Of what is hashed and how: with a new meaning comes a new number, so that it can never meet a layer of the old one. */
+const formatVersion = 2;
+
 /**
- * Spec 1, "Layer cache": SHA-256 over the parent layer, the state, the directive and the pending files. The bytes are
+ * Spec, section 1, "Layer cache": SHA-256 over the parent layer, the state, the directive and the pending files. The bytes are
  * canonical JSON, in which no two different inputs look alike: every field is delimited, and maps go in sorted order.
  * Content counts, time stamps and the service's own ids do not.
  */
@@ -25,7 +27,7 @@ export async function chainHash(
     workdir: stage.workdir,
   };
   const hasher = new Bun.CryptoHasher("sha256");
-  hasher.update(JSON.stringify([stage.layer.hash, state, directive]).slice(0, -1));
+  hasher.update(JSON.stringify([formatVersion, stage.layer.hash, state, directive]).slice(0, -1));
   hasher.update(",[");
   const pace = createPace(signal);
   const paths = [...stage.staged.keys()].sort();
@@ -44,39 +46,7 @@ const rowsAtOnce = 1000;
 
 /** The chain hash of a FROM: nothing is below it but the image itself. */
 export function baseHash(image: string): string {
-  return new Bun.CryptoHasher("sha256").update(JSON.stringify(["FROM", image])).digest("hex");
-}
-
-/** The branch that a layer is stored under. */
-export function layerBranch(hash: string): string {
-  return `layer:${hash}`;
-}
-
-export function findLayer(sessions: SessionStore, session: string, hash: string): Layer | undefined {
-  const entry = sessions.findBranch(session, layerBranch(hash));
-  if (entry === undefined) return undefined;
-  return { hash, image: entry.image, entry: entry.id, cached: true, operation: entry.operation };
-}
-
-export interface NewLayer {
-  hash: string;
-  image: string;
-  parent: Layer | undefined;
-  kind: HistoryKind;
-  title: string;
-  operation: string | undefined;
-}
-
-export function commitLayer(sessions: SessionStore, session: string, layer: NewLayer): Layer {
-  const entry: HistoryEntry = sessions.commit(session, layerBranch(layer.hash), {
-    parent: layer.parent?.entry ?? null,
-    image: layer.image,
-    kind: layer.kind,
-    title: layer.title,
-    operation: layer.operation ?? null,
-  });
-  const { id, image, operation } = entry;
-  return { hash: layer.hash, image, entry: id, cached: false, operation };
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify([formatVersion, "FROM", image])).digest("hex");
 }
 
 function rowOf(path: string, entry: StagedEntry | undefined): unknown[] {

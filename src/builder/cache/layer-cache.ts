@@ -1,0 +1,61 @@
+import type { HistoryEntry, HistoryKind } from "../../store/sessions.ts";
+import type { Store } from "../../store/store.ts";
+import type { Layer } from "../interpreter/state.ts";
+
+/** Where layers are looked for by their chain hashes, and kept. */
+export interface LayerCache {
+  find(hash: string): Layer | undefined;
+  put(layer: NewLayer): Layer;
+  /** The service no longer has its image. */
+  forget(layer: Layer): void;
+  /** The title of the instruction that made a layer, for people. */
+  titleOf(hash: string): string | undefined;
+}
+
+export interface NewLayer {
+  hash: string;
+  image: string;
+  parent: Layer | undefined;
+  kind: HistoryKind;
+  title: string;
+  operation: string | undefined;
+}
+
+/** The branch that a layer is stored under. */
+export function layerBranch(hash: string): string {
+  return `layer:${hash}`;
+}
+
+/** Layers as branches of a build's session. */
+export function createLayerCache(
+  { sessions, imports }: Pick<Store, "sessions" | "imports">,
+  session: string,
+): LayerCache {
+  const entryOf = (hash: string) => sessions.findBranch(session, layerBranch(hash));
+  return {
+    find(hash) {
+      const entry = entryOf(hash);
+      if (entry === undefined) return undefined;
+      return { hash, image: entry.image, entry: entry.id, cached: true, operation: entry.operation };
+    },
+
+    put(layer) {
+      const entry: HistoryEntry = sessions.commit(session, layerBranch(layer.hash), {
+        parent: layer.parent?.entry ?? null,
+        image: layer.image,
+        kind: layer.kind,
+        title: layer.title,
+        operation: layer.operation ?? null,
+      });
+      const { id, image, operation } = entry;
+      return { hash: layer.hash, image, entry: id, cached: false, operation };
+    },
+
+    forget(layer) {
+      sessions.deleteBranch(session, layerBranch(layer.hash));
+      imports.forgetImage(layer.image);
+    },
+
+    titleOf: (hash) => entryOf(hash)?.title,
+  };
+}

@@ -1,0 +1,88 @@
+import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import type { BuildJob } from "../job.ts";
+import { type ExpandedCommand, expandCommand, processFields, quote } from "./command.ts";
+import { titleOf } from "./location.ts";
+import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
+import { environmentOf, lookUp, predefinedArguments } from "./scope.ts";
+import type { StageState } from "./state.ts";
+
+/** One command that makes a layer: its request, its chain hash, its explanation and its log line all come from here. */
+export interface RunSpec {
+  /** For the log. */
+  title: string;
+  /** Of the Dockerfile. */
+  line: number;
+  /** Among the steps that make a layer. */
+  ordinal: number;
+  /** What enters the chain hash as the directive, values of secrets included: one that has changed is another step. */
+  directive: readonly string[];
+  /** As it is sent: references to secrets are left to the shell, which has them in its environment. */
+  command: ExpandedCommand;
+  env: Record<string, string>;
+  cwd: string;
+  network: Pick<InstanceRequest, "networking">;
+  /** It runs as the stage's USER. */
+  hasUser: boolean;
+  /** It is there only to make a layer. */
+  isTrivial: boolean;
+}
+
+export function runSpecOf(
+  instruction: RunInstruction,
+  ordinal: number,
+  stage: StageState,
+  build: BuildJob,
+): RunSpec {
+  const lookup = lookUp({ env: stage.env, args: stage.args });
+  const { escape } = build.dockerfile;
+  const whole = expandCommand(instruction, lookup, escape);
+  const network = networkOf(instruction, build.network);
+  const name = network === "default" ? "RUN" : `RUN --network=${network}`;
+  const env = environmentOf(stage, predefinedArguments(build.buildArgs));
+  const secrets = secretsAmong(Object.entries(env));
+  return {
+    title: titleOf(instruction),
+    line: instruction.range.start,
+    ordinal,
+    directive: whole.form === "shell" ? [name, "shell", whole.line] : [name, "exec", ...whole.words],
+    command: expandCommand(instruction, lookup, escape, secrets.has),
+    env,
+    cwd: stage.workdir,
+    network: networkFields(network),
+    hasUser: true,
+    isTrivial: false,
+  };
+}
+
+/** Makes the directory of a WORKDIR where that is still to be done, else nothing. */
+export function trivialSpecOf(ordinal: number, stage: StageState, build: BuildJob): RunSpec {
+  const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
+  return {
+    title: `RUN ${line}`,
+    line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,
+    ordinal,
+    directive: ["RUN", "shell", line],
+    command: { form: "shell", line },
+    env: environmentOf(stage, predefinedArguments(build.buildArgs)),
+    cwd: "/",
+    network: ownOperationNetwork(build.network),
+    hasUser: false,
+    isTrivial: true,
+  };
+}
+
+/** `user`: as a request can carry it; see `resolveUser`. */
+export function requestOf(
+  { command, env, cwd, network }: RunSpec,
+  {
+    image,
+    files,
+    user,
+    timeout,
+  }: Required<Pick<InstanceRequest, "image" | "files" | "timeout">> & { user: string | undefined },
+): InstanceRequest {
+  const process = processFields(command, user);
+  return { image, ...process, env, cwd, files, timeout, disposable: false, ...network };
+}
