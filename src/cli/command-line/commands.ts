@@ -4,7 +4,7 @@ import type { CommandTable } from "./command.ts";
 export const commands: CommandTable = {
   build: {
     summary: "Build an image from a Dockerfile",
-    load: async () => (await import("../build/build.ts")).build,
+    load: async () => (await import("../builds/build.ts")).build,
   },
   use: {
     summary: "Set, or show, the image that the session works in",
