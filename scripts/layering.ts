@@ -26,6 +26,7 @@ const shared = [
   "system-error.ts",
   "errors.ts",
   "clock.ts",
+  "database.ts",
   "own-path.ts",
   "pace.ts",
   "persistent-map.ts",

@@ -1,8 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
+import { openDatabase } from "../database.ts";
 import { type Layout, makeLayout } from "./layout.ts";
-import { openDatabase } from "./records/database.ts";
+import { migrations } from "./records/schema.ts";
 
 /** Opens an engine's directory for as long as `use` takes; other processes may go on using it. */
 export async function withEngineDirectory<T>(
@@ -10,7 +11,7 @@ export async function withEngineDirectory<T>(
   use: (database: Database, layout: Layout) => T | Promise<T>,
 ): Promise<T> {
   const layout = makeLayout(resolve(directory));
-  const database = openDatabase(layout.database);
+  const database = openDatabase(layout.database, migrations);
   try {
     return await use(database, layout);
   } finally {

@@ -3,14 +3,15 @@ import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
+import { openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { describeFault, isDamaged } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { Networks } from "./network/networks.ts";
-import { openDatabase } from "./records/database.ts";
 import { EventLogs } from "./records/event-log.ts";
+import { migrations } from "./records/schema.ts";
 import { recover } from "./recovery.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
@@ -104,7 +105,7 @@ function requireRoot(): void {
 function openDirectory(directory: string): { layout: Layout; database: Database } {
   try {
     const layout = makeLayout(directory);
-    return { layout, database: openDatabase(layout.database) };
+    return { layout, database: openDatabase(layout.database, migrations) };
   } catch (error) {
     if (error instanceof BoughError) throw error;
     throw new BoughError(

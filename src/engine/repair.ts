@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 import { rm } from "node:fs/promises";
+import { inTransaction } from "../database.ts";
 import type { Damage } from "./check.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
-import { inTransaction } from "./records/database.ts";
 import { dropDamagedFiles, isFileName } from "./records/files.ts";
 import { layerChain, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";

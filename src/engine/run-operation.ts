@@ -2,9 +2,9 @@ import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { machine, release } from "node:os";
 import { join } from "node:path";
+import { inTransaction } from "../database.ts";
 import type { OperationKind } from "../service/types.ts";
 import { describeFault } from "./faults.ts";
-import { inTransaction } from "./records/database.ts";
 import { sandbox } from "./records/event-log.ts";
 import { requireImage } from "./records/images.ts";
 import {

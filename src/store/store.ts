@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
+import { inTransaction } from "../database.ts";
 import { type BranchStore, createBranchStore } from "./branches.ts";
-import { type OpenOptions, openDatabase } from "./database.ts";
+import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
@@ -29,7 +30,7 @@ export interface Store {
 
 /** `path`: made where missing, with its directory. Rejects what a newer bough wrote. */
 export function openStore(path: string, clock: Clock, options: OpenOptions = {}): Store {
-  const database = openDatabase(path, migrations, options);
+  const database = openStateFile(path, migrations, options);
   const sessions = createSessionStore(database, clock);
   const uploads = createUploadCache(database);
   return {
@@ -43,7 +44,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     steps: createStepStore(database),
     unfinished: createUnfinishedStore(database),
     hashes: createHashStore(database, clock),
-    atomically: (work) => database.transaction(work).immediate(),
+    atomically: (work) => inTransaction(database, work),
     close() {
       uploads.flush();
       database.close();

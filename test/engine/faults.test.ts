@@ -125,7 +125,7 @@ describe("the directory", () => {
     database.run("PRAGMA user_version = 99");
     database.close();
     const opening = openEngine({ directory, clock: systemClock, environment: {} });
-    expect(opening).rejects.toThrow("was written by a newer version of bough (schema 99)");
+    expect(opening).rejects.toThrow("was written by a newer bough (version 99 of its tables)");
   });
 
   test("that is damaged, or cannot be written, is an error that names it", async () => {

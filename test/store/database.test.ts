@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
-import { openDatabase } from "../../src/store/database.ts";
+import { openStateFile } from "../../src/store/database.ts";
 import { openStore } from "../../src/store/store.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
@@ -16,31 +16,31 @@ const tables = (database: Database) =>
 
 test("a new file gets every table; an older one gets those that it lacks, and keeps its rows", () => {
   const path = join(temporaryDirectory(), "state.db");
-  const old = openDatabase(path, migrations.slice(0, 1));
+  const old = openStateFile(path, migrations.slice(0, 1));
   old.run("INSERT INTO one VALUES (7)");
   old.close();
-  const database = openDatabase(path, migrations);
+  const database = openStateFile(path, migrations);
   expect(tables(database)).toEqual(["one", "two"]);
   expect(database.query("SELECT id FROM one").all()).toEqual([{ id: 7 }]);
 });
 
 test("a migration that fails leaves the file as it was", () => {
   const path = join(temporaryDirectory(), "state.db");
-  openDatabase(path, migrations.slice(0, 1)).close();
-  expect(() => openDatabase(path, [...migrations, "CREATE TABLE one (again TEXT)"])).toThrow(path);
-  expect(tables(openDatabase(path, migrations))).toEqual(["one", "two"]);
+  openStateFile(path, migrations.slice(0, 1)).close();
+  expect(() => openStateFile(path, [...migrations, "CREATE TABLE one (again TEXT)"])).toThrow(path);
+  expect(tables(openStateFile(path, migrations))).toEqual(["one", "two"]);
 });
 
 test("what a newer bough wrote is refused and left alone", () => {
   const path = join(temporaryDirectory(), "state.db");
-  openDatabase(path, migrations).close();
-  expect(() => openDatabase(path, migrations.slice(0, 1))).toThrow("was written by a newer bough");
-  expect(tables(openDatabase(path, migrations))).toEqual(["one", "two"]);
+  openStateFile(path, migrations).close();
+  expect(() => openStateFile(path, migrations.slice(0, 1))).toThrow("was written by a newer bough");
+  expect(tables(openStateFile(path, migrations))).toEqual(["one", "two"]);
 });
 
 test("others can't read it: directories 0700, all files 0600", () => {
   const directory = join(temporaryDirectory(), "a", "b");
-  const database = openDatabase(join(directory, "state.db"), migrations);
+  const database = openStateFile(join(directory, "state.db"), migrations);
   database.run("INSERT INTO one VALUES (1)");
   const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
   expect(mode(directory)).toBe("700");
@@ -60,7 +60,7 @@ describe("what can't be opened names the file and what to do", () => {
     ],
     [
       "a directory in its place",
-      (path: string) => void openDatabase(join(path, "inside.db"), []),
+      (path: string) => void openStateFile(join(path, "inside.db"), []),
       "it is a directory",
       /^Check its permissions/,
     ],
@@ -69,7 +69,7 @@ describe("what can't be opened names the file and what to do", () => {
     prepare(path);
     const message = `cannot open the state file ${path}: ${reason}`;
     const error = expect.objectContaining({ message, hint: expect.stringMatching(hint) });
-    expect(() => openDatabase(path, migrations)).toThrow(error);
+    expect(() => openStateFile(path, migrations)).toThrow(error);
   });
 });
 

@@ -2,12 +2,12 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { inTransaction } from "../../database.ts";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/types.ts";
 import { errorCode } from "../../system-error.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
-import { inTransaction } from "./database.ts";
 import { hashStored } from "./stored-content.ts";
 
 interface FileRow {

@@ -2,8 +2,8 @@ import type { Database } from "bun:sqlite";
 import { readdirSync, renameSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { inTransaction } from "../../database.ts";
 import type { Layout } from "../layout.ts";
-import { inTransaction } from "./database.ts";
 import { layerNames } from "./layers.ts";
 
 /** Removes directories that were renamed to layers in a transaction that did not come to its end. */

@@ -1,3 +1,4 @@
+import { inTransaction } from "../../database.ts";
 import { answerJson, RequestError } from "../http/answers.ts";
 import {
   optionalFields,
@@ -12,7 +13,6 @@ import { readFlag, readMoment, readPage, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { parseImageSource } from "../import/image-source.ts";
 import { performImport } from "../import/import-image.ts";
-import { inTransaction } from "../records/database.ts";
 import { describeImage, listImages, removeTags, requireImage, setTag } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
 import { locate } from "../system/programs.ts";

@@ -1,0 +1,52 @@
+/** The engine's tables: each entry leads from the version of its index to the next; never edited once released. */
+export const migrations: readonly string[] = [
+  `CREATE TABLE layers (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     parent INTEGER REFERENCES layers (id),
+     depth INTEGER NOT NULL,
+     content TEXT UNIQUE,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE images (
+     uuid TEXT PRIMARY KEY,
+     layer INTEGER NOT NULL REFERENCES layers (id),
+     config TEXT NOT NULL,
+     config_digest TEXT UNIQUE,
+     operation TEXT,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX images_by_layer ON images (layer);
+   CREATE TABLE tags (
+     tag TEXT PRIMARY KEY,
+     image TEXT NOT NULL REFERENCES images (uuid) ON DELETE CASCADE
+   ) STRICT;
+   CREATE INDEX tags_by_image ON tags (image);
+   CREATE TABLE files (
+     sha256 TEXT PRIMARY KEY,
+     uuid TEXT NOT NULL UNIQUE,
+     size INTEGER NOT NULL,
+     created_at INTEGER NOT NULL,
+     updated_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE operations (
+     uuid TEXT PRIMARY KEY,
+     kind TEXT NOT NULL,
+     status TEXT NOT NULL,
+     error TEXT,
+     owner TEXT NOT NULL,
+     cancel_requested INTEGER NOT NULL DEFAULT 0,
+     metadata TEXT NOT NULL,
+     result TEXT,
+     start_image TEXT,
+     result_image TEXT,
+     result_tag TEXT,
+     created_at INTEGER NOT NULL,
+     finished_at INTEGER
+   ) STRICT;
+   CREATE INDEX operations_by_time ON operations (created_at);`,
+  // Version 0.1.0 did not verify what it imported: none of it may stand for what is imported from now on.
+  `UPDATE images SET config_digest = NULL;
+   UPDATE layers SET content = NULL;`,
+  // By `engine check`, the first time that it has seen the layer.
+  "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
+];
