@@ -30,6 +30,7 @@ const shared = [
   "own-path.ts",
   "pace.ts",
   "persistent-map.ts",
+  "process-identity.ts",
   "suggest.ts",
   "thread-url.ts",
   "version.ts",

@@ -14,10 +14,11 @@ import { localFileSystem } from "../context/file-system/local-file-system.ts";
 import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { BoughError } from "../errors.ts";
 import { extend } from "../persistent-map.ts";
 import { parseReference } from "../service/images/reference.ts";
-import { isTag } from "../service/images/tag.ts";
+import { isTag } from "../service/types.ts";
 import { type Finding, warn } from "./finding.ts";
 import { describeItem, itemsOfTheirOwn, type PlannedFile } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";
@@ -68,7 +69,7 @@ export function startDryStage(): DryStage {
 }
 
 /** The world of `--check`: nothing is asked of a service, no file is read, and what a build would do is noted. */
-export function createDryWorld(options: DryOptions, escape: "\\" | "`", notes: Notes): World<DryStage> {
+export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
   const { context, ignore, signal, buildArgs } = options;
   const files = rememberFiles(localFileSystem);
   const explain = createReasons();
@@ -146,7 +147,7 @@ function filesOf(
   instruction: CopyInstruction | AddInstruction,
   { words, plan, isPlaceKnown, isImageAsked }: PlannedCopy,
   stage: DryStage,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): PlannedFile[] {
   const isKnown = knowledgeOf(stage, escape);
   const isCertain =

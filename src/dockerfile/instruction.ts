@@ -1,4 +1,5 @@
 /** The typed instructions of a Dockerfile. Words are as written: nothing is expanded before the build gets to it. */
+import type { EscapeCharacter } from "./text/directives.ts";
 
 /** 1-based, both ends included; covers continuation lines and here-documents. */
 export interface LineRange {
@@ -216,7 +217,7 @@ export interface Dockerfile {
   /** All physical lines, without line ends; for messages that show them. */
   lines: readonly string[];
   /** The escape character: `\`, or a backtick after `# escape=`. */
-  escape: "\\" | "`";
+  escape: EscapeCharacter;
   /** Parser directives by lower-case name (`syntax`, `escape`, `check`). */
   directives: ReadonlyMap<string, string>;
   /** Before the first FROM. */

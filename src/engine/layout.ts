@@ -1,7 +1,7 @@
 import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync, type Stats, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
-import { currentProcess } from "./system/processes.ts";
+import { currentProcess } from "../process-identity.ts";
 
 /** Where things are in an engine's directory. All paths are absolute, and but for `directory` without links. */
 export interface Layout {

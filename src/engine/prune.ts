@@ -3,13 +3,13 @@ import { rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
+import { isAlive } from "../process-identity.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
 import { filePath, isFileName } from "./records/files.ts";
 import { layerDirectory } from "./records/layers.ts";
 import { imagesInUse, isOperationId } from "./records/operations.ts";
 import { diskUsage } from "./system/disk-usage.ts";
-import { isAlive } from "./system/processes.ts";
 
 /** What an engine's directory holds. Sizes are bytes on disk. */
 export interface EngineUsage {

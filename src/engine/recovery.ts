@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { isAlive } from "../process-identity.ts";
 import { RequestError } from "./http/answers.ts";
 import {
   describeCompletion,
@@ -14,7 +15,6 @@ import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
 import { killHelper } from "./system/helper-process.ts";
-import { isAlive } from "./system/processes.ts";
 
 /** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
 export async function recover(state: EngineState): Promise<void> {

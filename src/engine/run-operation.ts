@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { machine, release } from "node:os";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
+import { currentProcess } from "../process-identity.ts";
 import type { OperationKind } from "../service/types.ts";
 import { describeFault } from "./faults.ts";
 import { sandbox } from "./records/event-log.ts";
@@ -16,7 +17,6 @@ import {
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import type { EngineState } from "./state.ts";
-import { currentProcess } from "./system/processes.ts";
 
 export interface OperationWork {
   kind: OperationKind;

@@ -18,6 +18,13 @@ export function isTerminal(status: OperationStatus): boolean {
   return status === "SUCCESS" || status === "FAILED" || status === "CANCELLED";
 }
 
+export const maxTagLength = 256;
+
+/** Tags of the service: `a-z 0-9 _ -` with `: / .` as separators. */
+export function isTag(text: string): boolean {
+  return text.length <= maxTagLength && /^[a-z0-9_-]+([:/.][a-z0-9_-]+)*$/.test(text);
+}
+
 /** Bytes on the wire: `ascii` (or `utf-8`) is the text itself, `base64` arbitrary bytes. */
 export interface WireBytes {
   value: string;

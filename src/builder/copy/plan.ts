@@ -6,6 +6,7 @@ import type { ContextEntry, ContextWarning, SourceMatch } from "../../context/so
 import { findLargeContext, type LargeContext } from "../../context/sources/large-context.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { AddInstruction, CopyInstruction, HereDocument } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { shownUrl } from "../remote-files/source-url.ts";
@@ -69,7 +70,7 @@ export interface Surroundings {
   /** What the sources come to, where that is known already. */
   found?: ResolvedSources | undefined;
   lookup: Lookup;
-  escape: "\\" | "`";
+  escape: EscapeCharacter;
 }
 
 const documentMode = 0o644;

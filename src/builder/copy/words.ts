@@ -1,8 +1,9 @@
 import type { AddInstruction, CopyInstruction, HereDocument } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
-import { shownUrl } from "../remote-files/source-url.ts";
+import { isUrl, shownUrl } from "../remote-files/source-url.ts";
 import { saysDirectory } from "./destination.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
 
@@ -29,7 +30,7 @@ export interface CopyWords {
 export function expandCopyWords(
   instruction: CopyInstruction | AddInstruction,
   lookup: Lookup,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): CopyWords {
   const expand = (word: string) => expandWord(word, lookup, escape);
   const sources = instruction.sources.flatMap((source) =>
@@ -63,10 +64,6 @@ export function expandCopyWords(
 /** A source that Docker's ADD would unpack. */
 function isArchive(source: string): boolean {
   return /\.(tar|tar\.(gz|bz2|xz|zst)|tgz|tbz2?|txz)$/i.test(source);
-}
-
-function isUrl(source: string): boolean {
-  return /^https?:\/\//i.test(source);
 }
 
 function isGitRepository(source: string): boolean {

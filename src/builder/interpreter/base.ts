@@ -1,11 +1,12 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { requireTransport } from "../../service/images/reference.ts";
 import { formatPlatform, isSamePlatform, type Platform, wantedPlatform } from "./platform.ts";
 
 /** What a FROM names: an earlier stage or an image. */
-export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: "\\" | "`"): string {
+export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {
   const reference = expandWord(image, lookup, escape);
   if (reference !== "") return reference;
   throw new BoughError(`FROM ${image} comes to nothing once its variables are replaced`, {
@@ -29,7 +30,7 @@ export function requirePlatform(
   instruction: FromInstruction,
   available: Platform | undefined,
   lookup: Lookup,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): void {
   const wanted = wantedPlatform(instruction, lookup, escape);
   if (wanted === undefined || available === undefined || isSamePlatform(wanted, available)) return;

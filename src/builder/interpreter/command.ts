@@ -1,4 +1,5 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandExecWords, expandRunLine } from "../../dockerfile/words/run-substitution.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
@@ -17,7 +18,7 @@ export type ExpandedCommand = { form: "shell"; line: string } | { form: "exec"; 
 export function expandCommand(
   instruction: RunInstruction,
   lookup: Lookup,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
   isSecret?: (name: string) => boolean,
 ): ExpandedCommand {
   const { command, expand } = instruction;

@@ -1,4 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
 import type { BuildJob } from "../job.ts";
@@ -28,7 +29,7 @@ export function takesVariables({ name }: Instruction): boolean {
   return expanding.includes(name);
 }
 
-function namesUnknown(instruction: Instruction, stage: StageState, escape: "\\" | "`"): boolean {
+function namesUnknown(instruction: Instruction, stage: StageState, escape: EscapeCharacter): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
   return (
     takesVariables(instruction) &&

@@ -1,3 +1,4 @@
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import { extend } from "../../persistent-map.ts";
 import type { StageScope } from "./scope.ts";
@@ -5,7 +6,7 @@ import type { StageScope } from "./scope.ts";
 /** Whether a word comes to the same whatever the base image sets: that is not looked into. */
 export type IsKnown = (word: string) => boolean;
 
-export function knowledgeOf({ env, args, inherited, unknown }: StageScope, escape: "\\" | "`"): IsKnown {
+export function knowledgeOf({ env, args, inherited, unknown }: StageScope, escape: EscapeCharacter): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
       // The image has been asked, or is no part of this.

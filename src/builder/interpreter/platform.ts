@@ -1,4 +1,5 @@
 import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 
@@ -66,7 +67,7 @@ export function dependsOnPlatform({ instructions }: Dockerfile): boolean {
 export function wantedPlatform(
   { platform }: FromInstruction,
   lookup: Lookup,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): Platform | undefined {
   if (platform === undefined) return undefined;
   const text = expandWord(platform, lookup, escape);

@@ -1,4 +1,5 @@
 import type { ArgInstruction, EnvInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type Arguments, declareArgument, lookUp } from "./scope.ts";
@@ -7,7 +8,7 @@ import { type Arguments, declareArgument, lookUp } from "./scope.ts";
 export function expandPairs(
   { pairs }: EnvInstruction,
   lookup: Lookup,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): { key: string; value: string }[] {
   return pairs.map(({ key, value }) => ({
     key: expandWord(key, lookup, escape),
@@ -30,7 +31,7 @@ export function declareArguments(
   { declarations }: ArgInstruction,
   { args, env, inherited, globals }: Declared,
   supplied: ReadonlyMap<string, string>,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): Arguments {
   let declared = args;
   for (const { key, value } of declarations) {
@@ -46,7 +47,7 @@ export function expandRequired(
   { name }: Pick<Instruction, "name">,
   word: string,
   lookup: Lookup,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): string {
   const value = expandWord(word, lookup, escape);
   if (value !== "") return value;

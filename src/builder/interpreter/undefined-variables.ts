@@ -1,4 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
 import { isPlatformArgument } from "./platform.ts";
@@ -22,7 +23,7 @@ const everywhere = "PATH";
 export function undefinedVariables(
   instruction: Instruction,
   scope: Scope,
-  escape: "\\" | "`",
+  escape: EscapeCharacter,
 ): BuildWarning[] {
   const { env, args, inherited } = scope;
   const isKnown = (name: string) =>

@@ -6,6 +6,7 @@ import type {
   RunInstruction,
   WorkdirInstruction,
 } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { CopyPlan, planCopy, Surroundings } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { Platform } from "./platform.ts";
@@ -40,7 +41,7 @@ export type CopySurroundings = Omit<Surroundings, "lookup" | "escape" | "workdir
  * image and notes what a build would do.
  */
 export interface World<Stage extends StageScope> {
-  readonly escape: "\\" | "`";
+  readonly escape: EscapeCharacter;
   readonly buildArgs: ReadonlyMap<string, string>;
   /** Variables that every image is taken to have where it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;

@@ -1,6 +1,11 @@
 import { isSecretParameter, maskSecrets } from "../../dockerfile/mask.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 
+/** Whether a word of ADD names something to download. */
+export function isUrl(word: string): boolean {
+  return /^https?:\/\//i.test(word);
+}
+
 /**
  * A URL as it may be shown and stored: without a user, a password, the values of parameters that are secrets, and those of
  * build arguments that are.

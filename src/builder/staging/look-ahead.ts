@@ -8,6 +8,7 @@ import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfi
 import type { ContextHashes } from "../../store/hashes.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
+import { isUrl } from "../remote-files/source-url.ts";
 import type { EarlyUploads } from "./early-uploads.ts";
 
 /** The sources of COPYs to come, found and hashed while the service is busy with what stands before them. */
@@ -151,10 +152,6 @@ function isLiteral(instruction: CopyInstruction | AddInstruction): boolean {
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));
   const words = [...paths, ...exclude, destination, chmod, chown];
   return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
-}
-
-function isUrl(word: string): boolean {
-  return /^[a-z]+:\/\//i.test(word);
 }
 
 function filesOf({ matches }: ResolvedSources): FileEntry[] {

@@ -10,6 +10,7 @@ import { readCheckDirective } from "../../check/check-directive.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import { currentProcess, isAlive } from "../../process-identity.ts";
 import { parseTag } from "../../service/images/tag.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import { failureOf } from "../../terminal/failure.ts";
@@ -19,7 +20,6 @@ import { positiveInteger } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseSize } from "../command-line/size.ts";
-import { ownProcess } from "../process/owner.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
 import { connect } from "../service/connection.ts";
 import { withWayIn } from "./debugging.ts";
@@ -112,7 +112,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
         dockerfile: inputs.dockerfile.absolutePath,
         explains: values.flag("explain"),
       }),
-      owner: ownProcess(),
+      owner: { id: currentProcess(), isAlive },
       maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
       fetchUrl: runtime.fetch,
       clock: runtime.clock,

@@ -15,9 +15,9 @@ export function missingSource(
 ): BoughError {
   const link = resolution.links.at(-1);
   if (link !== undefined) return danglingLink(source, link, root, files);
-  const isUrl = /^[a-z][a-z\d+.-]*:\/\//i.test(source);
+  const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(source);
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
-    hint: isUrl
+    hint: hasScheme
       ? "COPY takes no URLs; ADD takes those that begin with http:// or https://."
       : isAboveRoot(source)
         ? "Sources count from the context directory: give a directory further up as CONTEXT."

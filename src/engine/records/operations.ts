@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
+import { isAlive } from "../../process-identity.ts";
 import type { InstanceResult, OperationKind, OperationRecord, OperationStatus } from "../../service/types.ts";
 import { isTerminal } from "../../service/types.ts";
-import { isAlive } from "../system/processes.ts";
 import { parseObject } from "./json-column.ts";
 
 /** An operation as the engine keeps it. Credentials are never part of its metadata. */

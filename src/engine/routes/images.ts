@@ -1,4 +1,5 @@
 import { inTransaction } from "../../database.ts";
+import { isTag } from "../../service/types.ts";
 import { answerJson, RequestError } from "../http/answers.ts";
 import {
   optionalFields,
@@ -106,7 +107,7 @@ function parseSource(url: string, transports: "all" | "registry") {
 }
 
 function checkTag(tag: string): void {
-  if (tag.length <= 256 && /^[a-z0-9_-]+([:/.][a-z0-9_-]+)*$/.test(tag)) return;
+  if (isTag(tag)) return;
   throw new RequestError(
     400,
     `${JSON.stringify(tag)} is no tag: a-z, 0-9, _ and -, separated by :, / or ., at most 256`,

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
-import { identify, isAlive } from "./processes.ts";
+import { identify, isAlive } from "../../process-identity.ts";
 
 /**
  * Notes which process works for an operation at the moment, so that it can be ended should this process be killed. It leads a

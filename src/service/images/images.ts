@@ -5,10 +5,10 @@ import { NotFoundError } from "../http/errors.ts";
 import { asId, asRecord, idIn } from "../http/json.ts";
 import type { Operations } from "../operations/operations.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
-import type { ImageRecord, ImportRequest } from "../types.ts";
+import { type ImageRecord, type ImportRequest, isTag } from "../types.ts";
 import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
-import { isTag, withLatest } from "./tag.ts";
+import { withLatest } from "./tag.ts";
 import { createUntagging, type Untagging } from "./untag.ts";
 
 export interface Images

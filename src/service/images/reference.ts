@@ -3,7 +3,8 @@
  * service's own images, and an address to import from where the service has none of that name.
  */
 import { BoughError } from "../../errors.ts";
-import { isTag, withLatest } from "./tag.ts";
+import { isTag } from "../types.ts";
+import { withLatest } from "./tag.ts";
 
 export type ImageReference =
   /** An image of the service by its id. */

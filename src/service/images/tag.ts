@@ -1,12 +1,5 @@
-/** Tags of the service: `a-z 0-9 _ -` with `: / .` as separators, 256 characters at most. */
 import { BoughError } from "../../errors.ts";
-
-const longestTag = 256;
-const tagPattern = /^[a-z0-9_-]+([:/.][a-z0-9_-]+)*$/;
-
-export function isTag(text: string): boolean {
-  return text.length <= longestTag && tagPattern.test(text);
-}
+import { isTag, maxTagLength } from "../types.ts";
 
 /** `app` is `app:latest`; a name with a tag stays as it is. A colon before a slash is a registry's port. */
 export function withLatest(name: string): string {
@@ -29,7 +22,7 @@ export function parseTag(text: string): string {
 
 function tagFault(text: string, tag: string): string {
   if (text === "") return "it is empty";
-  if (tag.length > longestTag) return `it has ${tag.length} characters`;
+  if (tag.length > maxTagLength) return `it has ${tag.length} characters`;
   if (/[A-Z]/.test(text) && isTag(tag.toLowerCase()))
     return `capital letters are not allowed; did you mean ${tag.toLowerCase()}?`;
   const strange = /[^a-z0-9_:/.-]/u.exec(text)?.[0];
