@@ -8,13 +8,13 @@ import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 const patience = 5_000;
 
 /**
- * Removes the control groups (version 1, 2 or both at once) that runc made for a container: `known` by its state, and those in
- * the places where it makes them, since a runc that was killed in the middle of a start has not said where. Whoever is
- * still in them is killed.
+ * Removes the control groups (version 1, 2 or both at once) that runc made for a container: `known` by its state, else
+ * those in the places where it makes them, since a runc that was killed in the middle of a start has not said where. Whoever
+ * is still in them is killed.
  */
 export async function removeControlGroups(id: string, known: readonly string[], clock: Clock): Promise<void> {
-  const usual = ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
-  let left = [...new Set([...known, ...usual])].filter((directory) => basename(directory) === id);
+  const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
+  let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
   for (let waited = 0; ; waited += 5) {
     left = left.filter((directory) => !removeControlGroup(directory));
     if (left.length === 0 || waited >= patience) return;
