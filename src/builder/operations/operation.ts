@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
-import { saysMissing } from "../../service/operations/missing.ts";
+import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import type { StepEvent } from "../events.ts";
@@ -84,12 +84,6 @@ function forgottenOperation(operation: string, cause: NotFoundError): UnknownOut
   );
 }
 
-/** @throws NotFoundError where the operation failed because the service lacks what the request names */
-export function refuseMissing({ status, error, operation }: OperationOutcome): void {
-  if (status !== "FAILED" || error === undefined || !saysMissing(error)) return;
-  throw new NotFoundError(`the service could not run the command: ${error} (operation ${operation})`);
-}
-
 /** What they have come to is kept, or of no use: no later build needs to find them. */
 export function finishOperations(keys: readonly string[], { store, session, owner }: BuildJob): void {
   store.unfinished.finish(session, keys, owner.id);
@@ -126,21 +120,8 @@ export async function startOperation(
 
 /** The resulting image of a command that was run to its end and exited 0; anything else is an error that says which. */
 export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number): string {
-  const { operation, status, error, exitCode, image } = outcome;
-  if (outcome.timedOut) {
-    throw new BoughError(
-      `the command was stopped after ${timeoutSeconds} ${timeoutSeconds === 1 ? "second" : "seconds"} (operation ${operation})`,
-      {
-        hint: "Allow it more time with --timeout SECONDS.",
-      },
-    );
-  }
-  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
-  if (status === "FAILED") {
-    throw new BoughError(
-      `the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`,
-    );
-  }
+  const { operation, exitCode, image } = outcome;
+  requireEnd(outcome, timeoutSeconds);
   if (exitCode !== undefined && exitCode !== 0) {
     const hint = describeLimitHits(outcome.limitsHit) ?? exitCodeHints[exitCode];
     throw new BoughError(

@@ -1,5 +1,5 @@
-import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
+import { requireEnd } from "../../service/operations/outcome.ts";
 import type { EventListener, OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -25,19 +25,8 @@ export async function runInstance(
 
 /** The exit code of a command that was run to its end; whatever kept it from that is an error. */
 export function requireExitCode(outcome: OperationOutcome, timeoutSeconds: number): number {
-  const { operation, status, error, exitCode } = outcome;
-  if (outcome.timedOut) {
-    throw new BoughError(`the command was stopped after ${timeoutSeconds} seconds (operation ${operation})`, {
-      hint: "Allow it more time with --timeout SECONDS.",
-    });
-  }
-  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
-  if (status === "FAILED") {
-    throw new BoughError(
-      `the service could not run the command: ${error ?? "it gives no reason"} (operation ${operation})`,
-    );
-  }
-  return processExitCode(exitCode ?? 0);
+  requireEnd(outcome, timeoutSeconds);
+  return processExitCode(outcome.exitCode ?? 0);
 }
 
 /** The system keeps eight bits: of what has more, 256 would be success. */

@@ -1,9 +1,9 @@
 import { networkFields, ownOperationNetwork, requireHostNetwork } from "../../builder/interpreter/network.ts";
-import { refuseMissing } from "../../builder/operations/operation.ts";
 import { placementScript } from "../../builder/staging/placement.ts";
 import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
+import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { LocalFile } from "../../service/service.ts";
 import type { InstanceFile, InstanceRequest, NetworkMode, ResourcesLimits } from "../../service/types.ts";
 import { formatCount } from "../../terminal/quantity.ts";

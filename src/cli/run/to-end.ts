@@ -1,6 +1,6 @@
-import { refuseMissing } from "../../builder/operations/operation.ts";
 import { BoughError } from "../../errors.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
+import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -12,7 +12,7 @@ import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, startImage, withInstance } from "./request.ts";
 
-/** Answers the command's own exit code. */
+/** Returns the command's own exit code. */
 export async function runToItsEnd(
   request: RunRequest,
   invocation: Invocation,

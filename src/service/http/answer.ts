@@ -1,6 +1,6 @@
 /** What an answer comes to: something to go on with, or a failure to decide about. Pure. */
 import { BoughError } from "../../errors.ts";
-import { saysMissing } from "../operations/missing.ts";
+import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, nameOf, printable, statusText } from "./failure-text.ts";
@@ -109,7 +109,7 @@ function statusError(
 }
 
 function isMissing(status: number, message: string): boolean {
-  return status === 404 || status === 410 || ([400, 409, 422, 424].includes(status) && saysMissing(message));
+  return status === 404 || status === 410 || ([400, 409, 422, 424].includes(status) && meansMissing(message));
 }
 
 function tokenHint(hasToken: boolean): string {
