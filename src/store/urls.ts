@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 
-/** What an `ADD <url>` brought last time, and what the server then said about it (spec 2, "URL cache entry"). */
+/** What an `ADD <url>` brought last time, and what the server then said about it. */
 export interface UrlEntry {
   etag: string | null;
   lastModified: string | null;

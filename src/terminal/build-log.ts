@@ -17,7 +17,7 @@ export interface LogLine {
 }
 
 /**
- * A build as log lines; their shapes are those of spec 1, "Output". What a failing command has written is shown at every
+ * A build as log lines, of shapes that programs may read. What a failing command has written is shown at every
  * `logLevel`: where one shows errors only, it is part of the error. `label` stands before it and says whose it is.
  */
 export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel, label = ""): LogLine[] {

@@ -6,7 +6,7 @@ export interface FakeServiceOptions {
   run?: RunScript;
   /** False: there is no events route. Default true. */
   events?: boolean;
-  /** Only the six calls of spec.md, section 4, and `GET /v1/operations/{uuid}`. */
+  /** Only the six calls that a build cannot do without, and `GET /v1/operations/{uuid}`. */
   sixCallsOnly?: boolean;
   /** Compress every answer for those who accept it. */
   gzip?: boolean;

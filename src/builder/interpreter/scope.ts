@@ -28,8 +28,8 @@ export interface Argument {
 }
 
 /**
- * The one rule of precedence (spec, section 1, "Variable substitution"): `--build-arg`, then ENV so far, then the ARG's default,
- * then what the image itself sets; `undefined` for unknown names. Texts, chain hashes and requests all go by it.
+ * The one rule of precedence: `--build-arg`, then ENV so far, then the ARG's default, then what the image itself sets;
+ * `undefined` for unknown names. Texts, chain hashes and requests all go by it.
  */
 export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
   return (name) => {

@@ -3,10 +3,10 @@ import { compileIgnorePattern } from "./path-pattern.ts";
 import type { Rule } from "./rules.ts";
 
 /**
- * Left out of every COPY and ADD, at any depth, whatever `.dockerignore` says (spec 1, "Ignore rules" 4). The
- * specification names `.git`, `*.pyc`, `__pycache__`, `.venv`, `node_modules`, `dist`, `build` and "etc."; the
- * rest here is what version control, interpreters and test runners write for themselves alone. Names that a
- * project may well have chosen (`venv`, `target`, `vendor`, `out`, `*.egg-info`) are not in it.
+ * Left out of every COPY and ADD, at any depth, whatever `.dockerignore` says: what version control, interpreters,
+ * package managers and test runners write for themselves alone, and two names that build tools commonly write to
+ * (`dist`, `build`). Other names that a project may well have chosen (`venv`, `target`, `vendor`, `out`,
+ * `*.egg-info`) are not in it.
  */
 export const defaultExcludes: readonly string[] = [
   ".git",

@@ -24,7 +24,7 @@ export type RuleOrigin =
 
 /**
  * Where a walk stands among ordered rules. A rule matches a path if its pattern matches the path or a directory
- * above it; the last rule that matches decides (spec 1, "Ignore rules").
+ * above it; the last rule that matches decides, as in `.dockerignore`.
  */
 export interface RuleCursor {
   /** The rule that decides about this directory itself; a negated one says that it does not count as matched. */

@@ -10,9 +10,8 @@ const openName = /\$\w+$/;
 const maximumGrowth = 1024 * 1024;
 
 /**
- * The command line of a shell-form RUN with its declared variables replaced (spec 1, "Variable substitution"; design,
- * "Decisions"). `lookup` knows declared names only; every one of them must be in the command's environment, with the
- * same value.
+ * The command line of a shell-form RUN with its declared variables replaced. `lookup` knows declared
+ * names only; every one of them must be in the command's environment, with the same value.
  *
  * The rule: the result means to the shell what the line as written means with these variables set; in it every `$NAME`, `${NAME}` and `${NAME<operator>}` is replaced by its value, unless replacing could
  * change that meaning. Such a reference stays as it is, and the shell finds the same value in its environment:
@@ -69,7 +68,7 @@ export function expandRunLine(
 }
 
 /**
- * The words of an exec-form RUN. There is no shell that knows the variables, so unknown names are empty (spec 1); all
+ * The words of an exec-form RUN. There is no shell that knows the variables, so unknown names are empty; all
  * else in a word stays as it is, `$1` and `$?` too. The script of a shell's `-c` is treated as a shell-form RUN.
  */
 export function expandExecWords(

@@ -1,5 +1,5 @@
 /**
- * References to images, as `FROM` and `bough images import` take them (api.md, "Image references"): a name for the
+ * References to images, as `FROM` and `bough images import` take them: a name for the
  * service's own images, and an address to import from where the service has none of that name.
  */
 import { BoughError } from "../../errors.ts";

@@ -1,4 +1,4 @@
-/** Where the service's clients keep their profiles (api.md, "Profiles"). */
+/** Where the service's clients keep their profiles. */
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
