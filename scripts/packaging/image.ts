@@ -5,15 +5,15 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
 import { formatBytes } from "../../src/terminal/quantity.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
 import { runScript } from "../run-script.ts";
-import type { ArchiveEntry } from "./archive-entry.ts";
 import { baseFiles, certificates, home, userId, withParents, workingDirectory } from "./base-files.ts";
 import { readSource, type Source } from "./commit.ts";
 import { compile } from "./compile.ts";
 import { fetchDebianPackages, type UnpackedPackage } from "./debian-packages.ts";
-import { type PlatformImage, writeImageLayout } from "./oci-layout.ts";
+import { type PlatformImage, writeImageLayout } from "./image-layout.ts";
 import { type Target, targets } from "./targets.ts";
 
 const platforms = [

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { type Descriptor, digestOf } from "../../image/oci-layout.ts";
 import type { ImageFile } from "./image-files.ts";
 import { type Json, readSmall } from "./json-file.ts";
 
@@ -16,11 +17,8 @@ export interface LayerFile {
   digest: string | undefined;
 }
 
-/** A file by its content, as a manifest names it. */
-export interface Descriptor {
-  digest: string;
-  size: number;
-}
+/** A file by its content, as a manifest names it; what kind it is makes no difference. */
+export type FileDescriptor = Omit<Descriptor, "mediaType">;
 
 /** OCI allows others; registries use this one, and umoci checks a layer's content by no other. */
 const digestPattern = /^sha256:[0-9a-f]{64}$/;
@@ -33,7 +31,7 @@ export function requireDigest(value: unknown, name: string): string {
   );
 }
 
-export function readDescriptor(descriptor: Json, name: string): Descriptor {
+export function readDescriptor(descriptor: Json, name: string): FileDescriptor {
   const { size } = descriptor;
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
     throw new BoughError(`${name} is malformed: it names a file without its size`);
@@ -44,7 +42,7 @@ export function readDescriptor(descriptor: Json, name: string): Descriptor {
 /** Throws where the file is missing, or has not the size that the descriptor says. */
 export function requireFile(
   file: ImageFile | undefined,
-  { digest, size }: Descriptor,
+  { digest, size }: FileDescriptor,
   name: string,
 ): ImageFile {
   if (file === undefined) throw new BoughError(`${name} names ${digest}, and there is no such file`);
@@ -62,8 +60,4 @@ export async function readVerified(file: ImageFile, digest: string): Promise<Uin
   throw new BoughError(
     `${file.name} is not what it is named: its digest is ${actual}, and should be ${digest}`,
   );
-}
-
-export function digestOf(bytes: Uint8Array | string): string {
-  return `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
 }

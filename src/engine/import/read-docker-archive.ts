@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { digestOf } from "../../image/oci-layout.ts";
 import { type ImageFile, type ImageFiles, showNames } from "./image-files.ts";
-import { digestOf, type ImageParts } from "./image-parts.ts";
+import type { ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
 /**

@@ -1,8 +1,9 @@
 import { BoughError } from "../../errors.ts";
+import { nameAnnotation } from "../../image/oci-layout.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { type ImageFile, type ImageFiles, showNames } from "./image-files.ts";
 import {
-  type Descriptor,
+  type FileDescriptor,
   type ImageParts,
   readDescriptor,
   readVerified,
@@ -15,7 +16,6 @@ type FindBlob = (digest: string) => ImageFile | undefined;
 
 /** An index in an index in an index: nobody makes more. */
 const maxDepth = 4;
-const nameAnnotation = "org.opencontainers.image.ref.name";
 
 /**
  * An OCI image layout. `reference`: which of its images, by the name in its index; it may be left out where there is only one.
@@ -67,7 +67,7 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
 }
 
 async function readManifest(
-  descriptor: Descriptor,
+  descriptor: FileDescriptor,
   find: FindBlob,
   from: string,
   depth = 0,

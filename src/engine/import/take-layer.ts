@@ -2,19 +2,13 @@ import { closeSync, linkSync, openSync, renameSync, write } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { BoughError } from "../../errors.ts";
+import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { createTarMeter, type TarMeter } from "../../image/tar-meter.ts";
 import { errorCode } from "../../system-error.ts";
 import { decompress, detectCompression } from "./compression.ts";
 import type { ImageFile } from "./image-files.ts";
 import type { LayerFile } from "./image-parts.ts";
 import type { Budget } from "./limits.ts";
-
-/** A file of the layout that umoci reads. */
-export interface LayoutBlob {
-  mediaType: string;
-  digest: string;
-  size: number;
-}
 
 export interface LayerJob {
   /** Of the image, for messages. */
@@ -31,7 +25,7 @@ export interface LayerJob {
  * Puts one layer into the layout, as it is or, where umoci would not know how to read it, decompressed. Rejects where its bytes
  * are not what the manifest says, or its content not what the configuration says.
  */
-export async function takeLayer(layer: LayerFile, diffId: string, job: LayerJob): Promise<LayoutBlob> {
+export async function takeLayer(layer: LayerFile, diffId: string, job: LayerJob): Promise<Descriptor> {
   const { file } = layer;
   const compression = detectCompression(await firstBytes(file), file.name);
   const isDecompressed = compression === "zstd";
@@ -65,7 +59,7 @@ export async function takeLayer(layer: LayerFile, diffId: string, job: LayerJob)
   if (isOwn) linkOnce(file.ownPath ?? "", place);
   else renameSync(temporary, place);
   const suffix = compression === "gzip" ? "+gzip" : "";
-  const mediaType = `application/vnd.oci.image.layer.v1.tar${suffix}`;
+  const mediaType = `${mediaTypes.layer}${suffix}`;
   return { mediaType, digest: kept.digest(), size: kept.size() };
 }
 

@@ -1,20 +1,20 @@
 import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
+import { blockBytes } from "./tar-header.ts";
 
-const block = 512;
 const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;
 
 /** An archive in the ustar format, which every tar reads. All entries are of one time; names take 100 bytes at most. */
 export function writeTar(entries: readonly ArchiveEntry[], date: Date): Uint8Array<ArrayBuffer> {
   const parts = sortEntries(entries).flatMap((entry) => {
     const content = contentOf(entry);
-    const padding = new Uint8Array((block - (content.byteLength % block)) % block);
+    const padding = new Uint8Array((blockBytes - (content.byteLength % blockBytes)) % blockBytes);
     return [header(entry, content.byteLength, date), content, padding];
   });
-  return new Uint8Array(Buffer.concat([...parts, new Uint8Array(2 * block)]));
+  return new Uint8Array(Buffer.concat([...parts, new Uint8Array(2 * blockBytes)]));
 }
 
 function header(entry: ArchiveEntry, size: number, date: Date): Uint8Array {
-  const bytes = new Uint8Array(block);
+  const bytes = new Uint8Array(blockBytes);
   const put = (offset: number, length: number, text: string) => {
     const encoded = new TextEncoder().encode(text);
     if (encoded.byteLength > length) throw new Error(`too long for a tar header: ${text}`);
