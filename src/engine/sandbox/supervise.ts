@@ -75,10 +75,15 @@ export async function supervise(
   };
 }
 
+/** Milliseconds between two looks: runc takes less than a second, unless the machine is short of something. */
+const [soon, later] = [8, 250];
+
 /** A command that is silent for long is to be seen as started all the same. */
 async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => boolean): Promise<void> {
-  for (let wait = 8; !ended.aborted && !hasStarted(); wait = Math.min(wait * 2, 250)) {
+  for (let waited = 0; !ended.aborted && !hasStarted(); ) {
+    const wait = waited < 1000 ? soon : later;
     await clock.sleep(wait, ended).catch(() => {});
+    waited += wait;
   }
 }
 
