@@ -7,7 +7,7 @@ export interface Clock {
 }
 
 /** What a timer can hold: 24 days. A longer one would fire at once. */
-const longestMilliseconds = 2 ** 31 - 1;
+const maxMilliseconds = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: Date.now,
@@ -23,7 +23,7 @@ export const systemClock: Clock = {
           signal?.removeEventListener("abort", abort);
           resolve();
         },
-        Math.min(milliseconds, longestMilliseconds),
+        Math.min(milliseconds, maxMilliseconds),
       );
       signal?.addEventListener("abort", abort, { once: true });
     });

@@ -4,7 +4,7 @@ import {
   forgetLayer,
   isForgotten,
   noticeLoss,
-  withReminders,
+  retryAfterLoss,
 } from "./cache/forgotten.ts";
 import { emitFor } from "./events.ts";
 import { interpret, startInterpretation } from "./interpreter/interpret.ts";
@@ -95,7 +95,7 @@ async function runInstructions(running: RunningBuild): Promise<{ image: string; 
   if (tags.length === 0 && (await isForgotten(stage.layer, build)))
     throw new ForgottenLayerError(stage.layer);
   for (const tag of tags) {
-    await withReminders({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
+    await retryAfterLoss({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
     emit({ type: "tagged", image, tag });
   }
   return { image, steps };

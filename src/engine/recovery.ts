@@ -19,7 +19,7 @@ import { killHelper } from "./system/helper-process.ts";
 /** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
 export async function recover(state: EngineState): Promise<void> {
   for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
-  await removeLeftovers(state);
+  await removeAbandoned(state);
 }
 
 /** An operation whose process was killed is ended here, so that nobody waits for it for ever. */
@@ -48,7 +48,7 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
   state.events.complete(uuid, describeCompletion(outcome, state.clock.now() - operation.createdAt));
 }
 
-async function removeLeftovers(state: EngineState): Promise<void> {
+async function removeAbandoned(state: EngineState): Promise<void> {
   const { layout, database } = state;
   await removeOrphanedLayers(database, layout);
   // Listed before the look at the database: an operation is recorded before it gets a directory.

@@ -32,7 +32,7 @@ export interface ContextHashes {
 }
 
 /** Times as many as those that a build has asked for. */
-const mostUnasked = 2;
+const maxUnasked = 2;
 /** Rows of the table for each one that has changed: that many are written for the sake of one. */
 const writtenAgain = 8;
 /** Else after the last time. Thousands of COPYs would else write the table as often. */
@@ -82,7 +82,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         },
         tidy() {
           // After a save it is unknown what was asked for before: the next build will tidy.
-          if (hasSaved || table === undefined || table.length <= mostUnasked * table.asked) return;
+          if (hasSaved || table === undefined || table.length <= maxUnasked * table.asked) return;
           put(table.askedFor());
         },
       };

@@ -10,7 +10,7 @@ export interface UploadCache {
 }
 
 /** A transaction takes about as long as the upload of a small file. */
-const mostUnwritten = 500;
+const maxUnwritten = 500;
 
 export function createUploadCache(database: Database): UploadCache {
   const unwritten = new Map<string, string>();
@@ -31,7 +31,7 @@ export function createUploadCache(database: Database): UploadCache {
         ?.file,
     set(sha256, file) {
       unwritten.set(sha256, file);
-      if (unwritten.size >= mostUnwritten) flush();
+      if (unwritten.size >= maxUnwritten) flush();
     },
     delete(sha256) {
       unwritten.delete(sha256);

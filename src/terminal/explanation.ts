@@ -14,7 +14,7 @@ export function renderExplanation(explanation: Explanation): string {
     case "layer gone":
       return "nothing has changed since the last build, but its layer is gone";
     case "instruction":
-      return `the instruction's text has changed; it was ${shorten(explanation.before, longestText)}`;
+      return `the instruction's text has changed; it was ${shorten(explanation.before, maxTextLength)}`;
     case "ARG":
     case "ENV": {
       const { reason, name, before, now } = explanation;
@@ -38,7 +38,7 @@ export function renderExplanation(explanation: Explanation): string {
   }
 }
 
-const longestText = 100;
+const maxTextLength = 100;
 
 function variableChange(before: Shown, now: Shown): string {
   const isSecret = [before, now].some((shown) => shown && "isWithheld" in shown);
@@ -52,7 +52,7 @@ function variableChange(before: Shown, now: Shown): string {
 }
 
 function quoted(shown: Shown): string {
-  return shown && "text" in shown ? `"${visible(shorten(shown.text, longestText))}"` : "no value";
+  return shown && "text" in shown ? `"${visible(shorten(shown.text, maxTextLength))}"` : "no value";
 }
 
 /** `src/a.js (/app/a.js in the image) has changed: sha256 9b1cf4 -> 3f2a9c, and 3 more files` */

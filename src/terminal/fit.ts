@@ -37,11 +37,5 @@ export function fitWidths(
 
 /** The beginning of a text, with an ellipsis where something is missing. */
 export function shorten(text: string, width: number): string {
-  if (Bun.stringWidth(text) <= width) return text;
-  let short = "";
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (Bun.stringWidth(short + segment) > width - 1) break;
-    short += segment;
-  }
-  return `${short}…`;
+  return Bun.sliceAnsi(text, 0, Math.max(0, width), "…");
 }

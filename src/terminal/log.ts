@@ -16,7 +16,10 @@ export function createLog(level: LogLevel, write: (text: string) => void): Log {
   return createReportedLog(level, (type, message) => write(`[${type.toUpperCase()}] ${message}\n`));
 }
 
-/** `report` hears of what is at least as grave as `level`. */
+/**
+ * `report` gets what is at least as grave as `level`. Consola is here for its levels alone: streams, colours and layout of a line
+ * are decided in one place, beside the live view.
+ */
 export function createReportedLog(level: LogLevel, report: (level: LogLevel, message: string) => void): Log {
   const consola = createConsola({
     level: levels[level],

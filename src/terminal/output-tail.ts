@@ -11,15 +11,15 @@ export interface OutputTail {
 
 export const emptyTail: OutputTail = { lines: [], open: { stdout: "", stderr: "" } };
 
-const mostLines = 50;
+const maxLines = 50;
 /** A progress bar that is redrawn by carriage returns is one line for ever. */
-const longestLine = 4096;
+const maxLineLength = 4096;
 
 export function appendOutput(tail: OutputTail, { stream, text }: OutputChunk): OutputTail {
-  const parts = (tail.open[stream] + text.slice(-mostLines * longestLine)).split("\n");
-  const open = (parts.pop() ?? "").slice(-longestLine);
+  const parts = (tail.open[stream] + text.slice(-maxLines * maxLineLength)).split("\n");
+  const open = (parts.pop() ?? "").slice(-maxLineLength);
   return {
-    lines: [...tail.lines, ...parts.slice(-mostLines)].slice(-mostLines),
+    lines: [...tail.lines, ...parts.slice(-maxLines)].slice(-maxLines),
     open: { ...tail.open, [stream]: open },
   };
 }
@@ -28,7 +28,7 @@ export function appendOutput(tail: OutputTail, { stream, text }: OutputChunk): O
 export function tailRows({ lines, open }: OutputTail, count: number): string[] {
   if (count <= 0) return [];
   return [...lines, open.stdout, open.stderr]
-    .map((line) => plainRow(line.slice(-longestLine)))
+    .map((line) => plainRow(line.slice(-maxLineLength)))
     .filter((row) => row.trim() !== "")
     .slice(-count);
 }

@@ -32,17 +32,17 @@ export async function chainHash(
   const pace = createPace(signal);
   const paths = [...stage.staged.keys()].sort();
   // A part at a time: of a large context, all of it takes a good deal of memory and time.
-  for (let from = 0; from < paths.length; from += rowsAtOnce) {
+  for (let from = 0; from < paths.length; from += rowsInBatch) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const rows = paths.slice(from, from + rowsAtOnce).map((path) => rowOf(path, stage.staged.get(path)));
+    const rows = paths.slice(from, from + rowsInBatch).map((path) => rowOf(path, stage.staged.get(path)));
     if (from > 0) hasher.update(",");
     hasher.update(JSON.stringify(rows).slice(1, -1));
   }
   return hasher.update("]]").digest("hex");
 }
 
-const rowsAtOnce = 1000;
+const rowsInBatch = 1000;
 
 /** The chain hash of a FROM: nothing is below it but the image itself. */
 export function baseHash(image: string): string {

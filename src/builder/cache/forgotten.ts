@@ -18,7 +18,7 @@ export class ForgottenLayerError extends Error {
  * forgotten here, too, and `action` is run once more, which sends them again; a cached layer's image ends in a
  * `ForgottenLayerError`.
  */
-export async function withReminders<Result>(
+export async function retryAfterLoss<Result>(
   stage: Pick<StageState, "layer" | "staged">,
   build: BuildJob,
   action: () => Promise<Result>,

@@ -6,7 +6,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
-import { collectLeftovers } from "../staging/gc.ts";
+import { collectGarbage } from "../staging/gc.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { stage as addToStaged, type Owned, type StagedEntry, type StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
@@ -65,7 +65,7 @@ export async function stageCopy(
     amount.files += 1;
     amount.bytes += entry.size;
   }
-  collectLeftovers(amount.files);
+  collectGarbage(amount.files);
   build.emit({ type: "staged", title, ...amount });
   const made = directoriesToMake(tops, additions, owner).filter(
     (path) => !(isIntoExisting && leadsTo(path, place)),

@@ -2,7 +2,7 @@ import { type HashOptions, hashFiles } from "../../context/hashing/hash.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { EarlyUploads } from "../staging/early-uploads.ts";
-import { collectLeftovers } from "../staging/gc.ts";
+import { collectGarbage } from "../staging/gc.ts";
 
 /**
  * The SHA-256 of the files of a COPY or ADD, by absolute path; what had to be read for it is remembered at once. Each is
@@ -25,8 +25,8 @@ export async function hashSources(
   });
   const read = options.cache.unsaved - before;
   // Of hashing, and then of saving: the two would add up.
-  collectLeftovers(read);
+  collectGarbage(read);
   options.cache.saveIfDue();
-  collectLeftovers(read);
+  collectGarbage(read);
   return hashes;
 }

@@ -4,14 +4,14 @@ import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
-import { withReminders } from "../cache/forgotten.ts";
+import { retryAfterLoss } from "../cache/forgotten.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { FailedStepError } from "../operations/failed-step.ts";
 import { finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
-import { collectLeftovers } from "../staging/gc.ts";
+import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { type RunSpec, requestOf, runSpecOf, trivialSpecOf } from "./run-spec.ts";
@@ -43,7 +43,7 @@ export async function commitPending(
 async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
   const { store, session, layers, memory, emit } = build;
   requireStartable(stage);
-  collectLeftovers(stage.staged.size);
+  collectGarbage(stage.staged.size);
   const hash = await chainHash(stage, spec.directive, build.signal);
   const key = `run ${hash}`;
   const remembered = { ordinal: spec.ordinal, inputs: () => inputsOf(stage, spec, session) };
@@ -55,12 +55,12 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
   }
   explainStep(spec, remembered, stage, build);
   const user = spec.hasUser ? await resolveUser(stage, build) : undefined;
-  const outcome = await withReminders(stage, build, async () => {
+  const outcome = await retryAfterLoss(stage, build, async () => {
     const { image, files } = await placeStaged(hash, stage, build);
     const request = requestOf(spec, { image, files, user, timeout: build.timeoutSeconds });
     return runOperation(request, { key, title: spec.title, makesLayer: true }, build);
   });
-  collectLeftovers(stage.staged.size);
+  collectGarbage(stage.staged.size);
   const result = resultOf(outcome, spec, stage, build);
   const layer = store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);

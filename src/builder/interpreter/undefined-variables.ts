@@ -37,13 +37,13 @@ export function undefinedVariables(
 }
 
 /** More names than any Dockerfile has: to compare each with each would take for ever. */
-const mostCompared = 200;
+const maxCompared = 200;
 
 function adviceOn(name: string, { env, args, inherited, globals }: Scope): string {
   if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;
   const scopes = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
   const count = scopes.reduce((sum, { size }) => sum + size, 0);
-  const names = count > mostCompared ? [] : scopes.flatMap((scope) => [...scope.keys()]);
+  const names = count > maxCompared ? [] : scopes.flatMap((scope) => [...scope.keys()]);
   const meant = nearest(name, [everywhere, ...names]);
   if (meant !== undefined) return ` (did you mean $${meant}?)`;
   return inherited === undefined ? ": it is empty unless the base image sets it" : ": it is empty";

@@ -1,5 +1,5 @@
 import type { OperationOutcome } from "../../service/service.ts";
-import { withReminders } from "../cache/forgotten.ts";
+import { retryAfterLoss } from "../cache/forgotten.ts";
 import { ownOperationNetwork } from "../interpreter/network.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -43,7 +43,7 @@ export async function askImage(
       step,
       build,
     );
-  const outcome = await withReminders({ layer, staged: new Map() }, build, ask);
+  const outcome = await retryAfterLoss({ layer, staged: new Map() }, build, ask);
   finishOperations([step.key], build);
   return outcome;
 }

@@ -23,7 +23,7 @@ export class SourceError extends BoughError {
   }
 }
 
-const mostRedirects = 10;
+const maxRedirects = 10;
 /** Until the head of an answer is there. */
 const answerMilliseconds = 60_000;
 
@@ -34,7 +34,7 @@ const answerMilliseconds = 60_000;
 export async function fetchUrl(url: string, init: UrlRequest, build: BuildJob): Promise<Response> {
   const { target, authorization } = splitCredentials(url);
   let address = target;
-  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
     const isOwn = authorization !== undefined && address.origin === target.origin;
     const response = await reach(address, build, {
       method: init.method,
@@ -49,7 +49,7 @@ export async function fetchUrl(url: string, init: UrlRequest, build: BuildJob): 
     await response.body?.cancel();
     address = redirectTarget(url, address, location);
   }
-  throw new BoughError(`ADD ${shownUrl(url)}: more than ${mostRedirects} redirects`, {
+  throw new BoughError(`ADD ${shownUrl(url)}: more than ${maxRedirects} redirects`, {
     hint: "Name the final address in the Dockerfile.",
   });
 }

@@ -36,9 +36,9 @@ interface Content {
 }
 
 /** More are not worth the memory that it takes to wait in line. */
-const mostWaiting = 10_000;
+const maxWaiting = 10_000;
 /** To look up in one go which of them are known already. */
-const mostAtOnce = 500;
+const maxBatch = 500;
 
 export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   const { service, uploads } = options;
@@ -56,7 +56,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   let onChange = () => {};
 
   function takeBatch(): LocalFile[] {
-    return waiting.splice(0, mostAtOnce).filter(({ sha256, size }) => {
+    return waiting.splice(0, maxBatch).filter(({ sha256, size }) => {
       if (begun.has(sha256) || uploads.get(sha256) !== undefined) return false;
       begun.set(sha256, { size, outcome: "under way" });
       return true;
@@ -97,7 +97,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
 
   return {
     offer(file) {
-      if (waiting.length >= mostWaiting || signal.aborted) return;
+      if (waiting.length >= maxWaiting || signal.aborted) return;
       waiting.push(file);
       go();
     },

@@ -4,7 +4,7 @@ import { edenGC } from "bun:jsc";
  * A step over a large context leaves several times as much behind as it keeps, and the collector would let that pile up.
  * Smaller ones are not worth the pause, of some 50 ms.
  */
-export function collectLeftovers(files: number): void {
+export function collectGarbage(files: number): void {
   if (files >= manyFiles) Bun.gc(true);
 }
 

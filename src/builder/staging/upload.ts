@@ -1,7 +1,7 @@
 import type { LocalFile, UploadProgress } from "../../service/service.ts";
 import type { BuildJob } from "../job.ts";
 import { download } from "../remote-files/download.ts";
-import { collectLeftovers, createUploadCollector } from "./gc.ts";
+import { collectGarbage, createUploadCollector } from "./gc.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /**
@@ -49,7 +49,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   });
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);
-  collectLeftovers(staged.size);
+  collectGarbage(staged.size);
   return ids;
 }
 

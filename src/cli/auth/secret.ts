@@ -36,7 +36,7 @@ export async function readSecretLine(runtime: Runtime, option: string): Promise<
   return line;
 }
 
-const longestSecret = 64 * 1024;
+const maxSecretLength = 64 * 1024;
 const interrupt = "\u0003";
 const endOfInput = "\u0004";
 const eraseLine = "\u0015";
@@ -63,7 +63,7 @@ async function readText(source: AsyncIterable<Uint8Array>): Promise<string> {
   let text = "";
   for await (const chunk of source) {
     text += decoder.decode(chunk, { stream: true });
-    if (text.length > longestSecret) break;
+    if (text.length > maxSecretLength) break;
   }
   return text;
 }

@@ -7,7 +7,7 @@ import type { GlobalOptions } from "../command-line/globals.ts";
 const shownDigits = 12;
 
 /** To the error of a failed RUN the lines to paste that step into the image before it. */
-export function withWayIn(error: unknown, session: string, globals: GlobalOptions): unknown {
+export function withDebugHint(error: unknown, session: string, globals: GlobalOptions): unknown {
   const step = failedStepIn(error);
   if (step === undefined || !(error instanceof BoughError)) return error;
   const layer = step.branch.slice(0, layerBranch("").length + shownDigits);

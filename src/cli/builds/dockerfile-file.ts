@@ -12,7 +12,7 @@ export interface DockerfilePlace {
 }
 
 /** The parser refuses far less. */
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 
 /** @throws BoughError of kind `usage` */
 export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal): Promise<string> {
@@ -34,7 +34,7 @@ function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefine
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) throw new BoughError("it is a directory", { kind: "usage" });
     if (!stats.isFile()) throw new BoughError("it is not a regular file", { kind: "usage" });
-    const bytes = Buffer.alloc(Math.min(stats.size, mostBytes));
+    const bytes = Buffer.alloc(Math.min(stats.size, maxBytes));
     return bytes.toString("utf8", 0, readSync(descriptor, bytes));
   } finally {
     closeSync(descriptor);
@@ -51,7 +51,7 @@ async function readPipe(path: string): Promise<string> {
   for await (const chunk of Bun.file(path).stream()) {
     chunks.push(chunk);
     size += chunk.byteLength;
-    if (size > mostBytes) break;
+    if (size > maxBytes) break;
   }
   return Buffer.concat(chunks).toString();
 }

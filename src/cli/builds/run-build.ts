@@ -22,7 +22,7 @@ import { printResult } from "../command-line/result.ts";
 import { parseSize } from "../command-line/size.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
 import { connect } from "../service/connection.ts";
-import { withWayIn } from "./debugging.ts";
+import { withDebugHint } from "./debugging.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { createProgress } from "./progress.ts";
 import { prepareResultFiles } from "./result-files.ts";
@@ -128,7 +128,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
     return result;
   } catch (error) {
     saveQuietly(hashes);
-    throw withWayIn(error, session, globals);
+    throw withDebugHint(error, session, globals);
   } finally {
     store.sessions.setContext(session, context.absolutePath);
     await close();

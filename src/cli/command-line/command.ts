@@ -6,7 +6,8 @@ import type { GlobalOptions } from "./globals.ts";
 
 /**
  * One of bough's commands: citty's definition, and what its help shows beside the arguments. A number that its `run`
- * answers is the process's exit code.
+ * returns is the process's exit code. citty is here for the form of a definition, which help, completion and the agent's
+ * manual are made from, and for running it; arguments.ts reads the command line.
  */
 export interface Command {
   definition: CommandDef;

@@ -4,7 +4,7 @@ import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** It goes into one request, as a whole. */
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 const noticedMilliseconds = 2000;
 
 /** All of standard input where something is piped in, else `undefined`. Says so where its end is long in coming. */
@@ -29,7 +29,7 @@ async function readAll(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   for await (const chunk of source) {
     chunks.push(chunk);
     size += chunk.byteLength;
-    if (size <= mostBytes) continue;
+    if (size <= maxBytes) continue;
     throw new BoughError("standard input has more than 64 MiB, and goes to the service in one piece", {
       kind: "usage",
       hint: "Give it as a file: --file INPUT:/tmp/input.",

@@ -12,7 +12,7 @@ export function rememberFiles(files: FileSystem): FileSystem {
   };
 }
 
-const mostRemembered = 10_000;
+const maxRemembered = 10_000;
 
 /** What fails is not remembered: it ends the search that asked. */
 function remember<Answer extends object | string>(ask: (path: string) => Answer): (path: string) => Answer {
@@ -21,7 +21,7 @@ function remember<Answer extends object | string>(ask: (path: string) => Answer)
     const known = answers.get(path);
     if (known !== undefined) return known;
     const answer = ask(path);
-    if (answers.size < mostRemembered) answers.set(path, answer);
+    if (answers.size < maxRemembered) answers.set(path, answer);
     return answer;
   };
 }

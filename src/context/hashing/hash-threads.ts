@@ -19,7 +19,7 @@ export interface ThreadOptions<Entry> {
 /** Below it, threads take longer to start than they save. */
 const worthBytes = 128 * 1024 * 1024;
 /** More read faster than most disks give. */
-const mostThreads = 4;
+const maxThreads = 4;
 
 /** One file is one thread's: there have to be several. */
 export function isWorthThreads(files: readonly FileToHash[]): boolean {
@@ -33,7 +33,7 @@ export async function hashOnThreads<Entry extends FileToHash>(
 ): Promise<void> {
   // The largest first, so that no thread is left alone with it at the end.
   const waiting = [...files].sort((one, other) => one.size - other.size);
-  const count = Math.min(availableParallelism(), mostThreads, waiting.length);
+  const count = Math.min(availableParallelism(), maxThreads, waiting.length);
   const threads = Array.from(
     { length: count },
     () => new Worker(threadUrl("./context/hashing/hash-thread.ts")),

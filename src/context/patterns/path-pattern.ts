@@ -94,11 +94,11 @@ export function compileSourcePattern(pattern: string): PathPattern {
   return compile(tokenizeGlob(checkLength(pattern), { doubleStar: false }));
 }
 
-const longestPattern = 4096;
+const maxPatternLength = 4096;
 
 function checkLength(pattern: string): string {
-  if (pattern.length > longestPattern)
-    throw new GlobSyntaxError(`it is longer than ${longestPattern} characters`);
+  if (pattern.length > maxPatternLength)
+    throw new GlobSyntaxError(`it is longer than ${maxPatternLength} characters`);
   return pattern;
 }
 
@@ -109,7 +109,7 @@ interface Break {
 }
 
 /** More than anyone writes; steps grow with the square of it. */
-const mostOptionalBreaks = 64;
+const maxOptionalBreaks = 64;
 
 function compile(tokens: readonly GlobToken[]): PathPattern {
   const breaks: Break[] = [];
@@ -122,8 +122,8 @@ function compile(tokens: readonly GlobToken[]): PathPattern {
       repeating.add(breaks.length);
     else if (token.kind === "deep") breaks.push({ at, kind: "gap" });
   });
-  if (breaks.filter(({ kind }) => kind !== "slash").length > mostOptionalBreaks)
-    throw new GlobSyntaxError(`it has more than ${mostOptionalBreaks} wildcards that can match a \`/\``);
+  if (breaks.filter(({ kind }) => kind !== "slash").length > maxOptionalBreaks)
+    throw new GlobSyntaxError(`it has more than ${maxOptionalBreaks} wildcards that can match a \`/\``);
 
   const states: PatternState[] = [];
   for (let from = 0; from <= breaks.length; from++) {

@@ -66,7 +66,7 @@ interface LiveRule {
 }
 
 /** Names of a directory that are entered again: those that instructions name, not all of a large context. */
-const mostRemembered = 100;
+const maxRemembered = 100;
 
 class Cursor implements RuleCursor {
   readonly decision: Rule | undefined;
@@ -105,7 +105,7 @@ class Cursor implements RuleCursor {
     const known = this.entered.get(name);
     if (known !== undefined) return known;
     const cursor = this.at(name);
-    if (this.entered.size < mostRemembered) this.entered.set(name, cursor);
+    if (this.entered.size < maxRemembered) this.entered.set(name, cursor);
     return cursor;
   }
 

@@ -20,7 +20,7 @@ export interface LargePath {
 
 const manyBytes = 200_000_000;
 const manyFiles = 20_000;
-const mostNamed = 5;
+const maxNamed = 5;
 /** Of the largest path; what is smaller is not worth a rule. */
 const leastShare = 0.01;
 /** A directory stands for its largest child where that is so much of it. */
@@ -50,7 +50,7 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))
     .filter((node, _, [first = node]) => weigh(node) >= leastShare * weigh(first))
-    .slice(0, mostNamed)
+    .slice(0, maxNamed)
     .map((node) => ({ path: node.path, rule: ruleFor(node), files: node.files, bytes: node.bytes }));
   return { files: files.length, bytes, largest };
 }
@@ -90,9 +90,9 @@ function directoryAt(path: string): Node {
 }
 
 function keepLargest(largest: FileEntry[], file: FileEntry): void {
-  if (largest.length === mostNamed && file.size <= (largest.at(-1)?.size ?? 0)) return;
+  if (largest.length === maxNamed && file.size <= (largest.at(-1)?.size ?? 0)) return;
   largest.push(file);
-  largest.sort((a, b) => b.size - a.size).splice(mostNamed);
+  largest.sort((a, b) => b.size - a.size).splice(maxNamed);
 }
 
 function childrenOf({ below }: Node): Node[] {

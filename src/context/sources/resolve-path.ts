@@ -61,7 +61,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
     if (found === undefined) return { kind: "missing", directory: at.join("/"), name, links };
     if (found.isSymbolicLink()) {
       links.push(contextPath);
-      if (links.length > mostLinks)
+      if (links.length > maxLinks)
         throw new BoughError(`${displayPath(path)} leads through symbolic links that go round in a circle`);
       const target = readTarget(`${root}/${contextPath}`, contextPath, files);
       if (target.startsWith("/")) {
@@ -82,7 +82,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
 }
 
 /** The kernel's own limit. */
-const mostLinks = 40;
+const maxLinks = 40;
 
 function statPath(absolutePath: string, contextPath: string, files: FileSystem): BigIntStats | undefined {
   if (contextPath.includes("\0")) return undefined;

@@ -112,12 +112,12 @@ function isFound(search: Search, path: string): boolean {
 }
 
 /** More than these are counted, not named. */
-const mostNamed = 5;
+const maxNamed = 5;
 
 function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {
   return Object.entries(Object.groupBy(special, ({ kind }) => kind)).map(([kind, group = []]) => {
-    const named = group.slice(0, mostNamed).map(({ contextPath }) => displayPath(contextPath));
-    if (group.length > mostNamed) named.push(`and ${group.length - mostNamed} more`);
+    const named = group.slice(0, maxNamed).map(({ contextPath }) => displayPath(contextPath));
+    if (group.length > maxNamed) named.push(`and ${group.length - maxNamed} more`);
     return {
       rule: "SpecialFileLeftOut",
       message: `${kind}s can't be copied and are left out: ${named.join(", ")}`,

@@ -6,7 +6,7 @@ import type { Culprit, Problem } from "./problem.ts";
 /** Columns of source that are shown; the rest of a longer line is cut off around the culprit. */
 const shownWidth = 100;
 const cut = "...";
-const longestMessage = 500;
+const maxMessageLength = 500;
 const shownLines = 10;
 /** A secret may begin before what is shown of a line, and end after it. */
 const secretWidth = 1000;
@@ -24,7 +24,7 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   const { range, culprit, expected } = problem;
   const line = culprit?.line ?? range.start;
   const text = source.lines[line - 1];
-  const message = visible(maskSecrets(shorten(problem.message, longestMessage)));
+  const message = visible(maskSecrets(shorten(problem.message, maxMessageLength)));
   const rendered = [`${visible(source.path)}:${line}: ${message}`];
   const margin = String(Math.max(line, range.start)).length;
   const number = (value: number | string) => `  ${String(value).padStart(margin)}`;

@@ -17,7 +17,7 @@ import { readStagedFiles } from "../sandbox/root/staged-files.ts";
 import type { StagedFile } from "../sandbox/root/staging.ts";
 
 /** Seconds. */
-export const longestTimeout = 86_400;
+export const maxTimeout = 86_400;
 
 /** The body of `POST /v1/instances`, checked and with its defaults. */
 export interface InstanceSpec extends ExecSpec {
@@ -55,7 +55,7 @@ export async function readInstanceSpec(
   if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))
     refuse("hostname", "must be 1 to 63 letters, digits, dots and hyphens");
   const timeoutSeconds = optionalNumber(body, "timeout", 1) ?? 600;
-  if (timeoutSeconds > longestTimeout) refuse("timeout", `must be at most ${longestTimeout} seconds`);
+  if (timeoutSeconds > maxTimeout) refuse("timeout", `must be at most ${maxTimeout} seconds`);
   return {
     ...exec,
     image,

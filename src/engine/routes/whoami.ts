@@ -1,7 +1,7 @@
 import type { OperationKind } from "../../service/types.ts";
 import { answerJson } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
-import { longestTimeout } from "../instances/spec.ts";
+import { maxTimeout } from "../instances/spec.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
@@ -40,7 +40,7 @@ export const whoamiRoutes: readonly Route[] = [
         token_uuid: token,
         token_expiration: null,
         permissions,
-        limits: { instance_max_timeout: longestTimeout },
+        limits: { instance_max_timeout: maxTimeout },
         operations_stat: { running_instances: count("instance"), running_imports: count("image_import") },
         // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
         platform: `linux/${machineArchitecture()}`,

@@ -2,7 +2,7 @@
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
-import { forEachAtOnce } from "../http/concurrency.ts";
+import { forEachConcurrently } from "../http/concurrency.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, LocalFile, UploadProgress } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
@@ -27,7 +27,7 @@ export type Files = Pick<ImageService, "uploadFiles">;
 
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
-const uploadsAtOnce = 8;
+const maxConcurrentUploads = 8;
 /** Eight small files at once over a slow line. */
 const uploadTimeoutMilliseconds = 180_000;
 const guardEveryMilliseconds = 1000;
@@ -117,7 +117,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         report();
       }
       try {
-        await forEachAtOnce(files, uploadsAtOnce, stopping, upload);
+        await forEachConcurrently(files, maxConcurrentUploads, stopping, upload);
       } finally {
         knownFiles?.flush?.();
       }

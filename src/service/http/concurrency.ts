@@ -4,7 +4,7 @@ import { childOf } from "./abort.ts";
  * Runs `work` for all items, at most `limit` at a time, each taken when its turn comes; the first failure stops the
  * others.
  */
-export async function forEachAtOnce<T>(
+export async function forEachConcurrently<T>(
   items: Iterable<T>,
   limit: number,
   parent: AbortSignal,

@@ -59,7 +59,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const { clock } = options;
   const base = parseBaseUrl(options.baseUrl);
   const token = options.token === undefined ? undefined : checkToken(options.token);
-  // ofetch asks for Bun's whole fetch, of which it only ever calls the function itself.
+  // ofetch makes requests and streams of answers out of options. Its retries, timeouts and parsing are off: what may be repeated,
+  // how long it may take and how many bytes count are for transport.ts and answer.ts.
+  // It asks for Bun's whole fetch, of which it only ever calls the function itself.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
   let lastAnswer = 0;
   const isIdle = () => clock.now() - lastAnswer > idleMilliseconds;

@@ -8,9 +8,9 @@ export interface CallName {
   shown: string;
 }
 
-const longestServerMessage = 500;
+const maxServerMessageLength = 500;
 /** A huge page is not worth scanning whole. */
-const longestBody = 20_000;
+const maxBodyLength = 20_000;
 
 export function statusText(call: CallName, status: number, body: string): string {
   // Loaded for a failure only: it takes longer than a request does.
@@ -30,9 +30,9 @@ export function nameOf(call: CallName): string {
 
 /** The message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
 export function serverMessage(body: string): string | undefined {
-  const message = printable(messageIn(body.slice(0, longestBody)));
+  const message = printable(messageIn(body.slice(0, maxBodyLength)));
   if (message === "") return undefined;
-  return message.length > longestServerMessage ? `${message.slice(0, longestServerMessage)}...` : message;
+  return message.length > maxServerMessageLength ? `${message.slice(0, maxServerMessageLength)}...` : message;
 }
 
 function messageIn(body: string): string {

@@ -2,7 +2,7 @@ import type { BoughError } from "../../errors.ts";
 import { type CallName, nameOf } from "./failure-text.ts";
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
-const mostRedirects = 5;
+const maxRedirects = 5;
 
 /**
  * Follows redirects of a GET within the service's own origin. Every other redirect is refused: it would take the
@@ -33,8 +33,8 @@ export async function followRedirect<R extends Response>(
         "Give the address that it redirects to with --url or in the profile.",
       );
     }
-    if (count === mostRedirects)
-      throw fail(`${nameOf(call)} redirects more than ${mostRedirects} times`, "Check the address.");
+    if (count === maxRedirects)
+      throw fail(`${nameOf(call)} redirects more than ${maxRedirects} times`, "Check the address.");
     target.username = "";
     target.password = "";
     url = target.href;

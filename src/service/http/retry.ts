@@ -28,7 +28,7 @@ export interface Attempt {
 export type Decision = { action: "wait"; milliseconds: number } | { action: "give up" };
 
 const firstWaitMilliseconds = 200;
-const longestWaitMilliseconds = 10_000;
+const maxWaitMilliseconds = 10_000;
 const faultBudgetMilliseconds = 60_000;
 /** Behind a 500 there is more often a defect, which stays, than a restart, which passes. */
 const defectBudgetMilliseconds = 15_000;
@@ -116,6 +116,6 @@ function waiting(milliseconds: number): Decision {
 
 /** Doubles up to the longest wait; the jitter takes away up to half, so that many clients do not come back together. */
 function backoff(attempt: number, random: number): number {
-  const full = Math.min(longestWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
+  const full = Math.min(maxWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
   return Math.round(full * (1 - random / 2));
 }

@@ -12,7 +12,7 @@ import { lookAtOperation, maxWishMilliseconds, type PollingOptions, waits } from
 export type EventsEnd = "ended" | "unsupported" | "given up";
 
 /** Breaks in a row that bring nothing new. */
-const mostFruitlessBreaks = 4;
+const maxFruitlessBreaks = 4;
 
 /**
  * Connects, and connects again where a stream breaks, until `completion`, or until the record says that the
@@ -59,7 +59,7 @@ export async function followEvents(
       case "broke":
         fruitlessBreaks = log.lastId === before ? fruitlessBreaks + 1 : 0;
         onNotice({ level: "debug", text: `the events of operation ${operation} broke off: ${end.reason}` });
-        if (fruitlessBreaks === mostFruitlessBreaks) return "given up";
+        if (fruitlessBreaks === maxFruitlessBreaks) return "given up";
         break;
     }
     if (await nothingLeftToRead(options, operation)) return "ended";

@@ -23,7 +23,7 @@ export interface Look {
 }
 
 const firstWaitMilliseconds = 50;
-const longestWaitMilliseconds = 2000;
+const maxWaitMilliseconds = 2000;
 const growth = 1.5;
 /** However long a service wishes to be left alone. */
 export const maxWishMilliseconds = 60_000;
@@ -82,8 +82,7 @@ export async function pollUntilEnded(
 
 /** 50 ms, growing to 2 s, for ever. */
 export function* waits(): Generator<number> {
-  for (let wait = firstWaitMilliseconds; ; wait = Math.min(longestWaitMilliseconds, wait * growth))
-    yield wait;
+  for (let wait = firstWaitMilliseconds; ; wait = Math.min(maxWaitMilliseconds, wait * growth)) yield wait;
 }
 
 function unknownStatus(operation: string, status: string): string {

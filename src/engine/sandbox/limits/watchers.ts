@@ -36,7 +36,7 @@ export function watchEvents(read: () => LimitEvents): Watcher {
 /** Bytes a millisecond that a command may fill memory with: some 4 GiB a second, by several processors at once. */
 const memorySpeed = 4 * 1024 ** 2;
 const shortestWait = 20;
-const longestWait = 250;
+const maxWait = 250;
 /** A look takes at most this part of the time. */
 const share = 10;
 /** Milliseconds between two looks at how many processes the machine has. */
@@ -65,7 +65,7 @@ export function watchProcesses(
       const began = performance.now();
       const { processes, resident, pids } = usageBelow(helpers);
       if (limits.processes !== undefined && processes > limits.processes) return "max_processes";
-      let wait = longestWait;
+      let wait = maxWait;
       if (limits.memory !== undefined) {
         const { hidden, available } = hiddenMemory();
         const atMost = resident + Math.max(hidden - before, 0);
@@ -73,7 +73,7 @@ export function watchProcesses(
           return "max_memory_bytes";
         wait = Math.max((limits.memory - atMost) / memorySpeed, shortestWait);
       }
-      wait = Math.max(Math.min(wait, longestWait), (performance.now() - began) * share);
+      wait = Math.max(Math.min(wait, maxWait), (performance.now() - began) * share);
       restUntil = now + wait;
       return Math.min(wait, betweenHeadCounts);
     },

@@ -69,12 +69,12 @@ export function accountNames(root: string) {
 }
 
 /** Bytes. An image's file is not to be trusted with this process's memory. */
-const largestTable = 16 * 1024 * 1024;
+const maxTableBytes = 16 * 1024 * 1024;
 
 /** Empty where there is no such file, or where the image's links lead nowhere. */
 function readTable(root: string, path: string): string {
   const found = find(root, path);
-  if (!found?.stats?.isFile() || found.stats.size > largestTable) return "";
+  if (!found?.stats?.isFile() || found.stats.size > maxTableBytes) return "";
   return readFileSync(found.path, "utf8");
 }
 

@@ -19,7 +19,7 @@ export class UnreachablePathError extends BoughError {
 }
 
 /** As many as Linux follows in one look-up. */
-const mostLinks = 40;
+const maxLinks = 40;
 
 /**
  * Follows `path` component by component with `root` as its `/`: neither `..` nor a link, absolute or not, leads out of
@@ -42,7 +42,7 @@ export function resolveInRoot(root: string, path: string, options: { followLast:
     stats = lookUp(root, reached);
     if (!stats?.isSymbolicLink() || (waiting.length === 0 && !options.followLast)) continue;
     links += 1;
-    if (links > mostLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
+    if (links > maxLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
     const target = readlinkSync(join(root, ...reached));
     reached.pop();
     if (target.startsWith("/")) reached.length = 0;
