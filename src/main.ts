@@ -56,7 +56,7 @@ let writeFailure: BoughError | undefined;
 
 function stopWriting(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") readerHasLeft = true;
-  // Of a terminal that is gone, SIGHUP tells, too.
+  // SIGHUP tells of a terminal that is gone.
   else if (error.code !== "EIO")
     writeFailure = new BoughError(`cannot write to standard output: ${reasonOf(error)}`);
   const reason = new BoughError("nobody reads the output any more", { kind: "interrupted" });

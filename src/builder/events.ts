@@ -24,7 +24,7 @@ export type StepEvent =
   | { type: "excluded"; title: string; line: number; paths: readonly string[] }
   /** A COPY or ADD takes more from the context than was likely meant. */
   | ({ type: "large-context"; title: string; line: number } & LargeContext)
-  /** Of all files of an instruction; `hashed` follows, again and again, with how far it has come. */
+  /** The total of an instruction's files; `hashed` follows, again and again, with how far it has come. */
   | { type: "hashing"; files: number; bytes: number }
   | { type: "hashed"; files: number; bytes: number }
   | { type: "staged"; title: string; files: number; bytes: number }

@@ -34,11 +34,11 @@ export interface BuildJob {
   useCache: boolean;
   /** For each RUN. */
   timeoutSeconds: number;
-  /** Of each RUN that names none itself. */
+  /** The network of each RUN that names none itself. */
   network: NetworkMode;
-  /** Of each operation; the service has been asked whether it takes them. They change no result, so no chain hash. */
+  /** The limits of each operation; the service has been asked whether it takes them. They change no result, so no chain hash. */
   limits: ResourcesLimits | undefined;
-  /** Of one `ADD <url>`. */
+  /** The size limit of one `ADD <url>`. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */
   tags: readonly string[];
@@ -49,7 +49,7 @@ export interface BuildJob {
   layers: LayerCache;
   memory: StepMemory;
   owner: Owner;
-  /** Of the context's files, by what `stat` says of them. */
+  /** Hashes of the context's files, found by what `stat` says of them. */
   hashes: ContextHashes;
   /** Gives a reason with the first warning that has it. */
   explain: ReturnType<typeof createReasons>;

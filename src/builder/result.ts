@@ -16,7 +16,7 @@ export interface BuildResult {
 
 /** What became of one instruction; what it says of a layer is null where the instruction makes none. */
 export interface StepRecord extends StepPlace {
-  /** Of the Dockerfile. */
+  /** The line in the Dockerfile. */
   line: number;
   /** As the Dockerfile has it, on one line. */
   instruction: string;

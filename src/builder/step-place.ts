@@ -4,7 +4,7 @@ import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 export interface StageLabel {
   /** 0 for the first. */
   index: number;
-  /** Of `AS`, in lower case. */
+  /** The name behind `AS`, in lower case. */
   name: string | null;
 }
 
@@ -30,7 +30,7 @@ export function stepsOf({ instructions, stages }: Dockerfile): Step[] {
   });
 }
 
-/** Of the instruction on a line, for each line that has one. */
+/** The place of the instruction on each line that has one. */
 export function placesByLine(dockerfile: Dockerfile): ReadonlyMap<number, StepPlace> {
   const places = new Map<number, StepPlace>();
   for (const { stage, step, instruction } of stepsOf(dockerfile))

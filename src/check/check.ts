@@ -28,7 +28,7 @@ export interface CheckReport {
 
 export interface CheckOptions extends Omit<DryOptions, "platform"> {
   text: string;
-  /** Of the Dockerfile, for messages. */
+  /** The Dockerfile's name, for messages. */
   path: string;
   network: NetworkPolicy;
   /** Asked only where an instruction depends on it. */
@@ -87,7 +87,7 @@ async function checkParsed(
   };
 }
 
-/** Of Docker's rules only: whoever asked Docker to be strict did not mean what is special here. */
+/** Considers Docker's rules only: whoever asked Docker to be strict did not mean bough's own. */
 function violations(warnings: readonly Finding[]): Finding[] {
   const violated = byLine(warnings).filter(({ rule }) => isDockerRule(rule));
   const [first] = violated;

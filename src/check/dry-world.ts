@@ -29,7 +29,7 @@ export interface DryOptions {
   buildArgs: ReadonlyMap<string, string>;
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;
-  /** Of the service; `undefined` where no instruction depends on it. */
+  /** The service's; `undefined` where no instruction depends on it. */
   platform: AssumedPlatform | undefined;
   signal: AbortSignal;
 }

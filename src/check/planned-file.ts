@@ -4,7 +4,7 @@ import { shownUrl } from "../builder/remote-files/source-url.ts";
 
 /** One file, link or empty directory that a COPY or ADD brings. What only the image could tell is `undefined`. */
 export interface PlannedFile {
-  /** Of the instruction. */
+  /** The instruction's line. */
   line: number;
   type: "file" | "directory" | "symlink";
   /** A path in the build context, a URL, or `<<NAME`. */

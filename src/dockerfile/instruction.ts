@@ -205,7 +205,7 @@ export interface DockerfileWarning {
 export interface Stage {
   /** 0 for the first; `COPY --from=0` means it. */
   index: number;
-  /** Of `AS`, in lower case. */
+  /** The name behind `AS`, in lower case. */
   name: string | undefined;
   from: FromInstruction;
   instructions: readonly Instruction[];

@@ -18,7 +18,7 @@ export function maskSecrets(text: string, fill: (length: number) => string = () 
     );
 }
 
-/** Of a parameter in an address's query: as those of signed links, too. */
+/** Whether a query parameter is secret by its name, as those of signed links are. */
 export function isSecretParameter(name: string): boolean {
   return /token|key|secret|passw|signature|credential|auth|^sig$/i.test(name);
 }

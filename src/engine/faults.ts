@@ -7,7 +7,7 @@ export function describeFault(error: unknown, directory: string): string {
   return messageOf(error);
 }
 
-/** Of the database: it is no such file, or broken. */
+/** Whether SQLite says that a database file is no database, or broken. */
 export function isDamaged(error: unknown): boolean {
   return /^SQLITE_(NOTADB|CORRUPT)/.test(String((error as { code?: unknown } | null)?.code));
 }

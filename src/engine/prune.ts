@@ -65,7 +65,7 @@ export function planPrune(directory: string, selection: PruneSelection): Promise
 
 /**
  * Removes images without a tag that nothing keeps, layers that no image is left of, all uploaded files, and what is recorded
- * of operations of processes that have ended. What a running operation started from stays. Answers what went.
+ * of operations of processes that have ended. What a running operation started from stays. Returns what went.
  */
 export function prune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
   return withEngineDirectory(directory, async (database, layout) => {
@@ -164,7 +164,7 @@ function measure(layout: Layout, selected: Selected): PrunePlan {
   };
 }
 
-/** Of records that are in order: of others nothing is known on disk. */
+/** The paths of well-formed names only: nothing else can be on disk. */
 function filePaths(layout: Layout, files: readonly string[]): string[] {
   return files.filter(isFileName).map((sha256) => filePath(layout, sha256));
 }

@@ -37,7 +37,7 @@ export interface OperationRun {
   signal: AbortSignal;
 }
 
-/** Records an operation and starts it; answers its UUID at once. */
+/** Records an operation and starts it; returns its UUID at once. */
 export function startOperation(state: EngineState, work: OperationWork): string {
   const { database, clock } = state;
   const { perform: _, ...record } = work;

@@ -18,7 +18,7 @@ export interface TarEntry {
   type: "file" | "directory" | "symlink" | "hardlink" | "other";
   /** Permission bits, 0 to 0o7777. */
   mode: number;
-  /** Of a file, holes included. */
+  /** The size of a file, holes included. */
   size: number;
   /** How many bytes of the archive come before the content. */
   offset: number;

@@ -8,7 +8,7 @@ export interface Extent {
 
 /** An honest map has an entry for each stretch of data; more than this is worth neither the memory nor the time. */
 const maxExtents = 1_000_000;
-/** Of numbers that are exact. */
+/** Decimal digits of a number that a double holds exactly. */
 const maxDigits = 15;
 
 export interface SparseFile {

@@ -20,7 +20,7 @@ export interface HistoryEntry {
 
 export interface SessionSummary {
   key: string;
-  /** Of a build's session: the absolute path of its build context. */
+  /** The absolute path of the build context, for a build's session. */
   context: string | null;
   branches: number;
   entries: number;

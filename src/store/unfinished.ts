@@ -7,7 +7,7 @@ export interface UnfinishedEntry {
   step: string;
   /** The process that waits for it. */
   owner: string;
-  /** Of its request; see service/mark.ts. */
+  /** The mark of its request; see service/operations/mark.ts. */
   mark: number;
   /** `null`: the answer to its request has not been there yet. */
   operation: string | null;

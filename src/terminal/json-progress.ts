@@ -10,7 +10,7 @@ import { countSteps } from "./step-count.ts";
 export interface JsonProgressOptions {
   write: (text: string) => void;
   clock: Pick<Clock, "now">;
-  /** Of the events of type `log`. */
+  /** The level of `log` events. */
   logLevel: LogLevel;
 }
 

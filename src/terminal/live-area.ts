@@ -15,7 +15,7 @@ export interface LiveArea {
 
 export interface Screen {
   write(text: string): void;
-  /** Of the terminal as it is now, like its rows: it may be resized at any time. */
+  /** The terminal's width as it is now, like its rows: it may be resized at any time. */
   readonly columns: number;
   readonly rows: number;
 }

@@ -6,7 +6,7 @@ import { stepCounter } from "./step-count.ts";
 import { plainRow } from "./terminal-text.ts";
 
 export interface RowStyle {
-  /** Of the terminal. */
+  /** The terminal's width. */
   columns: number;
   lines: number;
   hasColor: boolean;

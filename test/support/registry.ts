@@ -59,7 +59,7 @@ export class Registry {
     return registry;
   }
 
-  /** Copies an image, all of its platforms, to `<host>/<name>`; answers its digest. */
+  /** Copies an image, all of its platforms, to `<host>/<name>`; returns its digest. */
   push(source: string, name: string): string {
     const digestFile = join(this.#directory, "digest");
     const login = this.#credentials && [

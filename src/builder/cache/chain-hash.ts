@@ -3,7 +3,7 @@ import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { StagedEntry } from "../staging/staged.ts";
 
-/** Of what is hashed and how: with a new meaning comes a new number, so that it can never meet a layer of the old one. */
+/** The version of what is hashed, and how. A new meaning gets a new number, so it never meets a layer of the old one. */
 const formatVersion = 2;
 
 /**

@@ -11,7 +11,7 @@ export interface StepInputs {
   parent: string;
   /** The instruction on one line, as written. */
   title: string;
-  /** Of what is run, once its variables are replaced: a salted hash. */
+  /** A salted hash of the command, its variables replaced. */
   command: string;
   args: Variables;
   env: Variables;

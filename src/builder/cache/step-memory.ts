@@ -18,7 +18,7 @@ export interface RememberedStep {
   inputs: () => StepInputs;
 }
 
-/** Of all steps of a build: thousands of variables before thousands of RUNs would be stored as often as there are RUNs. */
+/** Characters kept of all steps of a build: thousands of variables before thousands of RUNs would be stored with each RUN. */
 const maxCharacters = 64 * 1024 * 1024;
 
 /** `dockerfile`: its absolute path. */

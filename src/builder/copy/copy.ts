@@ -46,7 +46,7 @@ export async function stageCopy(
     items.length > 0 &&
     (!isRoot(owner) || items.some(isNestedDirectory)) &&
     (await isDirectoryInImage(place));
-  /** Of a directory source; Docker copies its contents, not itself. */
+  /** Paths of directory sources: Docker copies their contents, not themselves. */
   const tops: string[] = [];
   const additions: [string, StagedEntry][] = [];
   for (const item of items) {

@@ -108,7 +108,7 @@ async function readAccounts(
   }
 }
 
-/** Of a service that can't be asked for files, the image itself is asked for both tables, once. */
+/** A service without file calls is asked by a RUN that prints both tables, once. */
 async function readFromImage(
   path: AccountFile,
   { layer }: Pick<Accounts, "layer">,

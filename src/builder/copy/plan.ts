@@ -30,7 +30,7 @@ export interface CopyPlan {
 interface Placed {
   /** Absolute, in the image. */
   path: string;
-  /** Of what it makes of a file; a symbolic link has none of its own. */
+  /** The mode of the copied file; a symbolic link has none of its own. */
   mode: number;
 }
 

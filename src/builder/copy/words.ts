@@ -9,7 +9,7 @@ import { type ModeChange, parseMode } from "./mode.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
 export interface CopyWords {
-  /** Of the context; an empty one is its root. */
+  /** Paths relative to the context; an empty one is its root. */
   paths: readonly string[];
   urls: readonly string[];
   documents: readonly HereDocument[];
@@ -20,7 +20,7 @@ export interface CopyWords {
   chown: string;
   /** `--chmod` */
   changeMode: ModeChange;
-  /** Of `ADD --checksum`: 64 hex digits. */
+  /** The digest of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
   /** From what Docker would do with these words. */
   warnings: readonly BuildWarning[];

@@ -37,7 +37,7 @@ export function networkFields(mode: NetworkMode): Pick<InstanceRequest, "network
   }
 }
 
-/** Of what bough itself runs in an image: it needs no network, and has none where the whole build has none. */
+/** The network of what bough itself runs in an image: it needs none, and has none where the whole build has none. */
 export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "networking"> {
   return networkFields(mode === "none" ? "none" : "default");
 }

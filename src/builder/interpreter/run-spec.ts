@@ -12,7 +12,7 @@ import type { StageState } from "./state.ts";
 export interface RunSpec {
   /** For the log. */
   title: string;
-  /** Of the Dockerfile. */
+  /** The line in the Dockerfile. */
   line: number;
   /** Among the steps that make a layer. */
   ordinal: number;

@@ -109,7 +109,7 @@ function placementError(
   { staged }: StageState,
 ): PlacementError | undefined {
   if (status === "FAILED" && error !== undefined) {
-    // Of the program itself the error may well say why it can't be started.
+    // The error may well say why the program itself can't be started.
     const [, form, program = ""] = directive;
     const isProgram = (path: string) => form === "exec" && posix.basename(path) === posix.basename(program);
     const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));

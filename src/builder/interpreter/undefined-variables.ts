@@ -10,7 +10,7 @@ import type { BuildWarning } from "./warnings.ts";
 export interface Scope {
   env: ReadonlyMap<string, string>;
   args: Arguments;
-  /** Of the image; undefined where they are not known. */
+  /** The image's variables; undefined where they are not known. */
   inherited: ReadonlyMap<string, string> | undefined;
   /** Declared before the first FROM: of no use here until an ARG repeats them. */
   globals: Arguments;

@@ -16,7 +16,7 @@ import type { ReasonedWarning } from "./warnings.ts";
 /** What was declared before the first FROM, the finished stages by name, and the stage at work. */
 export interface Interpretation<Stage extends StageScope> {
   globals: Arguments;
-  /** Of the service, where some instruction asks for it. */
+  /** The service's platform, where some instruction asks for it. */
   platform: Platform | undefined;
   stages: ReadonlyMap<string, Stage>;
   stage: Stage | undefined;

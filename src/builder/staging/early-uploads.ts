@@ -49,7 +49,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   let waiting: LocalFile[] = [];
   let isNeeded = false;
   let sending: Promise<void> | undefined;
-  /** Of files that are not whole at the service yet. */
+  /** Bytes of files that are not whole at the service yet. */
   let bytesUnderWay = 0;
   let count = 0;
   let onOutcome = (_sha256: string, _content: Content) => {};

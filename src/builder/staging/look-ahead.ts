@@ -47,7 +47,7 @@ interface Search {
   since: number;
   sources: Promise<ResolvedSources>;
   hashes: Promise<ReadonlyMap<string, string>>;
-  /** Of who waits for it. */
+  /** Progress, for who waits for it. */
   onProgress?: HashOptions["onProgress"];
 }
 

@@ -4,7 +4,7 @@ import type { Staged } from "./staged.ts";
 /** What a COPY, ADD or WORKDIR has staged can't be put in place: the fault is that instruction's, not the RUN's after it. */
 export class PlacementError extends BoughError {
   override readonly name = "PlacementError";
-  /** Of the instruction; `undefined`: nothing tells which it is. */
+  /** The instruction's line; `undefined` where nothing tells which it is. */
   readonly line: number | undefined;
 
   constructor(message: string, line: number | undefined, options: BoughErrorOptions = {}) {

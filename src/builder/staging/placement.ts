@@ -69,7 +69,7 @@ function placementError(outcome: OperationOutcome, staged: Staged): PlacementErr
   );
 }
 
-/** Of the operation that prepares the layer of this chain hash. */
+/** The key of the operation that prepares the layer of this chain hash. */
 export function placementKey(hash: string): string {
   return `place ${hash}`;
 }

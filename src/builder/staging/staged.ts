@@ -3,11 +3,11 @@ import { PersistentMap } from "../../persistent-map.ts";
 /** What COPY and ADD have prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
 
-/** Of an entry. */
+/** An entry's owner. */
 export interface Owned {
   uid: number;
   gid: number;
-  /** Of the instruction that staged it. */
+  /** The line of the instruction that staged it. */
   line?: number;
 }
 

@@ -8,7 +8,7 @@ import { printResult } from "../command-line/result.ts";
 import { assumePlatform } from "./assumed-platform.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 
-/** `bough build --check`: neither a service nor any state is touched. Answers the exit code. */
+/** `bough build --check`: neither a service nor any state is touched. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
   const report = await checkInputs(await readBuildInputs(invocation), invocation);
   printResult(invocation, {

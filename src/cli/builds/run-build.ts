@@ -31,7 +31,7 @@ const defaultTimeoutSeconds = 600;
 /** An endless answer is to end before the service's disk is full. */
 const defaultMaxAddBytes = 16 * 1024 ** 3;
 
-/** `bough build`, once its command line is known. Answers the exit code. */
+/** `bough build`, once its command line is known. Returns the exit code. */
 export async function runBuildCommand(invocation: Invocation): Promise<number> {
   const progress = await createProgress(invocation).catch((error: unknown) => {
     // After this failure, too, no file of an earlier build may be taken for one of this.

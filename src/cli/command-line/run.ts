@@ -16,7 +16,7 @@ import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts
 import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
 
 /**
- * Runs the command line and answers the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
+ * Runs the command line and returns the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
  * soon as they are known.
  */
 export async function runCommandLine(

@@ -20,7 +20,7 @@ export interface EngineFacts {
   /** Why there is no user namespace for who is not root. */
   namespaceProblem: BoughError | undefined;
   missing: readonly { program: string; package: string }[];
-  /** Of the programs, such as `runc 1.1.5`; an error where one does not say it. */
+  /** Names and versions of the programs, such as `runc 1.1.5`; an error where one is missing or does not say it. */
   versions: readonly string[] | BoughError;
   /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
   overlay: "mounted" | "untried" | { problem: string };

@@ -115,7 +115,7 @@ function render(report: CheckReport, findings: readonly Finding[]): string {
   return `checked ${amountOf(report)}; ${verdict}\n${findings.length === 0 ? "" : table}${advice}`;
 }
 
-/** Of every database of the engine's: its own, and those of servers on this machine that may be it, too. */
+/** Branches by image, from every database that may name the engine's images: its own, and those of servers on this machine. */
 function branchesByImage(runtime: Runtime): Map<string, string[]> {
   const directory = join(stateDirectory(runtime), "sessions");
   const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];

@@ -191,7 +191,7 @@ function restoreDirectories(directories: Directories): void {
   }
 }
 
-/** Of seconds since the epoch: what a file system can hold of what an archive says. */
+/** Whether seconds since the epoch are within JavaScript's dates: an archive may say anything. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }

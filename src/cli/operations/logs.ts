@@ -37,7 +37,7 @@ async function printLogs(invocation: Invocation): Promise<void> {
   try {
     const { uuid, hasEnded } = await requireOperation(service, values.positionals[0] ?? "");
     const relay = createOutputRelay(runtime, service, log);
-    // Of an operation that has ended, this is over at once.
+    // An operation that has ended has all its events: this returns at once.
     if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
     else await service.readEventsSoFar(uuid, relay);
   } finally {

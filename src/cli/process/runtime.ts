@@ -44,7 +44,7 @@ export interface Input {
   isPiped: boolean;
   /** What comes in, to its end. */
   stream(): AsyncIterable<Uint8Array>;
-  /** Of a terminal: without echo and line editing, and with every key as it is pressed. */
+  /** Puts a terminal into raw mode: no echo, no line editing, every key as it is pressed. */
   setRawMode(isRaw: boolean): void;
 }
 
@@ -55,8 +55,8 @@ export interface Output {
   isTerminal: boolean;
   /** Colours are wanted: `NO_COLOR`, `FORCE_COLOR` and `CI` have been asked. */
   hasColor: boolean;
-  /** Of a terminal, as it is now; 80 elsewhere, and where the terminal does not know. */
+  /** The terminal's width as it is now; 80 elsewhere, and where the terminal does not know. */
   readonly columns: number;
-  /** Of a terminal, as it is now; 24 elsewhere, and where the terminal does not know. */
+  /** The terminal's height as it is now; 24 elsewhere, and where the terminal does not know. */
   readonly rows: number;
 }

@@ -21,7 +21,7 @@ export function createOutput(options: OutputOptions): Output {
   let stream: NodeJS.WriteStream | undefined;
   let room = directBytes;
   let hasFailed = false;
-  /** Of the newest write through the stream: that it has ended says it of all before. */
+  /** The newest write through the stream: once it has ended, all before it have. */
   let written: Promise<void> = Promise.resolve();
 
   function fail(error: unknown): void {
@@ -35,7 +35,7 @@ export function createOutput(options: OutputOptions): Output {
     return stream;
   }
 
-  /** Answers what is left to be written. */
+  /** Returns what is left to be written. */
   function writeDirectly(bytes: Uint8Array): Uint8Array {
     room -= bytes.length;
     try {

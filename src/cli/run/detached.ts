@@ -60,7 +60,7 @@ async function runBehind(request: RunRequest, invocation: Invocation): Promise<n
   }
 }
 
-/** Answers the exit code of the process in the background where that ends without an operation. */
+/** Returns the exit code of the process in the background where that ends without an operation. */
 async function startBehind(request: RunRequest, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
   const { environment, rewrite } = secretsByEnvironment(values.list("env"), request.env);

@@ -22,7 +22,7 @@ export function parseFileArgument(text: string): FileArgument {
     found.set(option[1] ?? option[3] ?? "", option[2] ?? option[4] ?? "");
     rest = rest.slice(0, option.index);
   }
-  // Of `C:\` this is not the colon.
+  // The colon of `C:\` does not count.
   const colon = rest.indexOf(":", /^[A-Za-z]:\\/.test(rest) ? 2 : 0);
   const host = colon < 0 ? rest : rest.slice(0, colon);
   const path = colon < 0 ? undefined : rest.slice(colon + 1);

@@ -14,7 +14,7 @@ import type { FileArgument } from "./file-argument.ts";
 
 export interface LocalFilesOptions {
   workingDirectory: string;
-  /** Of the command in the instance. */
+  /** The command's working directory in the instance. */
   cwd: string;
   /** Patterns to leave out of directories, beside the default excludes. */
   excludes: readonly string[];

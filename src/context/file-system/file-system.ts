@@ -7,7 +7,7 @@ import type { BigIntStats } from "node:fs";
 export interface FileSystem {
   /** The names in a directory, in any order. */
   readDirectory(path: string): readonly string[];
-  /** Of the path itself: a link is not followed. Times in nanoseconds. */
+  /** Facts about the path itself: a link is not followed. Times in nanoseconds. */
   stat(path: string): BigIntStats;
   readLink(path: string): string;
 }

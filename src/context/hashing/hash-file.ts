@@ -12,7 +12,7 @@ import { isSameStat } from "./stat-cache.ts";
 export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;
 
 const chunkBytes = 1024 * 1024;
-/** Of a buffer, so that it need not grow with every file. */
+/** Bytes of a buffer, so that it need not grow with every file. */
 const leastBytes = 64 * 1024;
 
 /** Hashes one file after the other, through one buffer. */

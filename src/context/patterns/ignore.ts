@@ -8,7 +8,7 @@ import { type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules
 
 /** What a build context leaves out: a path is ignored if either list matches it. */
 export interface IgnoreRules {
-  /** Of the ignore file, in its order. */
+  /** The ignore file's rules, in its order. */
   readonly rules: readonly Rule[];
   /** The specification's own list, or empty where it is switched off. */
   readonly defaults: readonly Rule[];

@@ -75,7 +75,7 @@ class Cursor implements RuleCursor {
   private readonly decisionIndex: number;
   /** Rules after the decision that can match something below, in their order. */
   private readonly live: readonly LiveRule[];
-  /** Of `live`; -1 where there is none. */
+  /** The index in `live`; -1 where there is none. */
   private readonly lastPlain: number;
   private readonly lastNegated: number;
   private names: NameTable | undefined;

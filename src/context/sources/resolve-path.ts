@@ -47,7 +47,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
   const ahead = path.split("/");
   const at: string[] = [];
   const links: string[] = [];
-  /** Of the place that `at` says, where that was looked at on the way. */
+  /** Facts about the place that `at` names, where it was looked at on the way. */
   let stats: BigIntStats | undefined;
   for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
     if (name === "" || name === ".") continue;

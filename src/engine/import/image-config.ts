@@ -7,11 +7,11 @@ import { maxLayers } from "./limits.ts";
 
 /** What an image's configuration says of it. */
 export interface ImageFacts {
-  /** Of the configuration, which names the content of every layer: equal digests are equal images. */
+  /** The configuration's digest. It names the content of every layer, so equal digests are equal images. */
   configDigest: string;
   /** Equal where the root file systems are. */
   contentDigest: string;
-  /** Of each layer's uncompressed content, the lowest first. */
+  /** Digests of the layers' uncompressed contents, the lowest first. */
   diffIds: readonly string[];
   platform: { os: string | undefined; architecture: string | undefined };
   config: ImageConfig;

@@ -13,7 +13,7 @@ export interface ImageParts {
 
 export interface LayerFile {
   file: ImageFile;
-  /** Of the file's own bytes, where the manifest says it: `sha256:<hex>`. */
+  /** The digest of the file's own bytes, where the manifest has it: `sha256:<hex>`. */
   digest: string | undefined;
 }
 

@@ -140,7 +140,7 @@ async function unpackImage(
   await runTool(state, run, "umoci", args, signal);
 }
 
-/** Of an index this machine's platform was picked; an image of a single platform is taken as it is. */
+/** Refuses an image of another platform. From an index this machine's was picked already. */
 function checkPlatform(image: ImageFacts, source: ImageSource): void {
   const machine = machineArchitecture();
   const { os = "linux", architecture = machine } = image.platform;

@@ -12,11 +12,11 @@ export interface ImportLimits {
 /** Several times as much as the largest public images have. */
 export const defaultImportLimits: ImportLimits = { bytes: 512 * 1024 ** 3, entries: 20_000_000 };
 
-/** Of an image's manifest, index and configuration, in bytes: what registries and skopeo take (containers/image, iolimits). */
+/** Bytes of an image's manifest, index and configuration: what registries and skopeo take (containers/image, iolimits). */
 export const maxJsonBytes = 4 * 1024 ** 2;
-/** Of one image. Docker makes no more than 127. */
+/** Layers of one image. Docker makes no more than 127. */
 export const maxLayers = 1_000;
-/** Of an archive: blobs, configurations, and what old ones have beside each layer. */
+/** Entries of an archive: blobs, configurations, and what old formats have beside each layer. */
 export const maxArchiveEntries = 50_000;
 
 /** What an import may write into its directory. */

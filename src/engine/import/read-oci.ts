@@ -76,7 +76,7 @@ async function readManifest(
   return partsOf(await readVerified(file, descriptor.digest), file.name, find, depth);
 }
 
-/** Of a manifest; of an index that of this machine's image. */
+/** The parts that a manifest names; for an index, those of this machine's image. */
 async function partsOf(bytes: Uint8Array, name: string, find: FindBlob, depth = 0): Promise<ImageParts> {
   const manifest = asObject(parseJson(bytes, name), name);
   if (manifest.manifests !== undefined) {

@@ -11,12 +11,12 @@ import type { LayerFile } from "./image-parts.ts";
 import type { Budget } from "./limits.ts";
 
 export interface LayerJob {
-  /** Of the image, for messages. */
+  /** The image's name, for messages. */
   image: string;
   /** Where the layer goes, under its digest's digits. */
   blobs: string;
   budget: Budget;
-  /** Of the layers before this one; grows with this one. */
+  /** The total of the layers before this one; grows with this one. */
   used: { bytes: number; entries: number; written: number };
   signal: AbortSignal;
 }

@@ -8,7 +8,7 @@ export interface GrepQuery {
   patterns: readonly string[];
   globs: readonly string[];
   case: "smart" | "sensitive" | "insensitive";
-  /** Of each file, and of all together. */
+  /** Matches in each file; `maxTotal` bounds all together. */
   maxCount: number | undefined;
   maxTotal: number;
   before: number;

@@ -17,7 +17,7 @@ export function hideSecrets(given: {
   };
 }
 
-/** Of a secret nothing; of an address with a password in it all the rest. */
+/** Hides a secret whole, and of an address with a password in it the password alone. */
 function maskValue(value: string, mask: (text: string) => string): string {
   const shown = mask(value);
   return shown === value ? "***" : shown;

@@ -117,7 +117,7 @@ async function requireSmallLayer(
   throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
 }
 
-/** Answers how to make the result an image, for the transaction that ends the operation. */
+/** Returns how to make the result an image, for the transaction that ends the operation. */
 async function keepChanges(
   state: EngineState,
   image: Image,

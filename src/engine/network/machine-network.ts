@@ -13,9 +13,9 @@ export interface MachineNetwork {
 
 /** Two networks, `a.b.c.0/24` each, given as `a.b.c`. */
 export interface PrivateAddresses {
-  /** Of the network that sandboxes are in. */
+  /** The namespace that sandboxes are in. */
   inner: string;
-  /** Of the one between that and the machine's. */
+  /** The namespace between that and the machine's. */
   outer: string;
 }
 

@@ -113,7 +113,7 @@ function isBelow(directories: readonly string[], path: string): boolean {
   }
 }
 
-/** Of what slirp4netns says, its warnings of what is experimental in it explain nothing. */
+/** Leaves out slirp4netns' warnings about its experimental options: they explain nothing. */
 function explain(said: string): string {
   const lines = said.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("WARNING"));
   return lines[0] ?? "slirp4netns ended without a word";

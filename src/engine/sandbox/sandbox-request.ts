@@ -47,14 +47,14 @@ export interface SandboxRequest {
 export interface LiveSandbox {
   id: string;
   directory: string;
-  /** Of the helper, which has started runc as the first process of a namespace. */
+  /** The helper's process id; it has started runc as the first process of a namespace. */
   pid: number;
   process: SandboxProcess;
   /** runc's configuration of another process, on the same terms as the command's. */
   configure: (process: SandboxProcess) => object;
   /** What runc runs behind. */
   prefix: readonly string[];
-  /** Of the processes that run beside the command: what these start counts for its limits. */
+  /** Process ids of the helpers that run beside the command: what these start counts for its limits. */
   helpers: Set<number>;
 }
 

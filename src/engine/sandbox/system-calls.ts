@@ -68,7 +68,7 @@ export const callsOfCapabilities: Readonly<Record<string, readonly string[]>> = 
   CAP_SYSLOG: words("syslog"),
 };
 
-/** Of the architectures that bough is built for, with those whose programs they run, too. */
+/** The architectures that bough is built for, each with those whose programs it can run. */
 export const architectures: Readonly<
   Record<string, { names: readonly string[]; calls: readonly string[] } | undefined>
 > = {

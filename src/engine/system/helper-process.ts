@@ -83,7 +83,7 @@ function processNamespace(pid: number): string | undefined {
   }
 }
 
-/** Of all its threads: runc starts processes from any of them. */
+/** The children of all its threads: runc starts processes from any of them. */
 function childrenOf(pid: number): number[] {
   return threadsOf(pid).flatMap((thread) => {
     try {

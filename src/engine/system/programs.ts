@@ -16,7 +16,7 @@ const packages = {
   sh: "dash",
 } as const;
 
-/** Of these, two are for single calls of the API, and without the other a RUN has the machine's network. */
+/** Packages of optional programs: two serve single calls of the API; without slirp4netns a RUN has the machine's network. */
 const furtherPackages = { rg: "ripgrep", nsenter: "util-linux", slirp4netns: "slirp4netns" } as const;
 
 const allPackages = { ...packages, ...furtherPackages };

@@ -39,7 +39,7 @@ export async function postFile(
   }: Pick<Call, "body" | "findOut"> & {
     signal: AbortSignal;
     timeoutMilliseconds: number;
-    /** Of a body that is a stream, where it is known. */
+    /** The length of a streamed body, where it is known. */
     contentLength?: number;
   },
 ): Promise<StoredFile> {

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 
 /**
- * Checks a service's base address and answers it without trailing slashes. It may carry a path prefix
+ * Checks a service's base address and returns it without trailing slashes. It may carry a path prefix
  * (`https://host/sandboxes`), but no query, fragment or credentials: those would end up in logs and errors.
  */
 export function parseBaseUrl(text: string): URL {

@@ -23,7 +23,7 @@ export interface AttemptParts extends RequestParts {
   handles?: readonly number[];
   /** Default JSON. With `stream` the answer's body is still to be read, and breaks where nothing comes any more. */
   expects?: "json" | "bytes" | "stream";
-  /** Of JSON. */
+  /** What a JSON body must be. */
   requires?: Requirement;
   /**
    * Until the answer is there whole, or its head where a stream is expected. 0: however long it takes, as long as bytes
@@ -103,7 +103,7 @@ async function receive(
     : withDeadline({ clock, milliseconds, parent: signal, graceMilliseconds }, send));
 }
 
-/** Of an error the beginning is read; any other body is watched over while the caller reads it. */
+/** Opens an answer's body: the beginning of an error is read here, any other body is watched while the caller reads it. */
 async function openStream(
   { exchange, clock }: AttemptOptions,
   parts: AttemptParts,

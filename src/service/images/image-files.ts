@@ -16,7 +16,7 @@ export interface ImageFile {
   size: number;
   /** Seconds since the epoch. */
   modified: number;
-  /** Of a link. */
+  /** The target of a link. */
   target: string | null;
 }
 
@@ -101,7 +101,7 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
   };
 }
 
-/** Of seconds since the epoch: JavaScript's dates end in the year 275760. */
+/** Whether seconds since the epoch are a date: JavaScript's end in the year 275760. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }

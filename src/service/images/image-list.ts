@@ -40,7 +40,7 @@ export interface ImageListOptions {
 
 /** More than any person looks through, and than this machine should hold. */
 const maxListed = 200_000;
-/** Of a service whose pages are small. */
+/** Enough pages for a service whose pages are small. */
 const maxPages = 2000;
 /** The service does not know one of the query's parameters, or not this value. */
 const refusesQuery = [400, 422];

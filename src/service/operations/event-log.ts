@@ -41,7 +41,7 @@ interface Stream {
   truncated: boolean;
 }
 
-/** Of one stream: somewhat more than any request asks a service to keep (see operation.ts and mark.ts). */
+/** Bytes of one stream: somewhat more than any request asks a service to keep (see operation.ts and mark.ts). */
 const maxCharacters = 32 * 1024 * 1024;
 
 export function createEventLog(listener: EventListener = {}): EventLog {

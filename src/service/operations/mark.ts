@@ -5,7 +5,7 @@
 import { asNumber, asRecord } from "../http/json.ts";
 import type { InstanceRequest } from "../types.ts";
 
-/** Of a request that says nothing, in bytes of each stream. */
+/** Bytes of each stream that a service keeps when the request does not say. */
 const defaultLimit = 65_536;
 /** Few enough that what a service keeps of two streams, in base64, stays below what is read of an answer. */
 const marks = 2 ** 20;

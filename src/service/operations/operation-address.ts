@@ -9,7 +9,7 @@ export interface OperationAddresses {
   /** The id of the operation that an answer tells of; where it is, is remembered. `undefined`: it tells of none. */
   read(answer: Answer): string | undefined;
   addressOf(operation: string): Address;
-  /** Of its events. */
+  /** The address of its events. */
   eventsOf(operation: string): Address;
 }
 

@@ -132,7 +132,7 @@ export function createOperations(options: OperationsOptions): Operations {
     return { touch: () => timer.touch(), stop: () => timer.stop() };
   }
 
-  /** Of an operation that somebody else has started nobody here knows how long it may take. */
+  /** Bounds the wait by the request's timeout. For an operation that somebody else has started, that is not known. */
   async function withinTime<T>(operation: string, work: (own: PollingOptions) => Promise<T>): Promise<T> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds;
     if (timeoutSeconds === undefined) return await work(options);

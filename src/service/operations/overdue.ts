@@ -8,7 +8,7 @@ export interface OverdueOptions {
   clock: Clock;
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
-  /** Of the request: the service ends the operation by then. */
+  /** The request's timeout: the service ends the operation by then. */
   timeoutSeconds: number;
   /** Whether it still waits for its turn, which is no time of its own. */
   isQueued(): Promise<boolean>;

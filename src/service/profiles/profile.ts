@@ -120,7 +120,7 @@ function override(candidate: Candidate, flags: ServiceFlags): Candidate {
     url: flags.url ?? candidate.url,
     token: flags.token ?? candidate.token,
     project: flags.project ?? candidate.project,
-    // Of what kind a token on the command line is, nobody knows.
+    // A token on the command line may be of any kind.
     needsProject: candidate.needsProject === true && flags.token === undefined,
   };
 }

@@ -11,7 +11,7 @@ export type Controllers = Partial<Record<ControllerName, { version: 1 | 2 }>> & 
   memory?: { version: 1 | 2; countsSwap: boolean };
 };
 
-/** Of version 2 it hands controllers on to the container's group where that has not been done, as runc would. */
+/** The controllers that a group below this process's can use. In version 2 they are enabled for it first, as runc would. */
 export function usableControllers(hierarchies: readonly Hierarchy[]): Controllers {
   const usable: Controllers = {};
   for (const hierarchy of hierarchies) {

@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path";
 
 export interface Hierarchy {
   version: 1 | 2;
-  /** Of version 1 those that are mounted here; version 2 says in its files which it has. */
+  /** The controllers mounted here, for version 1; version 2 names them in its files. */
   controllers: readonly string[];
   /** This process's own group. */
   directory: string;

@@ -9,7 +9,7 @@ export interface ProcessUsage {
   pids: readonly number[];
 }
 
-/** Of all that runc, the child of each of the helpers, has started. */
+/** The usage of all processes started by runc, the child of each helper. */
 export function usageBelow(helpers: Iterable<number>): ProcessUsage {
   const children = new Map<number, Status[]>();
   const pageSize = readPageSize();

@@ -11,7 +11,7 @@ export interface LimitSettings {
 
 /** How readily the kernel ends a process when the machine itself runs out of memory (-1000 to 1000): before bough and others. */
 const oomScore = 500;
-/** Of 1024 that other processes have, and of 100 in version 2: where the processors are short, others come first. */
+/** Half of the default (1024; 100 in version 2): where processors are short, other processes come first. */
 const cpuShares = 512;
 const cpuWeight = 50;
 /** Microseconds. Docker's. */

@@ -43,7 +43,7 @@ const share = 10;
 const betweenHeadCounts = 50;
 /** What a sample may be wrong by, in processes. */
 const tolerance = 256;
-/** Of the machine's memory, in bytes: with less than this left, shared memory that belongs to nobody is the command's. */
+/** Bytes of the machine's memory: with less left, shared memory that belongs to nobody counts as the command's. */
 const littleMemory = 512 * 1024 ** 2;
 
 /** Where no control group counts: adds up what the processes below the helpers take. */

@@ -13,7 +13,7 @@ export async function readStagedFiles(
   database: Database,
   layout: Layout,
 ): Promise<StagedFile[]> {
-  // Of a large context there are very many, each with a question to the disk.
+  // A large context has very many, each with a look at the disk.
   const pace = createPace(undefined);
   const files: StagedFile[] = [];
   for (const [destination, value] of Object.entries(fields)) {

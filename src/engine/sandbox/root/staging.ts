@@ -58,7 +58,7 @@ export async function stageFiles(root: string, files: readonly StagedFile[]): Pr
 }
 
 /**
- * Makes `directory` as the image sees it, where missing: root's, 0755. Answers its path on this machine. `purpose` is for
+ * Makes `directory` as the image sees it, where missing: root's, 0755. Returns its path on this machine. `purpose` is for
  * the message, after "cannot".
  */
 export function makeDirectories(root: string, directory: string, purpose: string): string {
