@@ -24,7 +24,7 @@ export async function hashSources(
     onHash: ({ absolutePath, size }, sha256) => early.offer({ absolutePath, sha256, size }),
   });
   const read = options.cache.unsaved - before;
-  // Of hashing, and then of saving: the two would add up.
+  // Garbage of hashing first, then of saving: the two would add up.
   collectGarbage(read);
   options.cache.saveIfDue();
   collectGarbage(read);

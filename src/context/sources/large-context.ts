@@ -21,7 +21,7 @@ export interface LargePath {
 const manyBytes = 200_000_000;
 const manyFiles = 20_000;
 const maxNamed = 5;
-/** Of the largest path; what is smaller is not worth a rule. */
+/** A share of the largest path; what is smaller is not worth a rule. */
 const leastShare = 0.01;
 /** A directory stands for its largest child where that is so much of it. */
 const mainShare = 0.8;
@@ -59,7 +59,7 @@ interface Node {
   path: string;
   files: number;
   bytes: number;
-  /** Of a directory. */
+  /** What a directory contains. */
   below?: { directories: Map<string, Node>; largestFiles: FileEntry[] };
 }
 
