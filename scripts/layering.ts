@@ -16,7 +16,7 @@ const allowed: Record<string, readonly string[]> = {
   engine: ["dockerfile/mask.ts", "dockerfile/secrets.ts", "image", "service/types.ts"],
   builder: ["dockerfile", "context", "service", "store"],
   check: ["dockerfile", "context", "builder", "service", "store"],
-  terminal: ["builder", "dockerfile/visible.ts", "service/service.ts"],
+  terminal: ["builder", "service/service.ts"],
   cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
 };
 
@@ -34,6 +34,7 @@ const shared = [
   "suggest.ts",
   "thread-url.ts",
   "version.ts",
+  "visible.ts",
   "write-ahead-log.ts",
 ];
 

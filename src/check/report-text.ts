@@ -1,5 +1,5 @@
 import { renderProblem } from "../dockerfile/problems/problem-text.ts";
-import { visible } from "../dockerfile/visible.ts";
+import { visible } from "../visible.ts";
 import type { CheckReport } from "./check.ts";
 import type { Finding } from "./finding.ts";
 import { isDockerRule } from "./rules.ts";

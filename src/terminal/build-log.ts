@@ -7,11 +7,12 @@ import { renderExplanation } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
 import { countSteps } from "./step-count.ts";
-import { visibleLines } from "./terminal-text.ts";
 
 export interface LogLine {
   level: LogLevel;
   text: string;
+  /** What a command wrote, to stand behind the line as it is; without the line feed at its end. */
+  output?: string;
   /** It is told at every level of the log. */
   isAlways?: boolean;
 }
@@ -21,10 +22,7 @@ export interface LogLine {
  * `logLevel`: where one shows errors only, it is part of the error. `label` stands before it and says whose it is.
  */
 export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel, label = ""): LogLine[] {
-  const lines = event.type === "ran" ? renderRan(event, logLevel, label) : renderEvent(event);
-  // What a command has written is its own.
-  if (event.type === "ran") return lines;
-  return lines.map((line) => ({ ...line, text: visibleLines(line.text) }));
+  return event.type === "ran" ? renderRan(event, logLevel, label) : renderEvent(event);
 }
 
 function renderEvent(event: Exclude<BuildEvent, { type: "ran" }>): LogLine[] {
@@ -178,6 +176,7 @@ function renderRan({ succeeded, stdout, stderr }: Ran, logLevel: LogLevel, label
 
 function renderCaptured(stream: string, captured: CapturedOutput, level: LogLevel): LogLine[] {
   const { text, truncated } = captured;
-  const lines = text === "" ? [] : [{ level, text: `${stream}:\n${text.replace(/\n$/, "")}` }];
+  const lines: LogLine[] =
+    text === "" ? [] : [{ level, text: `${stream}:`, output: text.replace(/\n$/, "") }];
   return truncated ? [...lines, { level: "warn", text: describeCut(stream, captured) }] : lines;
 }

@@ -1,5 +1,5 @@
 import type { Explanation, FileDifference, Shown } from "../builder/cache/explain.ts";
-import { shorten, visible } from "../dockerfile/visible.ts";
+import { shorten, visible } from "../visible.ts";
 import { formatCount } from "./quantity.ts";
 
 /** Why a step is not taken from the cache, as the rest of a line. */

@@ -1,7 +1,7 @@
 import { BoughError, exitCodes, messageOf } from "../errors.ts";
+import { visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
 import { stateFailure } from "./state-failure.ts";
-import { visibleLines } from "./terminal-text.ts";
 
 /** How the command line ends when something was thrown: what to print on standard error, and the exit code. */
 export function describeFailure(

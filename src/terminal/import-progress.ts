@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { visible } from "../visible.ts";
 import { shorten } from "./fit.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import type { Log } from "./log.ts";
@@ -22,7 +23,8 @@ export function startImportProgress(options: {
   /** `undefined` where there is no terminal to draw on. */
   terminal: Screen | undefined;
 }): ImportProgress {
-  const { url, clock, log, terminal } = options;
+  const { clock, log, terminal } = options;
+  const url = visible(options.url);
   const started = clock.now();
   const ended = new AbortController();
   let last = "";

@@ -6,10 +6,16 @@ export function jsonText(
   value: unknown,
   options: { indent?: number; replace?: (key: string, value: unknown) => unknown } = {},
 ): string {
-  return JSON.stringify(value, options.replace, options.indent).replace(
-    unseen,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return JSON.stringify(value, options.replace, options.indent).replace(unseen, escapeUnits);
 }
 
-const unseen = /[\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+/** Line feeds are those of the indentation: JSON has escaped all others. */
+const unseen = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** JSON knows code units only: what is beyond the first plane is two of them. */
+function escapeUnits(character: string): string {
+  return Array.from(
+    { length: character.length },
+    (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`,
+  ).join("");
+}

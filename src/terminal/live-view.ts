@@ -4,9 +4,9 @@ import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
-import type { Progress } from "./progress.ts";
+import { createTeller, type Progress, type Writers } from "./progress.ts";
 import { createStepLabels } from "./step-count.ts";
-import { dressLines } from "./terminal-text.ts";
+import { dressLines, dressOutput } from "./terminal-text.ts";
 
 export interface LiveViewOptions {
   terminal: Terminal;
@@ -36,9 +36,13 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
     const { columns, rows: lines, hasColor } = terminal;
     return renderLiveRows(state, clock.now(), { columns, lines, hasColor });
   };
-  const log = createLog(logLevel, (text) => {
-    area.print(dressLines(text, { isTerminal: true, hasColor: terminal.hasColor }), rows());
-  });
+  const stream = { isTerminal: true, hasColor: terminal.hasColor };
+  const write: Writers = {
+    line: (text) => area.print(dressLines(text, stream), rows()),
+    output: (text) => area.print(dressOutput(text, stream), rows()),
+  };
+  const log = createLog(logLevel, write.line);
+  const tell = createTeller(log, logLevel, write);
 
   async function drawOn(): Promise<void> {
     for (;;) {
@@ -56,7 +60,7 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
       state = applyEvent(state, event, clock.now());
       labels.note(event);
       const label = event.step === undefined ? "" : labels.labelOf(event);
-      for (const { level, text } of renderBuildEvent(event, logLevel, label)) log[level](text);
+      for (const line of renderBuildEvent(event, logLevel, label)) tell(line);
     },
     fail: () => false,
     close() {

@@ -1,4 +1,5 @@
 import { createConsola, type LogType } from "consola/core";
+import { visibleLines } from "../visible.ts";
 
 /** Log lines for people, `[INFO] ...`, all on standard error: standard output is for results. */
 export interface Log {
@@ -13,7 +14,9 @@ export type LogLevel = keyof Log;
 const levels = { error: 0, warn: 1, info: 3, debug: 4 } as const;
 
 export function createLog(level: LogLevel, write: (text: string) => void): Log {
-  return createReportedLog(level, (type, message) => write(`[${type.toUpperCase()}] ${message}\n`));
+  return createReportedLog(level, (type, message) =>
+    write(`[${type.toUpperCase()}] ${visibleLines(message)}\n`),
+  );
 }
 
 /**
@@ -33,6 +36,11 @@ export function createReportedLog(level: LogLevel, report: (level: LogLevel, mes
     warn: (message) => consola.warn(message),
     error: (message) => consola.error(message),
   };
+}
+
+/** Whether a log of that level prints a line of this one. */
+export function isReported(level: LogLevel, logLevel: LogLevel): boolean {
+  return levels[level] <= levels[logLevel];
 }
 
 function isLogLevel(type: LogType): type is LogLevel {

@@ -1,6 +1,7 @@
 import type { Emit } from "../builder/events.ts";
+import { visibleLines } from "../visible.ts";
 import { type LogLine, renderBuildEvent } from "./build-log.ts";
-import type { Log, LogLevel } from "./log.ts";
+import { isReported, type Log, type LogLevel } from "./log.ts";
 import { createStepLabels } from "./step-count.ts";
 import { createStreamedOutput } from "./streamed-output.ts";
 
@@ -20,12 +21,18 @@ export interface PlainOptions {
   /** The log's. */
   logLevel: LogLevel;
   /** To where the log goes. */
-  write: (text: string) => void;
+  write: Writers;
+}
+
+/** How text goes there: lines of the log, and what a command wrote. */
+export interface Writers {
+  line(text: string): void;
+  output(text: string): void;
 }
 
 /** Log lines, and behind them what commands write, as it comes. */
 export function createPlainProgress({ log, logLevel, write }: PlainOptions): Progress {
-  const output = createStreamedOutput(write, (stream, label) => log.info(`${label}${stream}:`));
+  const output = createStreamedOutput(write.output, (stream, label) => log.info(`${label}${stream}:`));
   const labels = createStepLabels();
   const isStreamed = logLevel === "info" || logLevel === "debug";
   const tell = createTeller(log, logLevel, write);
@@ -55,14 +62,12 @@ export function createPlainProgress({ log, logLevel, write }: PlainOptions): Pro
 }
 
 /** Logs a line; one that is always told past the log's level, too. */
-export function createTeller(
-  log: Log,
-  logLevel: LogLevel,
-  write: (text: string) => void,
-): (line: LogLine) => void {
-  return ({ level, text, isAlways }) => {
-    if (isAlways === true && level === "warn" && logLevel === "error") write(`[WARN] ${text}\n`);
+export function createTeller(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
+  return ({ level, text, output, isAlways }) => {
+    if (isAlways === true && level === "warn" && logLevel === "error")
+      write.line(`[WARN] ${visibleLines(text)}\n`);
     else log[level](text);
+    if (output !== undefined && isReported(level, logLevel)) write.output(`${output}\n`);
   };
 }
 

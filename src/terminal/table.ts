@@ -1,3 +1,4 @@
+import { visible } from "../visible.ts";
 import { paintHeading } from "./color.ts";
 import { fitWidths, shorten } from "./fit.ts";
 
@@ -36,5 +37,5 @@ function pad(cell: string, width: number): string {
 
 /** A cell is one line, and steers no terminal. */
 function printable(cell: string): string {
-  return cell.replace(/[\x00-\x1f\x7f-\x9f]+/g, " ");
+  return visible(cell.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]+/g, " "));
 }

@@ -1,5 +1,4 @@
 /** What a command wrote, made fit for a terminal on which something else is drawn too. */
-import { visible } from "../dockerfile/visible.ts";
 import { paintLevel } from "./color.ts";
 
 /** Control sequences (CSI, OSC, DCS and their kind), by their grammar in ECMA-48; unfinished ones end with the line. */
@@ -24,18 +23,20 @@ export function tameLines(text: string, keepsColors: boolean): string {
     .join("\n");
 }
 
-/** Lines of bough's own, wherever they go: names and words in them that would steer a terminal are shown by their codes. */
-export function visibleLines(text: string): string {
-  return text.split("\n").map(visible).join("\n");
+interface Stream {
+  isTerminal: boolean;
+  hasColor: boolean;
 }
 
-/** Log lines as a stream gets them: a terminal tame ones, a file or a pipe what was written. */
-export function dressLines(
-  text: string,
-  { isTerminal, hasColor }: { isTerminal: boolean; hasColor: boolean },
-): string {
-  const shown = isTerminal ? tameLines(text, hasColor) : text;
-  return hasColor ? paintLevel(shown) : shown;
+/** Log lines as a stream gets them. */
+export function dressLines(text: string, stream: Stream): string {
+  const shown = dressOutput(text, stream);
+  return stream.hasColor ? paintLevel(shown) : shown;
+}
+
+/** What a command wrote, as a stream gets it: a terminal tame lines, a file or a pipe what was written. */
+export function dressOutput(text: string, { isTerminal, hasColor }: Stream): string {
+  return isTerminal ? tameLines(text, hasColor) : text;
 }
 
 /** One row without any control character: of what is overwritten, the last text; tabs are spaces. */

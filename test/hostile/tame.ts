@@ -1,6 +1,5 @@
 /** Characters that a terminal acts upon, or that hide or turn what follows; the ends of lines are bough's own. */
-const wild =
-  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
+const wild = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /** Where such characters stand in a text, each with what is around it. */
 export function wildCharacters(text: string): string[] {

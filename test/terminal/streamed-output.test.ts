@@ -14,7 +14,8 @@ function start(logLevel: LogLevel = "info") {
   const write = (text: string) => {
     written += text;
   };
-  const progress = createPlainProgress({ log: createLog(logLevel, write), logLevel, write });
+  const writers = { line: write, output: write };
+  const progress = createPlainProgress({ log: createLog(logLevel, write), logLevel, write: writers });
   return { ...progress, written: () => written };
 }
 

@@ -2,8 +2,8 @@ import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { maskSecrets } from "../../dockerfile/mask.ts";
 import { renderProblem } from "../../dockerfile/problems/problem-text.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { visible } from "../../dockerfile/visible.ts";
 import { BoughError } from "../../errors.ts";
+import { visible } from "../../visible.ts";
 import type { BuildJob } from "../job.ts";
 import { PlacementError } from "../staging/placement-error.ts";
 

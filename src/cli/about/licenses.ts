@@ -25,7 +25,7 @@ export const licenses: Command = {
 function printLicenses(invocation: Invocation): void {
   const components = listComponents(text);
   printResult(invocation, {
-    id: components.map(({ name, version, license }) => `${name} ${version}: ${license}`).join("\n"),
+    id: components.map(({ name, version, license }) => `${name} ${version}: ${license}`),
     json: components,
     table: () => text,
   });

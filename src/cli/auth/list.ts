@@ -42,7 +42,7 @@ async function listProfiles(invocation: Invocation): Promise<void> {
   );
   for (const { profile, detail } of rows) if (detail !== null) log.warn(`profile ${profile.name}: ${detail}`);
   printResult(invocation, {
-    id: saved.map(({ name }) => name).join("\n"),
+    id: saved.map(({ name }) => name),
     json: rows.map(({ profile: { name, url, type, project }, ...status }) => ({
       profile: name,
       active: name === active,

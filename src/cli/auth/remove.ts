@@ -1,5 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { removeProfile } from "../../service/profiles/profile-editor.ts";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -32,5 +33,5 @@ function removeNamed(invocation: Invocation): void {
   storeProfiles(runtime, texts, removeProfile(texts, name));
   if (name === active)
     log.warn("it was the active profile: `bough auth switch NAME` makes another one active");
-  printResult(invocation, { id: name, json: { removed: name }, table: () => `${name}\n` });
+  printResult(invocation, { id: name, json: { removed: name }, table: () => `${visible(name)}\n` });
 }

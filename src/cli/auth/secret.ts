@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";
 import { isCi } from "../../terminal/color.ts";
+import { visible } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** Somebody sits at the terminal who can be asked. */
@@ -11,7 +12,7 @@ export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
 /** Asks for a line that is not shown while it is typed. */
 export async function askSecret(runtime: Runtime, question: string): Promise<string> {
   const { stdin, stderr, signal } = runtime;
-  stderr.write(`${question}: `);
+  stderr.write(`${visible(question)}: `);
   stdin.setRawMode(true);
   try {
     return await abandonable(signal, readKeys(stdin.stream()));

@@ -1,5 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { switchProfile } from "../../service/profiles/profile-editor.ts";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -33,6 +34,6 @@ function switchTo(invocation: Invocation): void {
   printResult(invocation, {
     id: name,
     json: { profile: name, url: url ?? null },
-    table: () => `${name}\n`,
+    table: () => `${visible(name)}\n`,
   });
 }

@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { isCi } from "../../terminal/color.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { createPlainProgress } from "../../terminal/progress.ts";
-import { dressLines } from "../../terminal/terminal-text.ts";
+import { dressLines, dressOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 
 const modes = ["auto", "tty", "plain", "json"] as const;
@@ -17,7 +17,10 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
       return createPlainProgress({
         log,
         logLevel: globals.logLevel,
-        write: (text) => stderr.write(dressLines(text, stderr)),
+        write: {
+          line: (text) => stderr.write(dressLines(text, stderr)),
+          output: (text) => stderr.write(dressOutput(text, stderr)),
+        },
       });
     case "json": {
       const { createJsonProgress } = await import("../../terminal/json-progress.ts");

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
+import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { findPlace, type ResultPlace, unsuitable } from "../command-line/result-place.ts";
 import { removeOld, tryOut, writeTogether } from "../command-line/result-writing.ts";
@@ -40,7 +41,7 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
 /** By option. */
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
   "metadata-file": ({ image, tags, session, steps, uploaded, seconds }) =>
-    `${JSON.stringify({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, null, 2)}\n`,
+    `${jsonText({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, { indent: 2 })}\n`,
   // As docker build writes it: without a line end.
   iidfile: ({ image }) => image,
 };

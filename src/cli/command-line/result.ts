@@ -1,11 +1,12 @@
 import { jsonText } from "../../terminal/json-text.ts";
 import type { TableStyle } from "../../terminal/table.ts";
+import { visible } from "../../visible.ts";
 import type { Invocation } from "./command.ts";
 
 /** A command's result in its three forms, for standard output. */
 export interface Result {
   /** All that `--quiet` prints; several ids stand on lines of their own. */
-  id: string;
+  id: string | readonly string[];
   /** For `-f json`: one object or one array, with stable keys. */
   json: unknown;
   table: (style: TableStyle) => string;
@@ -16,10 +17,19 @@ export function printResult(
   result: Result,
 ): void {
   const { stdout } = runtime;
-  if (globals.quiet) stdout.write(result.id === "" ? "" : `${result.id}\n`);
+  if (globals.quiet) stdout.write(linesOf(result.id, stdout.isTerminal));
   else if (globals.format === "json") stdout.write(`${jsonText(result.json, { indent: 2 })}\n`);
   else {
     const { isTerminal, columns, hasColor } = stdout;
     stdout.write(result.table({ hasColor, ...(isTerminal ? { columns } : {}) }));
   }
+}
+
+/** An id is one line, whoever chose it. Programs get it as it is otherwise, a terminal without what it would act upon. */
+function linesOf(id: Result["id"], isTerminal: boolean): string {
+  const ids = typeof id === "string" ? [id] : id;
+  return ids
+    .filter((each) => each !== "")
+    .map((each) => `${isTerminal ? visible(each) : each.replace(/[\r\n]/g, visible)}\n`)
+    .join("");
 }

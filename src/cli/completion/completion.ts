@@ -1,4 +1,5 @@
 import { type ArgsDef, defineCommand } from "citty";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import { oneOf } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
@@ -33,9 +34,21 @@ async function complete({ values, runtime, commands }: Invocation): Promise<void
   if (given === "candidates" && values.rest !== undefined) {
     const { findCandidates } = await import("./candidates.ts");
     for (const line of await findCandidates(values.rest.join(" "), commands, runtime))
-      runtime.stdout.write(`${line}\n`);
+      runtime.stdout.write(lineOf(line));
     return;
   }
   const shell: Shell = oneOf(given, shells, "SHELL");
   runtime.stdout.write(scripts[shell]);
 }
+
+/**
+ * Names come from services and images, and a shell puts them into a command line unquoted: one that a shell would act upon
+ * is no candidate. Descriptions are only shown.
+ */
+function lineOf(candidate: string): string {
+  const [word = "", ...description] = candidate.split("\t");
+  if (!harmlessWord.test(word)) return "";
+  return `${[word, ...description.map(visible)].join("\t")}\n`;
+}
+
+const harmlessWord = /^[\p{L}\p{M}\p{N}._:/@=+,%-]+$/u;

@@ -1,5 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { commit, commitDate, version } from "../../version.ts";
+import { visible } from "../../visible.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -28,7 +29,7 @@ async function examine(invocation: Invocation): Promise<number> {
   const findings = await diagnose(invocation);
   const failed = findings.filter(({ status }) => status === "failed");
   printResult(invocation, {
-    id: failed.map(({ check }) => check).join("\n"),
+    id: failed.map(({ check }) => check),
     json: {
       healthy: failed.length === 0,
       version,
@@ -61,13 +62,20 @@ function describeProgram({ platform }: Runtime): Finding {
   return { check: "bough", status: "ok", detail };
 }
 
+const margin = " ".repeat("warning".length + 2);
+
+/** Further lines stand where no check begins. */
+function indented(text: string): string {
+  return text.split("\n").map(visible).join(`\n${margin}`);
+}
+
 /** Never cut off, unlike a table: the fix is what it is for. */
 function render(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   return findings
     .map(({ check, status, detail, fix }) => {
-      const line = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  ${detail}\n`;
-      return fix === undefined ? line : `${line}${" ".repeat("warning".length + 2)}fix: ${fix}\n`;
+      const line = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  ${indented(detail)}\n`;
+      return fix === undefined ? line : `${line}${margin}fix: ${indented(fix)}\n`;
     })
     .join("");
 }

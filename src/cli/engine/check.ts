@@ -74,7 +74,7 @@ async function checkEngine(invocation: Invocation): Promise<number> {
   }));
   const { damage: _, ...checked } = report;
   printResult(invocation, {
-    id: findings.map(({ name }) => name).join("\n"),
+    id: findings.map(({ name }) => name),
     json: { healthy: left.size === 0, ...checked, damage: findings },
     table: () => render(report, findings),
   });

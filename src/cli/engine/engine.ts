@@ -6,6 +6,7 @@ import { BoughError } from "../../errors.ts";
 import { openStore } from "../../store/store.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -82,7 +83,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     : await engine.planPrune(directory, selection);
   if (!isDone) log.info("nothing is removed yet: -y does it");
   printResult(invocation, {
-    id: plan.images.map(({ uuid }) => uuid).join("\n"),
+    id: plan.images.map(({ uuid }) => uuid),
     json: { removed: isDone, ...plan },
     table: () => renderPlan(plan, isDone),
   });
@@ -100,7 +101,9 @@ function renderPlan(plan: PrunePlan, isDone: boolean): string {
   const tagged = images.flatMap(({ tags }) => tags).sort();
   return [
     `${isDone ? "removed" : "would remove"} ${counts}: ${formatBytes(bytes)}`,
-    ...(tagged.length === 0 ? [] : [`tags that ${isDone ? "are gone" : "would go"}: ${tagged.join(", ")}`]),
+    ...(tagged.length === 0
+      ? []
+      : [`tags that ${isDone ? "are gone" : "would go"}: ${tagged.map(visible).join(", ")}`]),
     "",
   ].join("\n");
 }

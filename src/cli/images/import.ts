@@ -104,7 +104,7 @@ async function importImages(invocation: Invocation): Promise<void> {
       }
     }
     printResult(invocation, {
-      id: imported.map(({ image }) => image).join("\n"),
+      id: imported.map(({ image }) => image),
       json: references.length === 1 ? imported[0] : imported,
       table: (style) =>
         renderTable(

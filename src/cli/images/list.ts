@@ -56,7 +56,7 @@ async function listImages(invocation: Invocation): Promise<void> {
       throw new BoughError(`${service.address} has no list of its images`);
     const images = found.slice(0, limit);
     printResult(invocation, {
-      id: [...new Set(images.map(({ uuid }) => uuid))].join("\n"),
+      id: [...new Set(images.map(({ uuid }) => uuid))],
       json: images.map(({ uuid, tag, created_at, operation_uuid = null }) => ({
         uuid,
         tag,

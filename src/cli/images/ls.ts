@@ -44,7 +44,7 @@ async function listFiles(invocation: Invocation): Promise<void> {
       a.name < b.name ? -1 : 1,
     );
     printResult(invocation, {
-      id: files.map(({ name }) => name).join("\n"),
+      id: files.map(({ name }) => name),
       json: files.map((file) => ({
         ...file,
         mode: file.mode === null ? null : file.mode.toString(8).padStart(4, "0"),

@@ -1,5 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -47,9 +48,9 @@ async function killOperations(invocation: Invocation): Promise<void> {
       else problems.push(`the service has not confirmed the end of operation ${uuid}: it may still run`);
     }
     printResult(invocation, {
-      id: killed.join("\n"),
+      id: killed,
       json: killed.map((uuid) => ({ operation: uuid, status: "CANCELLED" })),
-      table: () => killed.map((uuid) => `${uuid}\n`).join(""),
+      table: () => killed.map((uuid) => `${visible(uuid)}\n`).join(""),
     });
     if (problems.length > 0) throw new BoughError(problems.join("\n"));
   } finally {

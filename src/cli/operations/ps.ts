@@ -68,7 +68,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
   try {
     const operations = (await find(service, filter, statuses)).map(withoutSecrets);
     printResult(invocation, {
-      id: operations.map(({ uuid }) => uuid).join("\n"),
+      id: operations.map(({ uuid }) => uuid),
       json: operations,
       table: (style) =>
         renderTable(

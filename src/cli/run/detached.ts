@@ -1,3 +1,4 @@
+import { visible } from "../../visible.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
@@ -43,7 +44,7 @@ function report(operation: string, request: RunRequest, invocation: Invocation):
       `the session stays where it is: \`${line("show", operation)}\` names the image that comes of it`,
     );
   }
-  printResult(invocation, { id: operation, json: { operation }, table: () => `${operation}\n` });
+  printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
 }
 
 /** In the background: nobody listens any more once the id is told. */

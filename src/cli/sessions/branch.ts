@@ -2,6 +2,7 @@ import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { renderTable } from "../../terminal/table.ts";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -65,7 +66,7 @@ function list(invocation: Invocation, store: Store, key: string): void {
   requireHistory(store, key);
   const branches = store.branches.list(key);
   printResult(invocation, {
-    id: branches.map(({ name }) => name).join("\n"),
+    id: branches.map(({ name }) => name),
     json: branches,
     table: (style) =>
       renderTable(
@@ -111,5 +112,9 @@ function remove(invocation: Invocation, store: Store, key: string, name: string)
     });
   }
   store.sessions.deleteBranch(key, name);
-  printResult(invocation, { id: name, json: { session: key, deleted: name }, table: () => `${name}\n` });
+  printResult(invocation, {
+    id: name,
+    json: { session: key, deleted: name },
+    table: () => `${visible(name)}\n`,
+  });
 }

@@ -1,4 +1,5 @@
 import { type ArgsDef, defineCommand } from "citty";
+import { visible } from "../../visible.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -38,9 +39,9 @@ function deleteSessions(invocation: Invocation): void {
     for (const key of keys) requireHistory(store, key);
     for (const key of keys) store.sessions.delete(key);
     printResult(invocation, {
-      id: keys.join("\n"),
+      id: keys,
       json: keys.map((key) => ({ deleted: key })),
-      table: () => `${keys.join("\n")}\n`,
+      table: () => keys.map((key) => `${visible(key)}\n`).join(""),
     });
   } finally {
     store.close();

@@ -31,7 +31,7 @@ function listSessions(invocation: Invocation): void {
   try {
     const sessions = store.sessions.list(values.text("filter") ?? "");
     printResult(invocation, {
-      id: sessions.map(({ key }) => key).join("\n"),
+      id: sessions.map(({ key }) => key),
       json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
       table: (style) =>
         renderTable(

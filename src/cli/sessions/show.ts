@@ -46,7 +46,7 @@ function showSession(invocation: Invocation): void {
     const history = requireHistory(store, key);
     const branch = store.branches.active(key);
     printResult(invocation, {
-      id: history.map(({ image }) => image).join("\n"),
+      id: history.map(({ image }) => image),
       json: {
         key,
         activeBranch: branch,

@@ -1,6 +1,6 @@
+import { shorten, visible } from "../../visible.ts";
 import type { LineRange } from "../instruction.ts";
 import { maskSecrets } from "../mask.ts";
-import { shorten, visible } from "../visible.ts";
 import type { Culprit, Problem } from "./problem.ts";
 
 /** Columns of source that are shown; the rest of a longer line is cut off around the culprit. */

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { quoted } from "../visible.ts";
+import { quoted } from "../../visible.ts";
 import { parsePattern, replaceMatches, trimPrefix, trimSuffix } from "../words/pattern.ts";
 import { anySpace, isSpace } from "./space.ts";
 

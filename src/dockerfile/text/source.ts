@@ -1,7 +1,7 @@
+import { shorten, visible } from "../../visible.ts";
 import type { HereDocument, LineRange } from "../instruction.ts";
 import type { Findings } from "../problems/findings.ts";
 import type { Culprit, Problem } from "../problems/problem.ts";
-import { shorten, visible } from "../visible.ts";
 import { DirectiveReader, type EscapeCharacter } from "./directives.ts";
 import { heredocMarkers, stripTabs } from "./heredoc.ts";
 import { LineMap, type Piece } from "./line-map.ts";

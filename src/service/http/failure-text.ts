@@ -1,4 +1,5 @@
 /** The words for what went wrong with a call: method, address, status, and what the server had to say. */
+import { visible } from "../../visible.ts";
 import { asRecord, asText } from "./json.ts";
 
 export interface CallName {
@@ -57,5 +58,5 @@ function textOfPage(page: string): string {
 
 /** One line without control characters: a server's words must not steer the terminal. */
 export function printable(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ").trim();
+  return visible(text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ").trim());
 }

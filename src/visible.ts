@@ -1,0 +1,54 @@
+/**
+ * Text that somebody else has chosen (a file, a name, a service, an image, a variable), made fit for a terminal: escape
+ * sequences, other control characters and those that reorder, hide or break what follows are shown by their code. Joiners stay
+ * where they make one emoji of several.
+ */
+const unprintable =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?<!\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\ufe0f)?\u200d(?=\p{Extended_Pictographic}))/gu;
+const isPlain = /^[\x20-\x7e]*$/;
+
+const longestQuotation = 200;
+
+/** `text` on one line with nothing in it that a terminal would act upon. */
+export function visible(text: string): string {
+  return isPlain.test(text) ? text : text.replace(unprintable, escapeOf);
+}
+
+/**
+ * Lines of bough's own with such text in them. A line that begins like one of the log, as only a line break in that text can
+ * make one, is set off.
+ */
+export function visibleLines(text: string): string {
+  return text
+    .split("\n")
+    .map((line, index) => (index > 0 && logLine.test(line) ? `  ${visible(line)}` : visible(line)))
+    .join("\n");
+}
+
+const logLine = /^\s*\[(?:DEBUG|INFO|WARN|ERROR)\]/;
+
+/** `text` in double quotes for a message, cut where it is long. */
+export function quoted(text: string): string {
+  return `"${visible(shorten(text, longestQuotation))}"`;
+}
+
+/** At most `length` characters of `text`, and dots for the rest. */
+export function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}...` : text;
+}
+
+function escapeOf(character: string): string {
+  switch (character) {
+    case "\n":
+      return "\\n";
+    case "\r":
+      return "\\r";
+    case "\t":
+      return "\\t";
+    default: {
+      const code = (character.codePointAt(0) ?? 0).toString(16);
+      if (code.length > 4) return `\\u{${code}}`;
+      return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
+    }
+  }
+}
