@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, fchmodSync, fstatSync, openSync } from "node:fs";
 import { BoughError } from "./errors.ts";
+import { errorCode } from "./system-error.ts";
 import { useWriteAheadLog } from "./write-ahead-log.ts";
 
 /** How long a process waits for others that write. */
@@ -45,6 +46,11 @@ export function makeFile(path: string): bigint {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** Whether SQLite says that a file is no database, or a broken one. */
+export function isDamaged(error: unknown): boolean {
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(errorCode(error) ?? "");
 }
 
 /** Runs `work` with the database's one write lock held; rolled back when it throws. */

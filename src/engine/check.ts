@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
+import { isDamaged } from "../database.ts";
 import { messageOf } from "../errors.ts";
 import { createPace, type Pace } from "../pace.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
-import { isDamaged } from "./faults.ts";
 import type { Layout } from "./layout.ts";
 import { filePath, isFileName } from "./records/files.ts";
 import { parseObject } from "./records/json-column.ts";

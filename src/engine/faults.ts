@@ -1,4 +1,5 @@
 import { BoughError, messageOf } from "../errors.ts";
+import { errorCode } from "../system-error.ts";
 
 /** What went wrong, in words for the client; a full disk is named by the directory that it holds. */
 export function describeFault(error: unknown, directory: string): string {
@@ -7,13 +8,8 @@ export function describeFault(error: unknown, directory: string): string {
   return messageOf(error);
 }
 
-/** Whether SQLite says that a database file is no database, or broken. */
-export function isDamaged(error: unknown): boolean {
-  return /^SQLITE_(NOTADB|CORRUPT)/.test(String((error as { code?: unknown } | null)?.code));
-}
-
 export function isDiskFull(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
+  const code = errorCode(error);
   return (
     code === "ENOSPC" ||
     code === "EDQUOT" ||

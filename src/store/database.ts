@@ -1,11 +1,11 @@
 import type { Database } from "bun:sqlite";
 import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { makeFile, openDatabase } from "../database.ts";
+import { isDamaged, makeFile, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { reasonOf } from "../system-error.ts";
-import { DamageError, isDamage, setAside } from "./damage.ts";
+import { DamageError, setAside } from "./damage.ts";
 
 export interface OpenOptions {
   /** Called with the new name of a damaged file, in whose place there is an empty one. Without it, damage is an error. */
@@ -27,7 +27,7 @@ export function openStateFile(
     try {
       return open();
     } catch (error) {
-      if (onDamaged === undefined || !isDamage(error)) throw error;
+      if (onDamaged === undefined || !isDamaged(error)) throw error;
       const name = setAside(path, inode);
       const database = open();
       if (name !== undefined) onDamaged(name);
@@ -36,7 +36,7 @@ export function openStateFile(
   } catch (error) {
     if (error instanceof BoughError) throw error;
     throw new BoughError(`cannot open the state file ${path}: ${reasonOf(error)}`, {
-      hint: isDamage(error)
+      hint: isDamaged(error)
         ? "The next `bough build` sets it aside: builds then start without a cache, and sessions without a history; images stay."
         : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
       cause: error,

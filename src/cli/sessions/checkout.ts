@@ -1,10 +1,9 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { printResult } from "../command-line/result.ts";
 import { requireSessionImage } from "../images/image-argument.ts";
 import { openLocalStore } from "../service/connection.ts";
+import { printBranch } from "./branch-result.ts";
 import { requireBranch } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
 
@@ -45,11 +44,7 @@ function checkOut(invocation: Invocation): void {
     const branch = requireBranch(store, key, values.positionals[0] ?? "");
     store.branches.checkOut(key, branch);
     const image = requireSessionImage(store, key);
-    printResult(invocation, {
-      id: image,
-      json: { session: key, branch, image },
-      table: (style) => renderTable(["SESSION", "BRANCH", "IMAGE"], [[key, branch, image]], style),
-    });
+    printBranch(invocation, { session: key, branch, image });
   } finally {
     store.close();
   }

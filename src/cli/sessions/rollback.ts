@@ -3,11 +3,10 @@ import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { formatCount } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
+import { printBranch } from "./branch-result.ts";
 import { requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
 import { isLayer, workingBranch } from "./working-branch.ts";
@@ -41,11 +40,7 @@ function rollBack(invocation: Invocation): void {
   try {
     const { branch, entry } = goBack(store, key, steps);
     const { image } = entry;
-    printResult(invocation, {
-      id: image,
-      json: { session: key, branch, image },
-      table: (style) => renderTable(["SESSION", "BRANCH", "IMAGE"], [[key, branch, image]], style),
-    });
+    printBranch(invocation, { session: key, branch, image });
   } finally {
     store.close();
   }

@@ -1,11 +1,10 @@
 import { type ArgsDef, defineCommand } from "citty";
 import type { Store } from "../../store/store.ts";
-import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { printResult } from "../command-line/result.ts";
 import { requireImage, requireSessionImage } from "../images/image-argument.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
+import { printBranch } from "./branch-result.ts";
 import { sessionKey } from "./session-key.ts";
 import { advance, workingBranch } from "./working-branch.ts";
 
@@ -65,9 +64,5 @@ async function useImage(invocation: Invocation): Promise<void> {
 function show(invocation: Invocation, store: Store, session: string): void {
   const image = requireSessionImage(store, session);
   const branch = store.branches.active(session);
-  printResult(invocation, {
-    id: image,
-    json: { session, branch, image },
-    table: (style) => renderTable(["SESSION", "BRANCH", "IMAGE"], [[session, branch, image]], style),
-  });
+  printBranch(invocation, { session, branch, image });
 }

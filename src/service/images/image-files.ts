@@ -5,6 +5,7 @@ import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { PathType } from "../service.ts";
+import { nameOf, typeOf } from "./file-record.ts";
 
 export interface ImageFile {
   name: string;
@@ -84,13 +85,11 @@ function missing(image: string, path: string): NotFoundError {
 }
 
 function readFile(record: JsonRecord | undefined): ImageFile | undefined {
-  const path = asText(record?.path);
   const mode = asNumber(record?.mode);
-  if (record === undefined || path === undefined) return undefined;
+  if (record === undefined || typeof record.path !== "string") return undefined;
   const modified = asNumber(record.mtime) ?? 0;
   return {
-    // Some services answer names, some whole paths.
-    name: path.replace(/\/+$/, "").split("/").at(-1) ?? path,
+    name: nameOf(record),
     type: typeOf(record),
     mode: mode === undefined ? null : mode & 0o7777,
     uid: asInteger(record.uid) ?? 0,
@@ -104,10 +103,4 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
 /** Whether seconds since the epoch are a date: JavaScript's end in the year 275760. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
-}
-
-function typeOf(file: JsonRecord): PathType {
-  if (file.is_symlink === true) return "symlink";
-  if (file.is_dir === true) return "directory";
-  return file.is_regular === true ? "file" : "other";
 }

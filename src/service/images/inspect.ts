@@ -7,6 +7,7 @@ import { NotFoundError } from "../http/errors.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageInspector, ImageService, PathType } from "../service.ts";
+import { nameOf, typeOf } from "./file-record.ts";
 
 /** 404: there is no such path, or no such call. */
 const noSuchRoute = noSuchCallForUs.filter((status) => status !== 404);
@@ -88,15 +89,4 @@ export function createInspector(
 function filesIn(list: JsonRecord | undefined): JsonRecord[] {
   const files = Array.isArray(list?.files) ? list.files : [];
   return files.map(asRecord).filter((file) => file !== undefined);
-}
-
-/** Some services list names, some whole paths. */
-function nameOf({ path }: JsonRecord): string {
-  return posix.basename(asText(path) ?? "");
-}
-
-function typeOf(file: JsonRecord): PathType {
-  if (file.is_symlink === true) return "symlink";
-  if (file.is_dir === true) return "directory";
-  return file.is_regular === true ? "file" : "other";
 }

@@ -1,6 +1,7 @@
 /** One connection to an operation's event stream. */
 import type { Clock } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { noSuchCallForUs } from "../capabilities.ts";
 import { childOf, DeadlineError } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
 import { parseRetryAfter } from "../http/retry.ts";
@@ -29,8 +30,7 @@ export interface StreamReader {
   look(): Promise<boolean>;
 }
 
-/** 401 and 403: the token is good for what a build needs, and this is not part of it. */
-const noSuchRoute = new Set([400, 401, 403, 404, 405, 406, 501]);
+const noSuchRoute = [400, 406, ...noSuchCallForUs];
 const tickMilliseconds = 1000;
 /** Without a byte for so long, keepalives included, the connection counts as dead. */
 const silenceMilliseconds = 45_000;
@@ -112,7 +112,7 @@ function refusalOf(response: Response, now: number): StreamEnd | undefined {
     return { kind: "not ready", waitMilliseconds: parseRetryAfter(headers.get("retry-after"), now) };
   }
   if (status === 410) return { kind: "gone" };
-  if (noSuchRoute.has(status)) return { kind: "no such route" };
+  if (noSuchRoute.includes(status)) return { kind: "no such route" };
   if (status !== 200) return { kind: "broke", reason: `the service answered ${status}` };
   const type = headers.get("content-type") ?? "";
   return /^text\/event-stream\b/i.test(type) ? undefined : { kind: "no such route" };
