@@ -80,10 +80,8 @@ export interface RunInstruction extends InstructionBase<"RUN"> {
   /** False where the command is the body of a here-document with a quoted delimiter: variables are the shell's alone. */
   expand: boolean;
   mounts: readonly Mount[];
-  /** `default`, `none` or `host`. */
-  network: string | undefined;
-  /** `sandbox` or `insecure`. */
-  security: string | undefined;
+  network: "default" | "none" | "host" | undefined;
+  security: "sandbox" | "insecure" | undefined;
 }
 
 /** A source of COPY or ADD: a path, glob or URL as written, or a here-document that becomes a file. */

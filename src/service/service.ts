@@ -1,5 +1,5 @@
 /**
- * What a build asks of an image service: the one narrow interface between deciding (`build/`) and acting
+ * What a build asks of an image service: the one narrow interface between deciding (`builder/`) and acting
  * (`service/`). Every method rejects with a `BoughError` that names the call, the address and what the service said,
  * and with the signal's reason once the signal that the service was made with is aborted.
  */

@@ -7,9 +7,9 @@ import type { StagedEntry } from "../staging/staged.ts";
 const formatVersion = 2;
 
 /**
- * Spec, section 1, "Layer cache": SHA-256 over the parent layer, the state, the directive and the pending files. The bytes are
- * canonical JSON, in which no two different inputs look alike: every field is delimited, and maps go in sorted order.
- * Content counts, time stamps and the service's own ids do not.
+ * SHA-256 over the parent layer, the state, the directive and the staged files, in hex. The bytes are canonical JSON,
+ * in which no two different inputs look alike: every field is delimited, and maps go in sorted order. Content counts,
+ * time stamps and the service's own ids do not.
  */
 export async function chainHash(
   stage: StageState,

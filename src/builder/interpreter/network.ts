@@ -12,17 +12,8 @@ export interface NetworkPolicy {
 }
 
 /** `RUN --network=default` is as good as none. */
-export function networkOf(run: RunInstruction, mode: NetworkMode): NetworkMode {
-  const given = ownNetwork(run);
-  return given === "none" || given === "host" ? given : mode;
-}
-
-export function asksForHostNetwork(run: RunInstruction): boolean {
-  return ownNetwork(run) === "host";
-}
-
-function ownNetwork({ flags }: RunInstruction): string | undefined {
-  return flags.find(({ name }) => name === "network")?.value;
+export function networkOf({ network = "default" }: RunInstruction, mode: NetworkMode): NetworkMode {
+  return network === "default" ? mode : network;
 }
 
 /** Nothing for the usual network: every service knows such a request. */

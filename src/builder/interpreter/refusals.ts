@@ -1,7 +1,7 @@
 import type { Dockerfile, Instruction, Mount, RunInstruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
-import { asksForHostNetwork, type NetworkPolicy } from "./network.ts";
+import type { NetworkPolicy } from "./network.ts";
 
 /**
  * Refuses what would silently give another image than Docker's, before anything is run. What makes no difference to
@@ -16,7 +16,7 @@ export function findUnsupported({ instructions }: Dockerfile, network: NetworkPo
   return instructions.flatMap((instruction) => {
     const { range } = instruction;
     const problems = refusals(instruction).map((reason) => ({ message: `not supported: ${reason}`, range }));
-    const isDenied = instruction.name === "RUN" && asksForHostNetwork(instruction) && !network.allowsHost;
+    const isDenied = instruction.name === "RUN" && instruction.network === "host" && !network.allowsHost;
     return isDenied ? [...problems, { message: hostNetworkDenied, range }] : problems;
   });
 }
@@ -48,15 +48,13 @@ export function canBeLeftOut({ type }: Mount): boolean {
   return type === "cache" || type === "tmpfs";
 }
 
-function runRefusals({ mounts, flags }: RunInstruction): string[] {
-  const flagValue = (name: string) => flags.find((flag) => flag.name === name)?.value;
+function runRefusals({ mounts, security }: RunInstruction): string[] {
   const found = mounts
     .filter((mount) => !canBeLeftOut(mount))
     .map(
       ({ type }) =>
         `--mount=type=${type}: the service has no such mounts, and the command would miss its files`,
     );
-  if (flagValue("security") === "insecure")
-    found.push("--security=insecure: the service runs everything in its sandbox");
+  if (security === "insecure") found.push("--security=insecure: the service runs everything in its sandbox");
   return found;
 }

@@ -5,14 +5,14 @@ import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import { parseCommand } from "./command.ts";
 import { parseMounts } from "./mount.ts";
 
-const networks = ["default", "none", "host"];
-const securities = ["sandbox", "insecure"];
+const networks = ["default", "none", "host"] as const;
+const securities = ["sandbox", "insecure"] as const;
 
 /** `RUN [flags] command`, `RUN ["program", ...]` or `RUN <<NAME` */
 export function parseRun(statement: Statement): RunInstruction {
   const flags = readFlags(statement, { mount: "texts", network: "text", security: "text" });
-  checkChoice(statement, "network", flags.text("network"), networks);
-  checkChoice(statement, "security", flags.text("security"), securities);
+  const network = readChoice(statement, "network", flags.text("network"), networks);
+  const security = readChoice(statement, "security", flags.text("security"), securities);
   const mounts = parseMounts(statement, flags.texts("mount"));
   const { command, words } = parseCommand(statement, statement.args);
   if (words.length === 0 && statement.heredocs.length === 0) {
@@ -23,8 +23,8 @@ export function parseRun(statement: Statement): RunInstruction {
     ...baseOf(statement, "RUN", words, flags.list),
     ...withHeredocs(statement, command),
     mounts,
-    network: flags.text("network"),
-    security: flags.text("security"),
+    network,
+    security,
   };
 }
 
@@ -45,15 +45,17 @@ function withHeredocs(
   return { command: { form: "shell", line: document.content }, expand: document.expand };
 }
 
-function checkChoice(
+function readChoice<Choice extends string>(
   statement: Statement,
   name: string,
   value: string | undefined,
-  choices: readonly string[],
-): void {
-  if (value === undefined || choices.includes(value)) return;
+  choices: readonly Choice[],
+): Choice | undefined {
+  const choice = choices.find((known) => known === value);
+  if (value === undefined || choice !== undefined) return choice;
   const flag = statement.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
   const message = `invalid ${name} mode "${value}"`;
   const expected = `one of ${choices.join(", ")}`;
   statement.report({ message, expected, ...(flag === undefined ? {} : { at: flag }) });
+  return undefined;
 }
