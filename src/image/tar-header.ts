@@ -13,6 +13,11 @@ export interface TarHeader {
 
 export const blockBytes = 512;
 
+/** Bytes between a content of this size and the next header. */
+export function padding(size: number): number {
+  return (blockBytes - (size % blockBytes)) % blockBytes;
+}
+
 export function isZeroBlock(block: Uint8Array): boolean {
   return block.every((byte) => byte === 0);
 }

@@ -2,6 +2,7 @@ import {
   blockBytes,
   isZeroBlock,
   numberAt,
+  padding,
   parseHeader,
   parsePaxRecords,
   type TarHeader,
@@ -58,7 +59,7 @@ export function createTarMeter(): TarMeter {
   function receiveExtension({ flag, size }: TarHeader): void {
     if (size > maxExtensionBytes) throw new Error("a header is larger than any should be");
     if (size === 0) return;
-    collect(padded(size), (content) => {
+    collect(size + padding(size), (content) => {
       // A global header says nothing of sizes to Go's reader.
       if (flag === "x") records = parsePaxRecords(content.subarray(0, size));
       collect(blockBytes, receiveHeader);
@@ -71,7 +72,7 @@ export function createTarMeter(): TarMeter {
     const real = numberIn(records, "GNU.sparse.realsize") ?? numberIn(records, "GNU.sparse.size") ?? 0;
     records = new Map();
     bytes += Math.max(stored, checkSize(real), flag === "S" ? checkSize(numberAt(block, 483, 12)) : 0);
-    skip = padded(stored);
+    skip = stored + padding(stored);
     if (flag === "S" && block[482] !== 0) collect(blockBytes, receiveSparseMap);
   }
 
@@ -113,8 +114,4 @@ function numberIn(records: ReadonlyMap<string, string>, key: string): number | u
 function checkSize(size: number): number {
   if (Number.isSafeInteger(size) && size >= 0) return size;
   throw new Error("a file's size makes no sense");
-}
-
-function padded(size: number): number {
-  return Math.ceil(size / blockBytes) * blockBytes;
 }

@@ -4,6 +4,7 @@ import {
   blockBytes,
   decode,
   isZeroBlock,
+  padding,
   parseHeader,
   parsePaxRecords,
   type TarHeader,
@@ -169,10 +170,6 @@ async function* fromStart(parts: AsyncGenerator<Uint8Array>): AsyncGenerator<Uin
   } catch (error) {
     throw error instanceof EndOfStreamError ? damaged("it ends too early") : error;
   }
-}
-
-function padding(size: number): number {
-  return (blockBytes - (size % blockBytes)) % blockBytes;
 }
 
 function damaged(how: string): DamageError {

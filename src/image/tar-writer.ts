@@ -1,5 +1,5 @@
 import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
-import { blockBytes } from "./tar-header.ts";
+import { blockBytes, padding } from "./tar-header.ts";
 
 const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;
 
@@ -7,8 +7,7 @@ const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;
 export function writeTar(entries: readonly ArchiveEntry[], date: Date): Uint8Array<ArrayBuffer> {
   const parts = sortEntries(entries).flatMap((entry) => {
     const content = contentOf(entry);
-    const padding = new Uint8Array((blockBytes - (content.byteLength % blockBytes)) % blockBytes);
-    return [header(entry, content.byteLength, date), content, padding];
+    return [header(entry, content.byteLength, date), content, new Uint8Array(padding(content.byteLength))];
   });
   return new Uint8Array(Buffer.concat([...parts, new Uint8Array(2 * blockBytes)]));
 }

@@ -62,7 +62,7 @@ export function forgetLayer({ layer }: ForgottenLayerError, { layers, emit }: Ru
   layers.forget(layer);
 }
 
-/** Answers whether there was anything to forget. */
+/** Returns whether there was anything to forget. */
 function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: BuildJob): boolean {
   const forgotten = new Set<string>();
   for (const entry of stage.staged.values()) {

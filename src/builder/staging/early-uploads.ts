@@ -16,7 +16,7 @@ export interface EarlyUploads {
   /** Whether that content was sent, or is being sent, and nobody has taken it over yet. */
   has(sha256: string): boolean;
   /**
-   * Takes over the contents of a step: waits for what is under way, and answers what they came to. Never rejects: what could
+   * Takes over the contents of a step: waits for what is under way, and returns what they came to. Never rejects: what could
    * not be sent is not counted, and whoever sends it again hears why.
    */
   finish(contents: Iterable<string>, onProgress: (done: UploadProgress) => void): Promise<UploadProgress>;

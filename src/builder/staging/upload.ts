@@ -5,7 +5,7 @@ import { collectGarbage, createUploadCollector } from "./gc.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /**
- * Makes sure that the service has the content of every staged file; answers the files' ids by SHA-256. What has been sent
+ * Makes sure that the service has the content of every staged file; returns the files' ids by SHA-256. What has been sent
  * before the step began counts as sent for it.
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {

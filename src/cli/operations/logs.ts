@@ -3,15 +3,10 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { createOutputRelay } from "../run/output-relay.ts";
 import { connect } from "../service/connection.ts";
-import { requireOperation } from "./operation-argument.ts";
+import { operationArgument, requireOperation } from "./operation-argument.ts";
 
 const definitions: ArgumentDefinitions = {
-  op: {
-    type: "positional",
-    completes: "operation",
-    required: true,
-    description: "An operation's id, or the first digits of it",
-  },
+  op: operationArgument,
   follow: { type: "boolean", description: "Go on until the operation has ended" },
 };
 

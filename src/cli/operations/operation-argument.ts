@@ -3,6 +3,15 @@ import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
+import type { ArgumentDefinition } from "../command-line/arguments.ts";
+
+/** The argument of a command that takes one operation. */
+export const operationArgument: ArgumentDefinition = {
+  type: "positional",
+  completes: "operation",
+  required: true,
+  description: "An operation's id, or the first digits of it",
+};
 
 /** How far back an id is looked for by its first digits. */
 const maxOperations = 1000;

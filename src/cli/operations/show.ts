@@ -6,16 +6,11 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { requireOperation } from "./operation-argument.ts";
+import { operationArgument, requireOperation } from "./operation-argument.ts";
 import { withoutSecrets } from "./secrets.ts";
 
 const definitions: ArgumentDefinitions = {
-  op: {
-    type: "positional",
-    completes: "operation",
-    required: true,
-    description: "An operation's id, or the first digits of it",
-  },
+  op: operationArgument,
 };
 
 export const show: Command = {

@@ -129,7 +129,7 @@ async function openStream(
   }
 }
 
-/** Answers what to call when the answer is there. Uploads tell by themselves how far they are. */
+/** Returns what to call when the answer is there. Uploads tell by themselves how far they are. */
 function tellOfWaiting(
   { exchange, clock, onNotice }: AttemptOptions,
   parts: AttemptParts,
