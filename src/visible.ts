@@ -7,7 +7,7 @@ const unprintable =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?<!\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\ufe0f)?\u200d(?=\p{Extended_Pictographic}))/gu;
 const isPlain = /^[\x20-\x7e]*$/;
 
-const longestQuotation = 200;
+const maxQuotationLength = 200;
 
 /** `text` on one line with nothing in it that a terminal would act upon. */
 export function visible(text: string): string {
@@ -29,7 +29,7 @@ const logLine = /^\s*\[(?:DEBUG|INFO|WARN|ERROR)\]/;
 
 /** `text` in double quotes for a message, cut where it is long. */
 export function quoted(text: string): string {
-  return `"${visible(shorten(text, longestQuotation))}"`;
+  return `"${visible(shorten(text, maxQuotationLength))}"`;
 }
 
 /** At most `length` characters of `text`, and dots for the rest. */

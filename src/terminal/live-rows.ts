@@ -14,7 +14,7 @@ export interface RowStyle {
 
 /** Room that is left to the log lines above. */
 const linesForLog = 4;
-const mostOutputRows = 8;
+const maxOutputRows = 8;
 const indent = "  ";
 
 /**
@@ -24,7 +24,7 @@ const indent = "  ";
 export function renderLiveRows(state: LiveState, now: number, style: RowStyle): string[] {
   const steps = shownSteps(state);
   const roomForDetails = (style.lines - linesForLog - (steps.length - 1)) / steps.length;
-  const room = Math.max(0, Math.min(mostOutputRows, Math.floor(roomForDetails)));
+  const room = Math.max(0, Math.min(maxOutputRows, Math.floor(roomForDetails)));
   return steps.flatMap((step) => renderStep(step, now, { ...style, room, isAlone: steps.length === 1 }));
 }
 
@@ -39,7 +39,7 @@ function renderStep(step: LiveStep, now: number, style: StepStyle): string[] {
   const width = style.columns - 1;
   const details = [
     ...(activity === undefined ? [] : [plainRow(describeActivity(activity, now))]),
-    ...tailRows(tail, mostOutputRows),
+    ...tailRows(tail, maxOutputRows),
   ];
   const dim = style.hasColor ? paintDim : plain;
   return [

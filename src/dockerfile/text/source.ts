@@ -24,7 +24,7 @@ export interface LogicalLine {
 }
 
 /** How much of an instruction a warning repeats. */
-const longestQuotation = 200;
+const maxQuotationLength = 200;
 
 /** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong goes to the findings. */
 export class SourceReader {
@@ -107,7 +107,7 @@ export class SourceReader {
     }
     const range = { start: start + 1, end: this.next };
     if (blankLine !== undefined) {
-      const message = `Empty continuation line found in: ${visible(shorten(text.trim(), longestQuotation))}`;
+      const message = `Empty continuation line found in: ${visible(shorten(text.trim(), maxQuotationLength))}`;
       this.findings.addWarning({
         rule: "NoEmptyContinuation",
         message,
