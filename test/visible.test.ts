@@ -1,10 +1,12 @@
 /** Text of others, as it is shown. */
 import { describe, expect, test } from "bun:test";
+import { openSpoolFile } from "../src/cli/builds/spool-file.ts";
 import { jsonText } from "../src/terminal/json-text.ts";
 import { createLog } from "../src/terminal/log.ts";
 import { createPlainProgress } from "../src/terminal/progress.ts";
 import { dressLines, dressOutput } from "../src/terminal/terminal-text.ts";
 import { visible, visibleLines } from "../src/visible.ts";
+import { temporaryDirectory } from "./support/bough.ts";
 
 test.each([
   ["plain text, as it is", "plain text, as it is"],
@@ -49,15 +51,12 @@ describe("what a command has written is its own", () => {
       log: createLog("info", line),
       logLevel: "info",
       write: { line, output: (text) => write(dressOutput(text, stream)) },
+      openSpoolFile: () => openSpoolFile(temporaryDirectory()),
     });
-    const stdout = { text: output, truncated: false };
-    progress.emit({
-      ...({ type: "ran", stage: { index: 0, name: null }, step: 1 } as const),
-      operation: "",
-      succeeded: true,
-      stdout,
-      stderr: { text: "", truncated: false },
-    } as const);
+    const place = { stage: { index: 0, name: null }, step: 1 };
+    const all = { bytes: output.length, truncated: false };
+    progress.emit({ type: "output", ...place, chunk: { stream: "stdout", text: output } });
+    progress.emit({ type: "ran", ...place, operation: "", succeeded: true, stdout: all, stderr: all });
     return written;
   }
 

@@ -1,6 +1,6 @@
 import type { LargeContext } from "../context/sources/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
-import type { CapturedOutput, OutputChunk } from "../service/service.ts";
+import type { OutputChunk } from "../service/service.ts";
 import type { Explanation } from "./cache/explain.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { StepPlace } from "./step-place.ts";
@@ -40,7 +40,8 @@ export type StepEvent =
   | { type: "spawned"; operation: string; title: string }
   /** An operation of an earlier build, which was ended before it. */
   | { type: "resumed"; operation: string; title: string }
-  | { type: "output"; chunk: OutputChunk }
+  /** `isRest`: it did not come while the command ran, but is what its record has beyond that. */
+  | { type: "output"; chunk: OutputChunk; isRest?: true }
   | ({ type: "ran" } & Ran)
   | { type: "cancelling"; operation: string }
   | { type: "cancelled"; operation: string; confirmed: boolean };
@@ -66,13 +67,20 @@ interface NoPlace {
   step?: undefined;
 }
 
-/** A command is over, or nobody waits for it any more: then this is its output so far. */
+/** A command is over, or nobody waits for it any more. All of its output has been told before, as far as there is any. */
 export interface Ran {
   operation: string;
   /** Its exit code is 0, and it was not stopped. */
   succeeded: boolean;
-  stdout: CapturedOutput;
-  stderr: CapturedOutput;
+  stdout: OutputSummary;
+  stderr: OutputSummary;
+}
+
+export interface OutputSummary {
+  /** That have been told, as UTF-8. */
+  bytes: number;
+  /** The service has not kept all of it. */
+  truncated: boolean;
 }
 
 export type Emit = (event: BuildEvent) => void;

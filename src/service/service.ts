@@ -60,7 +60,7 @@ export interface ImageService {
 
   /**
    * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
-   * as they arrive, as far as the service delivers them early; the outcome has all of them in any case. Rejects with an
+   * as they arrive, as far as the service delivers them early; the outcome has all of them, unless the listener takes the rest. Rejects with an
    * OverdueError where it goes on for long after the timeout of its request: that of `spawn`, or else `timeoutSeconds`.
    */
   follow(
@@ -185,6 +185,11 @@ export interface EventListener {
   onBytes?(stream: OutputChunk["stream"], bytes: Uint8Array): void;
   /** What an import says of itself, for people. */
   onProgress?(message: string): void;
+  /**
+   * Output that no event has brought, at the end. Whoever takes it has been told all of the output: the outcome holds
+   * none, and nothing else does.
+   */
+  onRest?(chunk: OutputChunk): void;
 }
 
 export interface OperationOutcome {

@@ -1,8 +1,6 @@
-import type { BuildEvent, Ran } from "../builder/events.ts";
+import type { BuildEvent } from "../builder/events.ts";
 import { changesImage, describeExcluded } from "../builder/interpreter/warnings.ts";
 import type { BuildResult } from "../builder/result.ts";
-import type { CapturedOutput } from "../service/service.ts";
-import { describeCut } from "./cut.ts";
 import { renderExplanation } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
@@ -11,21 +9,12 @@ import { countSteps } from "./step-count.ts";
 export interface LogLine {
   level: LogLevel;
   text: string;
-  /** What a command wrote, to stand behind the line as it is; without the line feed at its end. */
-  output?: string;
   /** It is told at every level of the log. */
   isAlways?: boolean;
 }
 
-/**
- * A build as log lines, of shapes that programs may read. What a failing command has written is shown at every
- * `logLevel`: where one shows errors only, it is part of the error. `label` stands before it and says whose it is.
- */
-export function renderBuildEvent(event: BuildEvent, logLevel: LogLevel, label = ""): LogLine[] {
-  return event.type === "ran" ? renderRan(event, logLevel, label) : renderEvent(event);
-}
-
-function renderEvent(event: Exclude<BuildEvent, { type: "ran" }>): LogLine[] {
+/** A build as log lines, of shapes that programs may read. What a command writes is shown beside them. */
+export function renderBuildEvent(event: BuildEvent): LogLine[] {
   switch (event.type) {
     case "step": {
       const { name, range } = event.instruction;
@@ -95,6 +84,7 @@ function renderEvent(event: Exclude<BuildEvent, { type: "ran" }>): LogLine[] {
     case "resumed":
       return info(`RUN found again op=${event.operation} ${event.title}`);
     case "output":
+    case "ran":
     case "step-end":
     case "import-progress":
     case "hashing":
@@ -163,20 +153,4 @@ function describeLargeContext({
 
 function info(text: string): LogLine[] {
   return [{ level: "info", text }];
-}
-
-function renderRan({ succeeded, stdout, stderr }: Ran, logLevel: LogLevel, label: string): LogLine[] {
-  const isShown = succeeded || logLevel === "info" || logLevel === "debug";
-  const level = isShown ? "info" : "error";
-  return [
-    ...renderCaptured(`${label}stdout`, stdout, level),
-    ...renderCaptured(`${label}stderr`, stderr, level),
-  ];
-}
-
-function renderCaptured(stream: string, captured: CapturedOutput, level: LogLevel): LogLine[] {
-  const { text, truncated } = captured;
-  const lines: LogLine[] =
-    text === "" ? [] : [{ level, text: `${stream}:`, output: text.replace(/\n$/, "") }];
-  return truncated ? [...lines, { level: "warn", text: describeCut(stream, captured) }] : lines;
 }

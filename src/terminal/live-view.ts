@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { renderBuildEvent } from "./build-log.ts";
+import { createHeldOutput, type SpoolFile } from "./held-output.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
@@ -12,6 +13,8 @@ export interface LiveViewOptions {
   terminal: Terminal;
   clock: Clock;
   logLevel: LogLevel;
+  /** For output that is shown once its command is over. */
+  openSpoolFile: () => SpoolFile;
 }
 
 export interface Terminal extends Screen {
@@ -24,7 +27,7 @@ const frameMilliseconds = 100;
  * Log lines, and below them what is going on just now, drawn ten times a second. What is over within a tenth of a second
  * is never drawn.
  */
-export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): Progress {
+export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: LiveViewOptions): Progress {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
   const labels = createStepLabels();
@@ -43,6 +46,7 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
   };
   const log = createLog(logLevel, write.line);
   const tell = createTeller(log, logLevel, write);
+  const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
 
   async function drawOn(): Promise<void> {
     for (;;) {
@@ -59,12 +63,14 @@ export function createLiveView({ terminal, clock, logLevel }: LiveViewOptions): 
     emit(event) {
       state = applyEvent(state, event, clock.now());
       labels.note(event);
-      const label = event.step === undefined ? "" : labels.labelOf(event);
-      for (const line of renderBuildEvent(event, logLevel, label)) tell(line);
+      if (event.type === "output") held.hold(event.step, event.chunk);
+      else if (event.type === "ran") held.tell(event.step, event, labels.labelOf(event));
+      else for (const line of renderBuildEvent(event)) tell(line);
     },
     fail: () => false,
     close() {
       closing.abort();
+      held.close();
       isDrawn = false;
       area.draw([]);
     },

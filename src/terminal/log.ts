@@ -38,11 +38,6 @@ export function createReportedLog(level: LogLevel, report: (level: LogLevel, mes
   };
 }
 
-/** Whether a log of that level prints a line of this one. */
-export function isReported(level: LogLevel, logLevel: LogLevel): boolean {
-  return levels[level] <= levels[logLevel];
-}
-
 function isLogLevel(type: LogType): type is LogLevel {
   return Object.hasOwn(levels, type);
 }

@@ -1,7 +1,8 @@
-import type { Emit } from "../builder/events.ts";
+import type { BuildEvent, Emit } from "../builder/events.ts";
 import { visibleLines } from "../visible.ts";
 import { type LogLine, renderBuildEvent } from "./build-log.ts";
-import { isReported, type Log, type LogLevel } from "./log.ts";
+import { createHeldOutput, type SpoolFile } from "./held-output.ts";
+import type { Log, LogLevel } from "./log.ts";
 import { createStepLabels } from "./step-count.ts";
 import { createStreamedOutput } from "./streamed-output.ts";
 
@@ -22,6 +23,8 @@ export interface PlainOptions {
   logLevel: LogLevel;
   /** To where the log goes. */
   write: Writers;
+  /** For output that is shown later. */
+  openSpoolFile: () => SpoolFile;
 }
 
 /** How text goes there: lines of the log, and what a command wrote. */
@@ -30,12 +33,23 @@ export interface Writers {
   output(text: string): void;
 }
 
-/** Log lines, and behind them what commands write, as it comes. */
-export function createPlainProgress({ log, logLevel, write }: PlainOptions): Progress {
+/** Log lines, and behind them what commands write: as it comes, or, where the log is to show errors only, with a failure. */
+export function createPlainProgress({ log, logLevel, write, openSpoolFile }: PlainOptions): Progress {
   const output = createStreamedOutput(write.output, (stream, label) => log.info(`${label}${stream}:`));
+  const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
   const labels = createStepLabels();
   const isStreamed = logLevel === "info" || logLevel === "debug";
   const tell = createTeller(log, logLevel, write);
+
+  function show(event: Extract<BuildEvent, { type: "output" | "ran" }>, label: string): void {
+    const { step } = event;
+    if (event.type === "ran") {
+      output.end(step, label);
+      held.tell(step, event, label);
+    } else if (isStreamed) output.show(step, event.chunk, label, event.isRest);
+    else held.hold(step, event.chunk);
+  }
+
   return {
     log: {
       debug: (message) => after(output, () => log.debug(message)),
@@ -45,29 +59,26 @@ export function createPlainProgress({ log, logLevel, write }: PlainOptions): Pro
     },
     emit(event) {
       labels.note(event);
-      const label = event.step === undefined ? "" : labels.labelOf(event);
-      if (event.type === "output") {
-        if (isStreamed) output.show(event.step, event.chunk, label);
-        return;
-      }
-      const rest = event.type === "ran" && isStreamed ? output.rest(event.step, event) : event;
-      for (const line of renderBuildEvent(rest, logLevel, label)) {
+      if (event.type === "output" || event.type === "ran") return show(event, labels.labelOf(event));
+      for (const line of renderBuildEvent(event)) {
         output.endLine();
         tell(line);
       }
     },
     fail: () => false,
-    close: () => output.endLine(),
+    close() {
+      output.endLine();
+      held.close();
+    },
   };
 }
 
 /** Logs a line; one that is always told past the log's level, too. */
 export function createTeller(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
-  return ({ level, text, output, isAlways }) => {
+  return ({ level, text, isAlways }) => {
     if (isAlways === true && level === "warn" && logLevel === "error")
       write.line(`[WARN] ${visibleLines(text)}\n`);
     else log[level](text);
-    if (output !== undefined && isReported(level, logLevel)) write.output(`${output}\n`);
   };
 }
 

@@ -24,3 +24,9 @@ export function formatDuration(seconds: number): string {
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
+
+/** Describes an output longer than what is kept of it: the end is missing, and with it, often, the error. */
+export function describeCut(stream: string, bytes: number): string {
+  const kept = formatBytes(bytes);
+  return `${stream} is cut off after ${kept}: its end is missing, and an error there with it. A command can write it to a file instead`;
+}

@@ -1,21 +1,20 @@
-import type { Ran } from "../builder/events.ts";
 import type { OutputChunk } from "../service/service.ts";
+
+type StreamName = OutputChunk["stream"];
 
 /** What running commands write, passed on as it comes, between the lines of a log. */
 export interface StreamedOutput {
   /**
    * Both streams of a step in the order in which they were written, behind one header for as long as it says enough.
-   * `label`: not empty where other steps are at work, too; then no line is broken by one of theirs.
+   * `label`: not empty where other steps are at work, too; then no line is broken by one of theirs. `isRest`: it did not
+   * come in any order.
    */
-  show(step: number, chunk: OutputChunk, label: string): void;
-  /** What of a step's output has not been shown: all of it on a service that says nothing before the end. */
-  rest<Output extends Pick<Ran, "stdout" | "stderr">>(step: number, ran: Output): Output;
+  show(step: number, chunk: OutputChunk, label: string, isRest?: boolean): void;
+  /** A step's command is over: whatever is left of its last lines is shown. */
+  end(step: number, label: string): void;
   /** Ends a line that is still open, so that the log goes on with one of its own. */
   endLine(): void;
 }
-
-/** Per stream: characters. */
-type Counts = Record<OutputChunk["stream"], number>;
 
 /** A progress bar that is redrawn by carriage returns is one line for ever. */
 const maxHeld = 4096;
@@ -23,13 +22,12 @@ const maxHeld = 4096;
 /** `write`: as is, behind the headers that `announce` prints. */
 export function createStreamedOutput(
   write: (text: string) => void,
-  announce: (stream: OutputChunk["stream"], label: string) => void,
+  announce: (stream: StreamName, label: string) => void,
 ): StreamedOutput {
-  const shown = new Map<number, Counts>();
   /** Lines that have not ended, of steps that are not alone. */
   const held = new Map<string, string>();
-  /** Whose output was written last, and what the headers before it name. */
-  let speaker: { step: number; announced: Counts } | undefined;
+  /** Whose output was written last, and of which streams a header has told. */
+  let speaker: { step: number; announced: Set<StreamName> } | undefined;
   let isAtLineStart = true;
 
   function endLine(): void {
@@ -49,41 +47,29 @@ export function createStreamedOutput(
     return all.slice(0, end);
   }
 
+  function print(step: number, { stream, text }: OutputChunk, label: string, isRest: boolean): void {
+    if (text === "") return;
+    if (speaker?.step !== step || isRest) speaker = { step, announced: new Set() };
+    const { announced } = speaker;
+    // Standard error behind `stdout:` needs no header of its own: it would come again at every change.
+    if (!announced.has(stream) && !(stream === "stderr" && announced.has("stdout"))) {
+      endLine();
+      announce(stream, label);
+    }
+    announced.add(stream);
+    write(text);
+    isAtLineStart = text.endsWith("\n");
+  }
+
   return {
     endLine,
-
-    show(step, chunk, label) {
-      const { stream } = chunk;
-      const text = takeReady(step, chunk, label === "");
-      if (text === "") return;
-      const counts = shown.get(step) ?? { stdout: 0, stderr: 0 };
-      shown.set(step, counts);
-      if (speaker?.step !== step) speaker = { step, announced: { stdout: 0, stderr: 0 } };
-      const { announced } = speaker;
-      // Standard error behind `stdout:` needs no header of its own: it would come again at every change.
-      const isAnnounced = announced[stream] > 0 || (stream === "stderr" && announced.stdout > 0);
-      if (!isAnnounced) {
-        endLine();
-        announce(stream, label);
-      }
-      announced[stream] += text.length;
-      counts[stream] += text.length;
-      write(text);
-      isAtLineStart = text.endsWith("\n");
-    },
-
-    rest(step, ran) {
-      const { stdout, stderr } = ran;
-      const before = shown.get(step) ?? { stdout: 0, stderr: 0 };
-      shown.delete(step);
-      for (const stream of ["stdout", "stderr"]) held.delete(`${step} ${stream}`);
+    show: (step, chunk, label, isRest = false) =>
+      print(step, { ...chunk, text: takeReady(step, chunk, label === "") }, label, isRest),
+    end(step, label) {
+      for (const stream of ["stdout", "stderr"] as const)
+        print(step, { stream, text: takeReady(step, { stream, text: "" }, true) }, label, false);
       if (speaker?.step === step) speaker = undefined;
       endLine();
-      return {
-        ...ran,
-        stdout: { ...stdout, text: stdout.text.slice(before.stdout) },
-        stderr: { ...stderr, text: stderr.text.slice(before.stderr) },
-      };
     },
   };
 }

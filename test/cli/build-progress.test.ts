@@ -134,12 +134,11 @@ describe("what a RUN has written", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    const ran = events.find(({ type }) => type === "ran");
-    expect(ran).toMatchObject({
-      succeeded: false,
-      stdout: { text: "waiting for\n" },
-      stderr: { text: "the lock\n" },
-    });
+    expect(events.filter(({ type }) => ["output", "ran"].includes(type))).toMatchObject([
+      { type: "output", stream: "stdout", text: "waiting for\n" },
+      { type: "output", stream: "stderr", text: "the lock\n" },
+      { type: "ran", succeeded: false, stdout: { bytes: 12 }, stderr: { bytes: 9 } },
+    ]);
   });
 
   test("steers no terminal; a pipe gets every byte", async () => {

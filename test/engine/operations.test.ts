@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { OperationEvent, OperationRecord } from "../../src/service/types.ts";
+import type { OperationEvent, OperationRecord, WireBytes } from "../../src/service/types.ts";
 import { TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
 
@@ -252,3 +252,35 @@ async function firstEvent(uuid: string, type: string): Promise<OperationEvent> {
   }
   throw new Error(`no ${type} in ${text}`);
 }
+
+describe("output that is too much to be kept in the record, too", () => {
+  const command = "yes é | head -c 900000; yes | head -c 600000 >&2";
+
+  test.each([
+    ["all of it", 2_000_000, [900_000, false], [600_000, false]],
+    ["as much as was asked for", 500_001, [500_001, true], [500_001, true]],
+  ])("is there when the record is asked for: %s", async (_, limit, stdout, stderr) => {
+    const { uuid } = await engine.finish(
+      await engine.start({ image: base, command, truncate_output_at: limit, disposable: true }),
+    );
+    const result = (await get(uuid)).metadata?.result;
+    const bytesOf = (output: WireBytes | undefined) => [
+      Buffer.from(output?.value ?? "", output?.encoding === "base64" ? "base64" : "utf8").length,
+      output?.truncated,
+    ];
+    expect(bytesOf(result?.stdout)).toEqual(stdout);
+    expect(bytesOf(result?.stderr)).toEqual(stderr);
+    expect(result?.state?.exit_code).toBe(0);
+    expect(result).not.toHaveProperty("output_in_events");
+  });
+
+  test("is called truncated where the events are gone", async () => {
+    const { uuid } = await engine.finish(
+      await engine.start({ image: base, command, truncate_output_at: 2_000_000, disposable: true }),
+    );
+    rmSync(join(engine.directory, "events", `${uuid}.ndjson`));
+    const result = (await get(uuid)).metadata?.result;
+    expect(result?.stdout).toEqual({ value: "", encoding: "ascii", truncated: true });
+    expect(result?.state?.exit_code).toBe(0);
+  });
+});

@@ -243,3 +243,55 @@ describe("which output counts", () => {
     expect(await follow()).toEqual(expected);
   });
 });
+
+describe("whoever takes all of the output", () => {
+  const big = "0123456789".repeat(50_000);
+  const stdout = (id: number, value: string) =>
+    frameOf({ ...{ id, ts: "", spid: 1, type: "stdout" }, data: { value, encoding: "ascii" } });
+  const image = "00000000-0000-4000-8000-000000000001";
+  const ended = (id: number, exit: object, completion: object) =>
+    frameOf({ ...{ id, ts: "", spid: 1, type: "exit" }, data: { ...exit } }) +
+    frameOf({ ...{ id: id + 1, ts: "", spid: 0, type: "completion" }, data: { ...completion } });
+  const success = { status: "SUCCESS", result_image_uuid: image };
+
+  async function take({ streams, record }: Script) {
+    const { service, fake } = await start({ streams, ...(record === undefined ? {} : { record }) });
+    const seen: string[] = [];
+    const rest: string[] = [];
+    const outcome = await service.follow("op", ({ text }) => seen.push(text), {
+      onRest: ({ text }) => rest.push(text),
+    });
+    return { outcome, seen: seen.join(""), rest, looks: fake.requestsTo(/\/op$/).length };
+  }
+
+  test("hears of it once: the outcome holds none", async () => {
+    const taken = await take({ streams: [{ text: frames(1, 7) }] });
+    expect(taken).toMatchObject({ seen: whole, rest: [], looks: 1 });
+    expect(taken.outcome.stdout).toEqual({ text: "", truncated: false });
+  });
+
+  test("hears of what only the record has, and of all of it once more where events were lost", async () => {
+    const cut = await take({ streams: [{ text: frames(1, 3) + frames(6, 6) }] });
+    expect(cut).toMatchObject({ seen: "one two ", rest: ["three"] });
+    const gap = await take({ streams: [{ text: frames(1, 2) + frames(5, 7) }] });
+    expect(gap).toMatchObject({ seen: "one three", rest: [whole] });
+  });
+
+  test("is not sent much of it again with the record, where the events say how the command has ended", async () => {
+    const text = stdout(1, big) + ended(2, { code: 7, timed_out: false }, success);
+    const { outcome, looks } = await take({ streams: [{ text }] });
+    expect(outcome).toMatchObject({ status: "SUCCESS", exitCode: 7, timedOut: false, image });
+    expect(looks).toBe(0);
+  });
+
+  test.each<[string, string]>([
+    ["no exit", stdout(1, big) + frameOf({ id: 2, ts: "", spid: 0, type: "completion", data: success })],
+    ["no exit code", stdout(1, big) + ended(2, {}, success)],
+    ["no image", stdout(1, big) + ended(2, { code: 0 }, { status: "SUCCESS" })],
+    ["a status of the future", stdout(1, big) + ended(2, { code: 0 }, { ...success, status: "NEW" })],
+    ["a gap", stdout(1, big) + ended(3, { code: 0 }, success)],
+    ["little output", stdout(1, "0") + ended(2, { code: 0 }, success)],
+  ])("has the record asked where the events have %s", async (_, text) => {
+    expect((await take({ streams: [{ text }], record: { stdout: big } })).looks).toBe(1);
+  });
+});

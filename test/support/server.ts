@@ -5,6 +5,7 @@ const main = join(import.meta.dir, "../../src/main.ts");
 
 export interface ServerProcess {
   url: string;
+  pid: number;
   /** The token that it made; `null` where it was given one. */
   token: string | null;
   /** Ctrl-C, and how it ended. */
@@ -24,6 +25,7 @@ export async function startServer(
   const { url, token } = JSON.parse(new TextDecoder().decode(value));
   return {
     url,
+    pid: child.pid,
     token,
     async stop() {
       child.kill("SIGINT");

@@ -2,9 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { emitFor, type StepEvent } from "../../src/builder/events.ts";
 import type { StepRecord } from "../../src/builder/result.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
+import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 
 const dockerfile = parseDockerfile("FROM a\nRUN make all\n", "Dockerfile");
 const operation = "00000000-0000-4000-8000-000000000001";
@@ -12,8 +14,9 @@ const operation = "00000000-0000-4000-8000-000000000001";
 function open(size: { columns: number; rows: number } = { columns: 40, rows: 10 }) {
   const clock = createManualClock();
   const writes: string[] = [];
+  const open = () => openSpoolFile(temporaryDirectory());
   const terminal = { ...size, hasColor: false, write: (text: string) => void writes.push(text) };
-  const view = createLiveView({ terminal, clock, logLevel: "info" });
+  const view = createLiveView({ terminal, clock, logLevel: "info", openSpoolFile: open });
   /** The emit of a step that begins. */
   const begin = (number: number, of = dockerfile) => {
     const step = stepsOf(of)[number - 1];

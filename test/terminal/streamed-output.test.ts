@@ -2,10 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import type { BuildEvent } from "../../src/builder/events.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
+import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import { createLog, type LogLevel } from "../../src/terminal/log.ts";
 import { createPlainProgress } from "../../src/terminal/progress.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 
 const dockerfile = parseDockerfile("FROM a AS build\nRUN make\nFROM a\nRUN test\n", "Dockerfile");
 
@@ -14,8 +16,10 @@ function start(logLevel: LogLevel = "info") {
   const write = (text: string) => {
     written += text;
   };
-  const writers = { line: write, output: write };
-  const progress = createPlainProgress({ log: createLog(logLevel, write), logLevel, write: writers });
+  const progress = createPlainProgress({
+    ...{ log: createLog(logLevel, write), logLevel, write: { line: write, output: write } },
+    openSpoolFile: () => openSpoolFile(temporaryDirectory()),
+  });
   return { ...progress, written: () => written };
 }
 
@@ -35,11 +39,17 @@ const output = (stream: OutputChunk["stream"], text: string, number = 2): BuildE
   return { type: "output", stage, step, chunk: { stream, text } };
 };
 
-function ran(stdout: string, stderr: string, succeeded = true, number = 2): BuildEvent {
+/** `stdout` and `stderr`: what no event has brought before. */
+function ran(stdout: string, stderr: string, succeeded = true, number = 2): BuildEvent[] {
   const { stage, step } = place(number);
-  const captured = (text: string) => ({ text, truncated: false });
-  const streams = { stdout: captured(stdout), stderr: captured(stderr) };
-  return { type: "ran", stage, step, operation: "op", succeeded, ...streams };
+  const rest = (stream: OutputChunk["stream"], text: string): BuildEvent[] =>
+    text === "" ? [] : [{ type: "output", stage, step, chunk: { stream, text }, isRest: true }];
+  const all = { bytes: 0, truncated: false };
+  return [
+    ...rest("stdout", stdout),
+    ...rest("stderr", stderr),
+    { type: "ran", stage, step, operation: "op", succeeded, stdout: all, stderr: all },
+  ];
 }
 
 const end = (number: number): BuildEvent => {
@@ -59,53 +69,43 @@ describe("is", () => {
     },
     {
       title: "in the order of both streams, behind one header",
-      events: [
-        output("stdout", "1\n"),
-        output("stderr", "2\n"),
-        output("stdout", "3\n"),
-        ran("1\n3\n", "2\n"),
-      ],
+      events: [output("stdout", "1\n"), output("stderr", "2\n"), output("stdout", "3\n"), ...ran("", "")],
       log: "[INFO] stdout:\n1\n2\n3\n",
     },
     {
       title: "named by what it is where standard error comes first",
-      events: [
-        output("stderr", "1\n"),
-        output("stdout", "2\n"),
-        output("stderr", "3\n"),
-        ran("2\n", "1\n3\n"),
-      ],
+      events: [output("stderr", "1\n"), output("stdout", "2\n"), output("stderr", "3\n"), ...ran("", "")],
       log: "[INFO] stderr:\n1\n[INFO] stdout:\n2\n3\n",
     },
     {
       title: "ended by a line end of its own",
-      events: [output("stdout", "no line end"), ran("no line end", ""), tagged],
+      events: [output("stdout", "no line end"), ...ran("", ""), tagged],
       log: "[INFO] stdout:\nno line end\n[INFO] tagged i as t\n",
     },
     {
       title: "told at the end by a service that says nothing before",
-      events: [ran("out\n", "err\n"), tagged],
+      events: [...ran("out\n", "err\n"), tagged],
       log: "[INFO] stdout:\nout\n[INFO] stderr:\nerr\n[INFO] tagged i as t\n",
     },
     {
       title: "completed by what no event has brought",
-      events: [output("stdout", "one\n"), ran("one\ntwo\n", ""), tagged],
+      events: [output("stdout", "one\n"), ...ran("two\n", ""), tagged],
       log: "[INFO] stdout:\none\n[INFO] stdout:\ntwo\n[INFO] tagged i as t\n",
     },
     {
       title: "each command's own",
-      events: [output("stdout", "1\n"), ran("1\n", ""), output("stdout", "2\n"), ran("2\n", "")],
+      events: [output("stdout", "1\n"), ...ran("", ""), output("stdout", "2\n"), ...ran("", "")],
       log: "[INFO] stdout:\n1\n[INFO] stdout:\n2\n",
     },
     {
       title: "not there where only warnings are",
-      events: [output("stdout", "1\n"), ran("1\n", "")],
+      events: [output("stdout", "1\n"), ...ran("", "")],
       logLevel: "warn",
       log: "",
     },
     {
       title: "part of the error where only errors are, and the command fails",
-      events: [output("stdout", "1\n"), ran("1\n", "", false)],
+      events: [output("stdout", "1\n"), ...ran("", "", false)],
       logLevel: "error",
       log: "[ERROR] stdout:\n1\n",
     },
@@ -113,8 +113,8 @@ describe("is", () => {
       title: "of two stages at once, each behind a header that says whose it is",
       events: [
         ...[begin(2), begin(4), output("stdout", "a\n", 2), output("stderr", "b\n", 2)],
-        ...[output("stdout", "x\n", 4), output("stdout", "c\n", 2), ran("a\nc\n", "b\n", true, 2)],
-        ...[output("stdout", "y\n", 4), ran("x\ny\n", "", true, 4)],
+        ...[output("stdout", "x\n", 4), output("stdout", "c\n", 2), ...ran("", "", true, 2)],
+        ...[output("stdout", "y\n", 4), ...ran("", "", true, 4)],
       ],
       log:
         "[INFO] [build 2/4] stdout:\na\nb\n[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nc\n" +
@@ -124,20 +124,18 @@ describe("is", () => {
       title: "in whole lines where another stage's could break them",
       events: [
         ...[begin(2), begin(4), output("stdout", "a", 2), output("stdout", "x\ny", 4)],
-        ...[output("stdout", "b\nc", 2), ran("ab\nc", "", true, 2), ran("x\ny", "", true, 4)],
+        ...[output("stdout", "b\nc", 2), ...ran("", "", true, 2), ...ran("", "", true, 4)],
       ],
-      log:
-        "[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nab\n" +
-        "[INFO] [build 2/4] stdout:\nc\n[INFO] [4/4] stdout:\ny\n",
+      log: "[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nab\nc\n[INFO] [4/4] stdout:\ny\n",
     },
     {
       title: "named no longer once the other stage's step is over",
-      events: [begin(2), begin(4), end(2), output("stdout", "x\n", 4), ran("x\n", "", true, 4)],
+      events: [begin(2), begin(4), end(2), output("stdout", "x\n", 4), ...ran("", "", true, 4)],
       log: "[INFO] stdout:\nx\n",
     },
     {
       title: "of a failing one of two, part of the error",
-      events: [begin(2), begin(4), output("stdout", "a\n", 2), ran("a\n", "", false, 2)],
+      events: [begin(2), begin(4), output("stdout", "a\n", 2), ...ran("", "", false, 2)],
       logLevel: "error",
       log: "[ERROR] [build 2/4] stdout:\na\n",
     },
@@ -146,6 +144,20 @@ describe("is", () => {
     const progress = start(logLevel);
     for (const event of events) progress.emit(event);
     expect(progress.written()).toBe(log);
+  });
+
+  test.each([
+    ["all shown with the error", false],
+    ["not shown where the command succeeds", true],
+  ])("where it is long and only errors are logged, %s", (_, succeeded) => {
+    const progress = start("error");
+    const lines = Array.from({ length: 200_000 }, (_, index) => `${index}`);
+    const chunks = Array.from({ length: 200 }, (_, index) => lines.slice(index * 1000, (index + 1) * 1000));
+    for (const chunk of chunks) progress.emit(output("stdout", chunk.map((line) => `${line}\n`).join("")));
+    progress.emit(output("stdout", "é"));
+    for (const event of ran("", "x", succeeded)) progress.emit(event);
+    const whole = `[ERROR] stdout:\n${lines.join("\n")}\né\n[ERROR] stderr:\nx\n`;
+    expect(progress.written() === (succeeded ? "" : whole)).toBe(true);
   });
 
   test("ended before a line of somebody else's", () => {

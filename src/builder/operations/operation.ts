@@ -2,10 +2,11 @@ import { BoughError } from "../../errors.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
-import type { OperationOutcome, OutputChunk } from "../../service/service.ts";
+import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
-import type { StepEvent } from "../events.ts";
+import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
+import { createOutputCollector } from "../staging/gc.ts";
 
 /** What an operation is for. */
 export interface OperationStep {
@@ -29,19 +30,16 @@ export async function followOperation(
   build: BuildJob,
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
-  const soFar = { stdout: "", stderr: "" };
-  const onOutput = (chunk: OutputChunk) => {
-    soFar[chunk.stream] += chunk.text;
-    emit({ type: "output", chunk });
-  };
+  const output = createOutputTeller(operation, emit);
+  const listener = showsOutput ? { onRest: output.tellRest } : undefined;
   try {
     const outcome = await service
-      .follow(operation, showsOutput ? onOutput : undefined, undefined, build.timeoutSeconds)
+      .follow(operation, showsOutput ? output.tell : undefined, listener, build.timeoutSeconds)
       .catch((error: unknown) => {
         throw error instanceof NotFoundError ? forgottenOperation(operation, error) : error;
       });
     if (!isSuccess(outcome)) finishOperations([key], build);
-    if (showsOutput) emit(ranEvent(outcome));
+    if (showsOutput) output.end(outcome, isSuccess(outcome));
     warnOfLimits(outcome, build);
     refuseMissing(outcome);
     return outcome;
@@ -49,11 +47,9 @@ export async function followOperation(
     // Another build that goes on with it would wait as long, for as little.
     if (error instanceof OverdueError) finishOperations([key], build);
     if (build.signal.aborted) {
-      const cut = (text: string) => ({ text, truncated: false });
-      const { stdout, stderr } = soFar;
+      const unknown = { truncated: false };
       // What a command has said before it hung is what tells why.
-      if (showsOutput)
-        emit({ type: "ran", operation, succeeded: false, stdout: cut(stdout), stderr: cut(stderr) });
+      if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
       emit({ type: "cancelling", operation });
       const confirmed = await service.cancel(operation);
       if (confirmed) finishOperations([key], build);
@@ -63,9 +59,41 @@ export async function followOperation(
   }
 }
 
-export function ranEvent(outcome: OperationOutcome): StepEvent {
-  const { operation, stdout, stderr } = outcome;
-  return { type: "ran", operation, succeeded: isSuccess(outcome), stdout, stderr };
+type StreamName = OutputChunk["stream"];
+
+/** Reports what a command writes, each part once, and at its end how much that was. */
+export interface OutputTeller {
+  tell(chunk: OutputChunk): void;
+  tellRest(chunk: OutputChunk): void;
+  end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
+}
+
+export function createOutputTeller(operation: string, emit: EmitInStep): OutputTeller {
+  const bytes = { stdout: 0, stderr: 0 };
+  const collect = createOutputCollector();
+  const count = ({ stream, text }: OutputChunk) => {
+    const length = Buffer.byteLength(text);
+    bytes[stream] += length;
+    collect(length);
+  };
+  return {
+    tell(chunk) {
+      count(chunk);
+      emit({ type: "output", chunk });
+    },
+    tellRest(chunk) {
+      count(chunk);
+      emit({ type: "output", chunk, isRest: true });
+    },
+    end({ stdout, stderr }, succeeded) {
+      const summary = (stream: StreamName, truncated: boolean) => ({ bytes: bytes[stream], truncated });
+      const streams = {
+        stdout: summary("stdout", stdout.truncated),
+        stderr: summary("stderr", stderr.truncated),
+      };
+      emit({ type: "ran", operation, succeeded, ...streams });
+    },
+  };
 }
 
 /** A command that has made do with less, or believes that it has: its result may lack something. */

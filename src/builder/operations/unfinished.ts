@@ -3,7 +3,13 @@ import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts
 import type { OperationOutcome } from "../../service/service.ts";
 import type { UnfinishedEntry } from "../../store/unfinished.ts";
 import type { BuildJob } from "../job.ts";
-import { followOperation, isSuccess, type OperationStep, outputLimit, ranEvent } from "./operation.ts";
+import {
+  createOutputTeller,
+  followOperation,
+  isSuccess,
+  type OperationStep,
+  outputLimit,
+} from "./operation.ts";
 
 /** After so long a request that was sent just before its sender was killed has become an operation, or never will. */
 const settlingMilliseconds = 5000;
@@ -64,7 +70,12 @@ async function goOnWith(
     const outcome = await service.follow(operation, undefined, undefined, build.timeoutSeconds);
     if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
     emit({ type: "resumed", operation, title });
-    if (step.showsOutput !== false) emit(ranEvent(outcome));
+    if (step.showsOutput !== false) {
+      const output = createOutputTeller(operation, emit);
+      for (const stream of ["stdout", "stderr"] as const)
+        output.tellRest({ stream, text: outcome[stream].text });
+      output.end(outcome, true);
+    }
     return outcome;
   } catch (error) {
     if (error instanceof NotFoundError || error instanceof UnknownOutcomeError) return undefined;

@@ -24,5 +24,17 @@ export function createUploadCollector(): (files: number) => void {
   };
 }
 
+/** For a command's output: on its way each byte is copied a dozen times, and the collector would let that pile up. */
+export function createOutputCollector(): (bytes: number) => void {
+  let left = outputBetween;
+  return (bytes) => {
+    left -= bytes;
+    if (left > 0) return;
+    Bun.gc(true);
+    left = outputBetween;
+  };
+}
+
+const outputBetween = 4 * 1024 * 1024;
 const uploadsBetween = 1000;
 const uploadsBetweenAll = 10_000;

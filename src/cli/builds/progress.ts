@@ -4,6 +4,8 @@ import type { Progress } from "../../terminal/progress.ts";
 import { createPlainProgress } from "../../terminal/progress.ts";
 import { dressLines, dressOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { openSpoolFile } from "./spool-file.ts";
 
 const modes = ["auto", "tty", "plain", "json"] as const;
 type Mode = (typeof modes)[number];
@@ -12,6 +14,7 @@ type Mode = (typeof modes)[number];
 export async function createProgress(invocation: Invocation): Promise<Progress> {
   const { runtime, globals, log } = invocation;
   const { stderr, clock } = runtime;
+  const open = () => openSpoolFile(stateDirectory(runtime));
   switch (chooseMode(invocation)) {
     case "plain":
       return createPlainProgress({
@@ -21,6 +24,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
           line: (text) => stderr.write(dressLines(text, stderr)),
           output: (text) => stderr.write(dressOutput(text, stderr)),
         },
+        openSpoolFile: open,
       });
     case "json": {
       const { createJsonProgress } = await import("../../terminal/json-progress.ts");
@@ -28,7 +32,12 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
     }
     case "tty": {
       const { createLiveView } = await import("../../terminal/live-view.ts");
-      const view = createLiveView({ terminal: stderr, clock, logLevel: globals.logLevel });
+      const view = createLiveView({
+        terminal: stderr,
+        clock,
+        logLevel: globals.logLevel,
+        openSpoolFile: open,
+      });
       runtime.views.add(view);
       return view;
     }

@@ -1,10 +1,10 @@
+import { isAscii } from "node:buffer";
 import type { WireBytes } from "../../service/types.ts";
 
 /** `ascii` where every byte is; anything else is `base64`, which every client decodes. */
 export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const isAscii = bytes.every((byte) => byte < 0x80);
-  return isAscii
+  return isAscii(buffer)
     ? { value: buffer.toString("latin1"), encoding: "ascii" }
     : { value: buffer.toString("base64"), encoding: "base64" };
 }
@@ -13,14 +13,17 @@ export function decodeBytes(value: { value: string; encoding: string }): Uint8Ar
   return Buffer.from(value.value, value.encoding === "base64" ? "base64" : "utf8");
 }
 
+/** Of one stream. More is in the operation's events, and in no other place. */
+const maxHeldBytes = 256 * 1024;
+
 /**
- * One output stream of a command: passes chunks on as they arrive, never split inside a UTF-8 character, keeps them for the
- * final record, and drops what is over the limit.
+ * One output stream of a command: passes chunks on as they arrive, never split inside a UTF-8 character, holds them for the
+ * final record where they are few, and drops what is over the limit.
  */
 export class CapturedStream {
   readonly #limit: number;
   readonly #deliver: (chunk: Uint8Array) => void;
-  readonly #kept: Uint8Array[] = [];
+  #held: Uint8Array[] = [];
   /** The first bytes of a character whose rest has not arrived. */
   #pending: Uint8Array = new Uint8Array();
   #keptBytes = 0;
@@ -52,8 +55,14 @@ export class CapturedStream {
     return this.#droppedBytes;
   }
 
+  /** All of the output is here, not in the events alone. */
+  get isHeld(): boolean {
+    return this.#keptBytes <= maxHeldBytes;
+  }
+
+  /** Empty where the output is not held. */
   toWire(): WireBytes {
-    return { ...encodeBytes(Buffer.concat(this.#kept)), truncated: this.#droppedBytes > 0 };
+    return { ...encodeBytes(Buffer.concat(this.#held)), truncated: this.#droppedBytes > 0 };
   }
 
   #keep(bytes: Uint8Array): void {
@@ -65,7 +74,8 @@ export class CapturedStream {
     this.#keptBytes += kept.length;
     // A copy: the reader may fill the same memory again.
     const copy = kept.slice();
-    this.#kept.push(copy);
+    if (this.isHeld) this.#held.push(copy);
+    else this.#held = [];
     this.#deliver(copy);
   }
 }

@@ -1,6 +1,8 @@
 import type { InstanceResult, OperationEvent } from "../../service/types.ts";
 import { decodeBytes, encodeBytes } from "../instances/output.ts";
+import { mainProcess } from "../records/event-log.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
+import type { RecordedResult } from "./process-events.ts";
 
 /**
  * What the events tell of one process so far, in the form of a result: exit code and signal are -1 for as long as it runs.
@@ -38,6 +40,17 @@ export async function foldResult(
     stderr: stream("stderr"),
     ...(resources === undefined ? {} : { resources }),
   };
+}
+
+/** A record's result with all of its output. Where the events are gone, what was too much for the record is, too. */
+export async function withOutput(
+  { output_in_events: isElsewhere, ...result }: RecordedResult,
+  events: () => AsyncIterable<OperationEvent | undefined>,
+): Promise<InstanceResult> {
+  if (isElsewhere !== true) return result;
+  const folded = await foldResult(events(), mainProcess);
+  const gone = { value: "", encoding: "ascii" as const, truncated: true };
+  return { ...result, stdout: folded?.stdout ?? gone, stderr: folded?.stderr ?? gone };
 }
 
 interface Chunk {

@@ -25,6 +25,12 @@ export interface StartedCommand {
   truncateOutputAt: number;
 }
 
+/** As a record keeps it. */
+export interface RecordedResult extends InstanceResult {
+  /** Too much to be kept a second time: `withOutput` puts it in where it is asked for. */
+  output_in_events?: true;
+}
+
 /** The events of one process, and the output that is kept of it. */
 export class ProcessEvents {
   readonly #append: (type: string, data: Record<string, unknown>) => void;
@@ -59,7 +65,7 @@ export class ProcessEvents {
     this.#append("stdin", { value: "", encoding: "ascii", truncated: true, bytes: bytes.length });
   }
 
-  exited(end: ProcessEnd): InstanceResult {
+  exited(end: ProcessEnd): RecordedResult {
     const streams = { stdout: this.stdout, stderr: this.stderr };
     for (const stream of Object.values(streams)) stream.end();
     for (const [stream, { emittedBytes, droppedBytes }] of Object.entries(streams)) {
@@ -87,6 +93,7 @@ export class ProcessEvents {
       },
       stdout: streams.stdout.toWire(),
       stderr: streams.stderr.toWire(),
+      ...(streams.stdout.isHeld && streams.stderr.isHeld ? {} : { output_in_events: true }),
       resources: resultResources(end.resources, end.elapsedSeconds),
       ...limitsHit,
     };

@@ -160,6 +160,9 @@ function parseLines(lines: readonly string[]): OperationEvent[] {
   });
 }
 
+/** At a time: what many are read of at once would be held at once. */
+const maxReadBytes = 256 * 1024;
+
 /** Whole lines of a file that grows; a line whose end has not been written yet is left for the next call. */
 class LineReader {
   readonly #path: string;
@@ -170,14 +173,18 @@ class LineReader {
     this.#path = path;
   }
 
-  /** At most a few megabytes at a time: far more than the longest line. */
+  /** Some at a time; at least one, however long it is. */
   next(): string[] {
-    const buffer = Buffer.allocUnsafe(Math.min(this.#size() - this.#position, 4 * 1024 * 1024));
-    if (buffer.length === 0 || this.#descriptor === undefined) return [];
-    const count = readSync(this.#descriptor, buffer, 0, buffer.length, this.#position);
-    const end = buffer.subarray(0, count).lastIndexOf(0x0a) + 1;
-    this.#position += end;
-    return end === 0 ? [] : buffer.toString("utf8", 0, end - 1).split("\n");
+    for (let limit = maxReadBytes; ; limit *= 2) {
+      const left = this.#size() - this.#position;
+      const buffer = Buffer.allocUnsafe(Math.min(left, limit));
+      if (buffer.length === 0 || this.#descriptor === undefined) return [];
+      const count = readSync(this.#descriptor, buffer, 0, buffer.length, this.#position);
+      const end = buffer.subarray(0, count).lastIndexOf(0x0a) + 1;
+      this.#position += end;
+      if (end > 0) return buffer.toString("utf8", 0, end - 1).split("\n");
+      if (count < limit) return [];
+    }
   }
 
   hasUnfinishedLine(): boolean {

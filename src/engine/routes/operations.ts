@@ -3,6 +3,7 @@ import { cancelOperation } from "../cancel.ts";
 import { answerJson, RequestError } from "../http/answers.ts";
 import { readChoice, readMoment, readPage } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
+import { withOutput } from "../processes/folded-result.ts";
 import { describeOperation, listOperations, summarizeOperation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 
@@ -25,9 +26,10 @@ export const operationRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/operations/:uuid",
     async answer({ state, parameters }) {
-      return answerJson(
-        describeOperation(await requireOperation(state, parameters.uuid ?? ""), state.clock.now()),
-      );
+      const operation = await requireOperation(state, parameters.uuid ?? "");
+      const events = () => state.events.readAll(operation.uuid, state.closing);
+      const result = operation.result && (await withOutput(operation.result, events));
+      return answerJson(describeOperation({ ...operation, result }, state.clock.now()));
     },
   },
   {

@@ -1,6 +1,6 @@
 /** What an operation's events have told so far: a pure accumulation. */
 import { parseBoundedJson } from "../http/bounded-json.ts";
-import { asId, asNumber, asRecord, asText } from "../http/json.ts";
+import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
 import { bytesOf, createOutputDecoder, type OutputDecoder } from "./output.ts";
 
@@ -30,13 +30,30 @@ export interface EventLog {
   add(frame: EventFrame): OutputChunk | undefined;
   /** The last, unfinished character of each stream. */
   end(): OutputChunk[];
-  /** The output so far; `whole` where nothing is missing of it. */
-  output(stream: StreamName): { text: string; whole: boolean };
+  /** The output so far. */
+  output(stream: StreamName): LoggedOutput;
+  /**
+   * What the operation has come to, as its record says it, but for the output; `undefined` where the events do not say
+   * all of it.
+   */
+  record(): JsonRecord | undefined;
+}
+
+export interface LoggedOutput {
+  /** Nothing is missing of it. */
+  whole: boolean;
+  characters: number;
+  /** Empty where it is not held, which `isHeld` says. */
+  text(): string;
+  isHeld: boolean;
+  /** Whether `text` begins with this output. */
+  begins(text: string): boolean;
 }
 
 interface Stream {
   decoder: OutputDecoder;
-  parts: string[];
+  /** Of a listener that takes all of the output a digest says whether the record has the same. */
+  held: { parts: string[] } | { digest: Bun.CryptoHasher };
   characters: number;
   truncated: boolean;
 }
@@ -45,19 +62,22 @@ interface Stream {
 const maxCharacters = 32 * 1024 * 1024;
 
 export function createEventLog(listener: EventListener = {}): EventLog {
-  const streams: Record<StreamName, Stream> = { stdout: newStream(), stderr: newStream() };
+  const streams: Record<StreamName, Stream> = { stdout: newStream(listener), stderr: newStream(listener) };
   let lastId: string | undefined;
   let lastNumber: number | undefined;
   let skipped = false;
   let completed = false;
   let exited = false;
+  let exit: JsonRecord | undefined;
+  let completion: JsonRecord | undefined;
 
   function take(stream: StreamName, text: string): OutputChunk | undefined {
     const kept = streams[stream];
     const part = text.slice(0, maxCharacters - kept.characters);
     if (part.length < text.length) kept.truncated = true;
     if (part === "") return undefined;
-    kept.parts.push(part);
+    if ("parts" in kept.held) kept.held.parts.push(part);
+    else kept.held.digest.update(part);
     kept.characters += part.length;
     return { stream, text: part };
   }
@@ -108,9 +128,11 @@ export function createEventLog(listener: EventListener = {}): EventLog {
           if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;
           return undefined;
         case "exit":
+          exit = data;
           exited = true;
           return undefined;
         case "completion":
+          completion = data;
           completed = true;
           return undefined;
         default:
@@ -124,28 +146,51 @@ export function createEventLog(listener: EventListener = {}): EventLog {
         .filter((chunk) => chunk !== undefined);
     },
     output(stream) {
-      const { parts, truncated } = streams[stream];
-      return { text: parts.join(""), whole: completed && !skipped && !truncated };
+      const { held, characters, truncated } = streams[stream];
+      const whole = completed && !skipped && !truncated;
+      if ("parts" in held) {
+        const text = () => held.parts.join("");
+        return { whole, characters, text, isHeld: true, begins: (other) => other.startsWith(text()) };
+      }
+      const digest = held.digest.copy().digest("hex");
+      const begins = (other: string) =>
+        new Bun.CryptoHasher(digestName).update(other.slice(0, characters)).digest("hex") === digest;
+      return { whole, characters, text: () => "", isHeld: false, begins };
+    },
+    record() {
+      if (skipped || exit === undefined || completion === undefined) return undefined;
+      if (asInteger(exit.code) === undefined || asId(completion.result_image_uuid) === undefined)
+        return undefined;
+      const state = { exit_code: exit.code, timed_out: exit.timed_out };
+      const { status, error, result_image_uuid } = completion;
+      const metadata = { result: { state, limits_hit: exit.limits_hit } };
+      return { status, error, result_image_uuid, metadata };
     },
   };
 }
 
 /**
- * The fuller of what the events brought and what the record holds. It is called truncated only where neither has
- * everything.
+ * The fuller of what the events brought and what the record holds; of output that is not held here, what the record has
+ * beyond it. It is called truncated only where neither has everything.
  */
-export function mergeOutput(
-  log: { text: string; whole: boolean },
-  record: CapturedOutput | undefined,
-): CapturedOutput {
-  if (record === undefined) return { text: log.text, truncated: !log.whole && log.text !== "" };
-  if (!record.truncated && (!log.whole || record.text.length >= log.text.length)) return record;
-  if (log.whole && log.text.length >= record.text.length) return { text: log.text, truncated: false };
-  return { text: log.text.length > record.text.length ? log.text : record.text, truncated: true };
+export function mergeOutput(log: LoggedOutput, record: CapturedOutput | undefined): CapturedOutput {
+  const { whole, characters, text, isHeld } = log;
+  if (record === undefined) return { text: text(), truncated: !whole && characters > 0 };
+  const length = record.text.length;
+  const isRecordWhole = !record.truncated && (!whole || length >= characters);
+  const isLogWhole = !isRecordWhole && whole && characters >= length;
+  const truncated = !isRecordWhole && !isLogWhole;
+  if (isLogWhole || (!isRecordWhole && characters > length)) return { text: text(), truncated };
+  if (isHeld) return { text: record.text, truncated };
+  // Events that were lost have left a gap: then all of it is told once more.
+  return { text: log.begins(record.text) ? record.text.slice(characters) : record.text, truncated };
 }
 
-function newStream(): Stream {
-  return { decoder: createOutputDecoder(), parts: [], characters: 0, truncated: false };
+const digestName = "sha256";
+
+function newStream({ onRest }: EventListener): Stream {
+  const held = onRest === undefined ? { parts: [] } : { digest: new Bun.CryptoHasher(digestName) };
+  return { decoder: createOutputDecoder(), held, characters: 0, truncated: false };
 }
 
 function parse(text: string): unknown {

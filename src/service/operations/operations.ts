@@ -12,7 +12,8 @@ import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
 import { chooseMark } from "./mark.ts";
 import { withinItsTime } from "./overdue.ts";
-import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
+import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
+import { readOperation } from "./record.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
 
@@ -89,7 +90,8 @@ export function createOperations(options: OperationsOptions): Operations {
             const isImport = expected.get(operation)?.kind === "image_import";
             if (end === "unsupported" && !isImport) capabilities.learn("events", false);
           }
-          return await outcomeOf(own, operation, log);
+          const outcome = await outcomeOf(own, operation, log);
+          return listener?.onRest === undefined ? outcome : passOnRest(outcome, listener.onRest);
         });
       } finally {
         silence.stop();
@@ -150,10 +152,11 @@ export function createOperations(options: OperationsOptions): Operations {
     }
   }
 
-  /** From the record, however the end was noticed. */
+  /** From the record, however the end was noticed, unless that would only bring much output once more. */
   async function outcomeOf(own: PollingOptions, operation: string, log: EventLog): Promise<OperationOutcome> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
-    const view = await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds);
+    const view =
+      endedView(log) ?? (await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds));
     expected.delete(operation);
     running.delete(nameOf(operation));
     const { error, exitCode, timedOut, limitsHit, image } = view;
@@ -163,6 +166,26 @@ export function createOperations(options: OperationsOptions): Operations {
   }
 
   return operations;
+}
+
+/** Of what is less, the record is asked: it has the last word. */
+const maxRepeatedCharacters = 256 * 1024;
+
+/** What the events say of the end, where they say all and the record has much of what they have brought. */
+function endedView(log: EventLog): EndedView | undefined {
+  const characters = log.output("stdout").characters + log.output("stderr").characters;
+  const record = characters > maxRepeatedCharacters ? log.record() : undefined;
+  const view = record && readOperation(record);
+  return view?.ended === undefined ? undefined : { ...view, ended: view.ended };
+}
+
+function passOnRest(outcome: OperationOutcome, onRest: (chunk: OutputChunk) => void): OperationOutcome {
+  const take = (stream: OutputChunk["stream"]) => {
+    const { text, truncated } = outcome[stream];
+    if (text !== "") onRest({ stream, text });
+    return { text: "", truncated };
+  };
+  return { ...outcome, stdout: take("stdout"), stderr: take("stderr") };
 }
 
 function nameOf(operation: string): string {

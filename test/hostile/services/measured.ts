@@ -41,7 +41,7 @@ export async function runMeasured(
 }
 
 /** Not `ru_maxrss`: the memory of the process that has started it counts there, too. */
-function peakOf(pid: number): number | undefined {
+export function peakOf(pid: number): number | undefined {
   try {
     const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
     return kilobytes === undefined ? undefined : (Number(kilobytes) * 1024) / 1_000_000;

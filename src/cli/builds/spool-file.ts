@@ -1,0 +1,38 @@
+import { closeSync, constants, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { SpoolFile } from "../../terminal/held-output.ts";
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
+
+/** In `directory`, under no name once it is open: it is gone with the process, however that ends. */
+export function openSpoolFile(directory: string): SpoolFile {
+  const path = join(directory, `.output-${crypto.randomUUID()}`);
+  const descriptor = openSync(path, O_RDWR | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600);
+  let size = 0;
+  let isNamed = true;
+  const unname = () => {
+    if (!isNamed) return;
+    try {
+      rmSync(path);
+      isNamed = false;
+    } catch {
+      // Windows removes no file that is open: it goes when it is closed.
+    }
+  };
+  unname();
+  return {
+    append(text) {
+      const bytes = Buffer.from(text);
+      for (let written = 0; written < bytes.length; )
+        written += writeSync(descriptor, bytes, written, bytes.length - written, size + written);
+      // Of what could not be written to its end, nothing is there.
+      size += bytes.length;
+    },
+    read: (buffer, position) =>
+      readSync(descriptor, buffer, 0, Math.min(buffer.length, size - position), position),
+    close() {
+      closeSync(descriptor);
+      unname();
+    },
+  };
+}
