@@ -34,7 +34,10 @@ export async function startFaultyFront(
   const service = new URL(fake.url);
   const calls: string[] = [];
   const sockets = new Set<Socket>();
-  const last: { signal: AbortSignal | undefined } = { signal: undefined };
+  const last: { signal: AbortSignal | undefined; head: Promise<unknown> } = {
+    signal: undefined,
+    head: Promise.resolve(),
+  };
 
   function faultOf(call: string): Fault | undefined {
     const count = calls.filter((other) => other === call).length;
@@ -46,11 +49,11 @@ export async function startFaultyFront(
     sockets.add(client);
     client.on("error", () => undefined);
     client.on("close", () => sockets.delete(client));
-    const { signal } = last;
+    const { signal, head: received } = last;
     const stall = () => options.onStall?.(() => signal?.aborted === true);
     readHead(client, (head, rest) => {
       const fault = faultOf(callOf(head, service.pathname));
-      const meeting: Meeting = { client, stall, forward: (use) => forward(service, client, head, rest, use) };
+      const meeting: Meeting = { client, stall, received, forward: (use) => forward(service, client, head, rest, use) };
       if (fault === undefined) meeting.forward((answer) => client.end(answer));
       else applyFault(fault, meeting);
     });
@@ -65,7 +68,11 @@ export async function startFaultyFront(
     const method = init?.method ?? (input instanceof Request ? input.method : "GET");
     const call = `${method} ${request.pathname}`;
     last.signal = init?.signal ?? undefined;
-    if (options.refuses?.(call) !== true) return fetch(input, init);
+    if (options.refuses?.(call) !== true) {
+      const answer = fetch(input, init);
+      last.head = answer.catch(() => undefined);
+      return answer;
+    }
     calls.push(call);
     request.port = String(closedPort);
     return fetch(request.href, init);
@@ -84,11 +91,13 @@ export async function startFaultyFront(
 interface Meeting {
   client: Socket;
   stall: () => void;
+  /** Once the client has the answer's head, or no answer. */
+  received: Promise<unknown>;
   /** Lets the service have the request, and gives its whole answer. */
   forward: (use: (answer: Buffer) => void) => void;
 }
 
-function applyFault(fault: Fault, { client, stall, forward }: Meeting): void {
+function applyFault(fault: Fault, { client, stall, received, forward }: Meeting): void {
   switch (fault.kind) {
     case "refused":
       client.resetAndDestroy();
@@ -105,13 +114,13 @@ function applyFault(fault: Fault, { client, stall, forward }: Meeting): void {
       return;
     }
     case "cut":
-      upTo(fault.at, client, forward, () => {
+      upTo(fault.at, { client, received, forward }, () => {
         if (fault.how === "reset") client.resetAndDestroy();
         else client.end();
       });
       return;
     case "stall":
-      upTo(fault.at, client, forward, stall);
+      upTo(fault.at, { client, received, forward }, stall);
       return;
     case "spoil":
       forward((answer) => client.end(write(fault.spoil(read(answer)))));
@@ -119,7 +128,11 @@ function applyFault(fault: Fault, { client, stall, forward }: Meeting): void {
 }
 
 /** Sends the client what it gets before `then`. */
-function upTo(place: Place, client: Socket, forward: Meeting["forward"], then: () => void): void {
+function upTo(
+  place: Place,
+  { client, received, forward }: Pick<Meeting, "client" | "received" | "forward">,
+  then: () => void,
+): void {
   if (place === "unread") {
     then();
     return;
@@ -128,8 +141,11 @@ function upTo(place: Place, client: Socket, forward: Meeting["forward"], then: (
     const head = answer.indexOf("\r\n\r\n") + 4;
     const sent =
       place === "processed" ? 0 : place === "in the head" ? head - 8 : head + (answer.length - head) / 2;
-    // A reset overtakes bytes that have not been read yet.
-    client.write(answer.subarray(0, Math.floor(sent)), () => setTimeout(then, sent === 0 ? 0 : 2));
+    // A reset overtakes bytes that have not been read yet, and so does a clock that is advanced.
+    const goOn = () => setTimeout(then, sent === 0 ? 0 : 2);
+    client.write(answer.subarray(0, Math.floor(sent)), () =>
+      place === "in the body" ? void received.then(goOn) : goOn(),
+    );
   });
 }
 
