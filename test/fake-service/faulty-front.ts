@@ -53,7 +53,12 @@ export async function startFaultyFront(
     const stall = () => options.onStall?.(() => signal?.aborted === true);
     readHead(client, (head, rest) => {
       const fault = faultOf(callOf(head, service.pathname));
-      const meeting: Meeting = { client, stall, received, forward: (use) => forward(service, client, head, rest, use) };
+      const meeting: Meeting = {
+        client,
+        stall,
+        received,
+        forward: (use) => forward(service, client, head, rest, use),
+      };
       if (fault === undefined) meeting.forward((answer) => client.end(answer));
       else applyFault(fault, meeting);
     });
