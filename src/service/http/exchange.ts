@@ -7,6 +7,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
 import { parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
+import { acceptedEncodings, decompressed } from "./decompression.ts";
 import type { CallName } from "./failure-text.ts";
 import { followRedirect } from "./redirect.ts";
 
@@ -70,6 +71,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   function headersOf(parts: RequestParts): Headers {
     const headers = new Headers({ accept: "application/json", ...parts.headers });
     headers.set("user-agent", options.userAgent);
+    if (!headers.has("accept-encoding")) headers.set("accept-encoding", acceptedEncodings);
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
     if (options.project !== undefined) headers.set("project", options.project);
     return headers;
@@ -96,6 +98,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         ignoreResponseError: true,
         signal,
         responseType: "stream" as const,
+        decompress: false,
         // Bun ends a connection on which nothing passes for five minutes; who reads an event stream knows better.
         ...(isWatched ? { timeout: false as unknown as number } : {}),
       };
@@ -105,7 +108,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         (text, hint) => new BoughError(redact(text), { hint }),
       );
       lastAnswer = clock.now();
-      return response;
+      return decompressed(response);
     },
   };
 }
