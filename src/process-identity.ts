@@ -1,5 +1,6 @@
 /** Which process something belongs to, and whether that process is still there: numbers of processes come round again. */
 import { readFileSync } from "node:fs";
+import { errorCode } from "./system-error.ts";
 
 /** Names this process; see `identify`. */
 export function currentProcess(): string {
@@ -53,6 +54,6 @@ function canBeSignalled(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return errorCode(error) === "EPERM";
   }
 }

@@ -58,8 +58,8 @@ export interface Notes {
 }
 
 /** The sources themselves can't be copied: they are missing, lead out of the context, can't be read. */
-export class SourceError extends BoughError {
-  override readonly name = "SourceError";
+export class UncopyableSourceError extends BoughError {
+  override readonly name = "UncopyableSourceError";
 }
 
 export function startDryStage(): DryStage {
@@ -139,7 +139,7 @@ async function planSources(...parameters: Parameters<typeof planCopy>): ReturnTy
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { message, hint } = error;
-    throw new SourceError(message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+    throw new UncopyableSourceError(message, { cause: error, ...(hint === undefined ? {} : { hint }) });
   }
 }
 

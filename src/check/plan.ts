@@ -7,8 +7,8 @@ import {
   type DryOptions,
   type DryStage,
   type Notes,
-  SourceError,
   startDryStage,
+  UncopyableSourceError,
 } from "./dry-world.ts";
 import type { Finding } from "./finding.ts";
 import type { ErrorRule } from "./rules.ts";
@@ -41,6 +41,6 @@ export async function planBuild(dockerfile: Dockerfile, options: DryOptions): Pr
 }
 
 function findingOf(error: BoughError, { range }: Instruction): Finding {
-  const rule: ErrorRule = error instanceof SourceError ? "InvalidSource" : "InvalidInstruction";
+  const rule: ErrorRule = error instanceof UncopyableSourceError ? "InvalidSource" : "InvalidInstruction";
   return { rule, message: error.message, range, ...(error.hint === undefined ? {} : { hint: error.hint }) };
 }

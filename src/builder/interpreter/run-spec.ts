@@ -23,9 +23,7 @@ export interface RunSpec {
   env: Record<string, string>;
   cwd: string;
   network: Pick<InstanceRequest, "networking">;
-  /** It runs as the stage's USER. */
-  hasUser: boolean;
-  /** It is there only to make a layer. */
+  /** It is there only to make a layer, and runs as the image's own user instead of the stage's USER. */
   isTrivial: boolean;
 }
 
@@ -51,7 +49,6 @@ export function runSpecOf(
     env,
     cwd: stage.workdir,
     network: networkFields(network),
-    hasUser: true,
     isTrivial: false,
   };
 }
@@ -68,7 +65,6 @@ export function trivialSpecOf(ordinal: number, stage: StageState, build: BuildJo
     env: environmentOf(stage, predefinedArguments(build.buildArgs)),
     cwd: "/",
     network: ownOperationNetwork(build.network),
-    hasUser: false,
     isTrivial: true,
   };
 }

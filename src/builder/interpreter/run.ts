@@ -54,7 +54,7 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
     return advance(stage, cached);
   }
   explainStep(spec, remembered, stage, build);
-  const user = spec.hasUser ? await resolveUser(stage, build) : undefined;
+  const user = spec.isTrivial ? undefined : await resolveUser(stage, build);
   const outcome = await retryAfterLoss(stage, build, async () => {
     const { image, files } = await placeStaged(hash, stage, build);
     const request = requestOf(spec, { image, files, user, timeout: build.timeoutSeconds });
@@ -115,7 +115,7 @@ function placementError(
     const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
     return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
   }
-  if (isTrivial !== true || (exitCode !== 126 && exitCode !== 127)) return undefined;
+  if (!isTrivial || (exitCode !== 126 && exitCode !== 127)) return undefined;
   const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",

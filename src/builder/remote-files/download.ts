@@ -109,7 +109,7 @@ async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promi
 }
 
 /** Every validator that was given then has to be given again, and be the same. */
-export function validatorsMatch(known: Validators, now: Validators): boolean {
+function validatorsMatch(known: Validators, now: Validators): boolean {
   const names = (["etag", "lastModified", "contentMd5"] as const).filter((name) => known[name] !== null);
   return names.length > 0 && names.every((name) => known[name] === now[name]);
 }

@@ -21,12 +21,10 @@ export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[])
 }
 
 /** What FROM knows where nobody gives a `--build-arg`. Which platform it is makes no difference here. */
-function defaultArguments({ instructions, escape }: Dockerfile): Arguments {
+function defaultArguments({ globals, escape }: Dockerfile): Arguments {
   const nothing = new Map<string, string>();
   let args = startInterpretation(parsePlatform(usualPlatform), nothing).globals;
-  for (const instruction of instructions) {
-    if (instruction.name === "FROM") break;
-    if (instruction.name !== "ARG") continue;
+  for (const instruction of globals) {
     const declared = { args, env: nothing, inherited: undefined, globals: args };
     args = orElse(args, () => declareArguments(instruction, declared, nothing, escape));
   }

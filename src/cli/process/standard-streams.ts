@@ -1,5 +1,6 @@
 /** Standard input and output, opened as streams only where they are needed: that alone is most of a short command's time. */
 import { fstatSync, writeSync } from "node:fs";
+import { errorCode } from "../../system-error.ts";
 import { wantsColor } from "../../terminal/color.ts";
 import type { Input, Output } from "./runtime.ts";
 
@@ -42,7 +43,7 @@ export function createOutput(options: OutputOptions): Output {
       return bytes.subarray(writeSync(descriptor, bytes));
     } catch (error) {
       // The stream knows how to wait.
-      if (error instanceof Error && "code" in error && error.code === "EAGAIN") return bytes;
+      if (errorCode(error) === "EAGAIN") return bytes;
       fail(error);
       return bytes.subarray(bytes.length);
     }

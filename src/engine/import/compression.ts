@@ -1,7 +1,5 @@
-import { Readable, type Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { createGunzip, createZstdDecompress } from "node:zlib";
-import { BoughError } from "../../errors.ts";
+import type { Transform } from "node:stream";
+import { BoughError, messageOf } from "../../errors.ts";
 
 export type Compression = "none" | "gzip" | "zstd";
 
@@ -31,6 +29,10 @@ export async function* decompress(
     yield* content;
     return;
   }
+  // Loaded for a compressed layer only: it would be a good part of a command's start.
+  const { Readable } = await import("node:stream");
+  const { pipeline } = await import("node:stream/promises");
+  const { createGunzip, createZstdDecompress } = await import("node:zlib");
   const stream: Transform =
     compression === "gzip" ? createGunzip({ chunkSize }) : createZstdDecompress({ chunkSize });
   // What the source rejects with comes out of the stream, too.
@@ -50,7 +52,7 @@ export async function* decompress(
     await fed;
   } catch (error) {
     if (failure !== undefined) throw failure;
-    throw new BoughError(`${name} is damaged: ${error instanceof Error ? error.message : String(error)}`);
+    throw new BoughError(`${name} is damaged: ${messageOf(error)}`);
   } finally {
     stream.destroy();
   }

@@ -50,9 +50,9 @@ function tooLarge(image: string, what: string): BoughError {
 }
 
 function noRoom(image: string, what: string, directory: string): BoughError {
+  // The client says how to make room, as for every import that finds none.
   return new BoughError(
     `no space left on the disk that holds ${directory}: ${image} unpacks to more than ${what}`,
-    { hint: "Free some space, for example with `bough engine prune`." },
   );
 }
 

@@ -46,7 +46,7 @@ export async function readSkopeoDirectory(files: ImageFiles, name: string): Prom
   return partsOf(await readSmall(file), file.name, find);
 }
 
-export function blobsIn(files: ImageFiles): FindBlob {
+function blobsIn(files: ImageFiles): FindBlob {
   return (digest) => files.find(`blobs/sha256/${digest.slice("sha256:".length)}`);
 }
 

@@ -1,7 +1,7 @@
 import { closeSync, linkSync, openSync, renameSync, write } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { BoughError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { createTarMeter, type TarMeter } from "../../image/tar-meter.ts";
 import { errorCode } from "../../system-error.ts";
@@ -102,7 +102,7 @@ function measure(meter: TarMeter, chunk: Uint8Array, name: string): void {
   try {
     meter.push(chunk);
   } catch (error) {
-    throw new BoughError(`${name} is no layer: ${error instanceof Error ? error.message : String(error)}`);
+    throw new BoughError(`${name} is no layer: ${messageOf(error)}`);
   }
 }
 

@@ -22,9 +22,14 @@ export interface PrivateAddresses {
 /** The first is what slirp4netns itself takes; 10.0.3.0 is next to it, and the others are seldom in use. */
 const candidates = ["10.0.2", "10.0.3", "172.29.251", "172.29.252", "192.168.251", "192.168.252"];
 
+/** Empty where there is none. */
+export function readResolvConf(): string {
+  return readOptional("/etc/resolv.conf");
+}
+
 export function readMachineNetwork(): MachineNetwork {
   return {
-    resolvConf: readOptional("/etc/resolv.conf"),
+    resolvConf: readResolvConf(),
     routes: readOptional("/proc/net/route"),
     ipv6Routes: readOptional("/proc/net/ipv6_route"),
   };

@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import type { NetworkMode } from "../../service/types.ts";
 import type { Environment } from "../system/programs.ts";
-import { findAddresses, readMachineNetwork } from "./machine-network.ts";
+import { findAddresses, readMachineNetwork, readResolvConf } from "./machine-network.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
 import { privateResolvConf } from "./resolv-conf.ts";
 
@@ -43,7 +43,7 @@ export class Networks {
   provide(mode: NetworkMode): ProvidedNetwork {
     if (mode === "none")
       return { namespaces: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
-    const { resolvConf } = readMachineNetwork();
+    const resolvConf = readResolvConf();
     const machine: SandboxNetwork = { kind: "machine", resolvConf };
     const network = mode === "default" ? this.#share() : undefined;
     if (network === undefined) return { namespaces: undefined, ready: Promise.resolve(machine) };

@@ -2,7 +2,7 @@ import type { FileSink } from "bun";
 import type { InputSpec } from "./exec-spec.ts";
 
 /** Bytes that may wait for a process that does not read them: they are kept in memory. */
-export const maxWaitingBytes = 16 * 1024 * 1024;
+const maxWaitingBytes = 16 * 1024 * 1024;
 
 /** A process's standard input, which can be written to for as long as nobody has closed it. */
 export class ProcessInput {

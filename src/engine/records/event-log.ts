@@ -2,12 +2,13 @@ import { appendFileSync, closeSync, constants, existsSync, fstatSync, openSync, 
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { OperationEvent } from "../../service/types.ts";
+import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
+import { readingStored } from "./stored-content.ts";
 
 /** Neither a link nor a pipe that somebody has put in a log's place is followed, or waited for. */
-const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
-const reading = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 
 /** `spid` of an event: the sandbox itself, or the main process in it. Those that are started beside it have the next ones. */
 export const sandbox = 0;
@@ -198,10 +199,10 @@ class LineReader {
 
   #size(): number {
     try {
-      this.#descriptor ??= openSync(this.#path, reading);
+      this.#descriptor ??= openSync(this.#path, readingStored);
       return fstatSync(this.#descriptor).size;
     } catch (error) {
-      if ((error as { code?: unknown }).code === "ENOENT") return 0;
+      if (errorCode(error) === "ENOENT") return 0;
       throw error;
     }
   }

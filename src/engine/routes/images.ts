@@ -1,4 +1,5 @@
 import { inTransaction } from "../../database.ts";
+import { messageOf } from "../../errors.ts";
 import { isTag } from "../../service/types.ts";
 import { answerJson, RequestError } from "../http/answers.ts";
 import {
@@ -102,7 +103,7 @@ function parseSource(url: string, transports: "all" | "registry") {
   try {
     return parseImageSource(url, transports);
   } catch (error) {
-    throw new RequestError(400, error instanceof Error ? error.message : String(error));
+    throw new RequestError(400, messageOf(error));
   }
 }
 

@@ -98,22 +98,10 @@ export interface SandboxConfig {
  * test/hostile/runs/docker-defaults.test.ts has each difference and its reason.
  */
 export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
-  const { process: command, network } = options;
-  const granted = network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
-  const effective = command.uid === 0 ? granted : [];
+  const { network } = options;
   return {
     ociVersion: "1.0.2",
-    process: {
-      terminal: false,
-      user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
-      args: command.args,
-      env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
-      cwd: command.cwd,
-      capabilities: { bounding: granted, effective, permitted: effective },
-      noNewPrivileges: false,
-      rlimits: options.limits.rlimits,
-      oomScoreAdj: options.limits.oomScoreAdj,
-    },
+    process: processConfig(options),
     root: { path: options.root, readonly: false },
     hostname: options.hostname,
     mounts: [
@@ -149,9 +137,34 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
       maskedPaths: [...maskedPaths, ...cpuHeatCounters()],
       readonlyPaths,
       ...networkSettings(options.inUserNamespace, network),
-      seccomp: seccompFilter(options.architecture, granted),
+      seccomp: seccompFilter(options.architecture, grantedWith(network)),
     },
   };
+}
+
+/** A process of the sandbox: the command, or one that is started beside it. */
+export function processConfig({
+  process: command,
+  network,
+  limits,
+}: Pick<SandboxConfigOptions, "process" | "network" | "limits">): SandboxConfig["process"] {
+  const granted = grantedWith(network);
+  const effective = command.uid === 0 ? granted : [];
+  return {
+    terminal: false,
+    user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
+    args: command.args,
+    env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
+    cwd: command.cwd,
+    capabilities: { bounding: granted, effective, permitted: effective },
+    noNewPrivileges: false,
+    rlimits: limits.rlimits,
+    oomScoreAdj: limits.oomScoreAdj,
+  };
+}
+
+function grantedWith(network: SandboxNetwork): readonly string[] {
+  return network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
 }
 
 /**

@@ -18,7 +18,7 @@ import {
 } from "./root/mount-points.ts";
 import { stageFiles } from "./root/staging.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
-import { type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
+import { processConfig, type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 import { supervise } from "./supervise.ts";
 
@@ -112,7 +112,7 @@ function writeBundle(
   };
   // The command's environment is in it, and so its secrets.
   file(bundleConfig, JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
-  return (other) => sandboxConfig({ ...options, process: other }).process;
+  return (other) => processConfig({ ...options, process: other });
 }
 
 /** As in docker build's: the names that this machine gives to others are no part of what an image is built from. */

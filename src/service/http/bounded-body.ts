@@ -5,7 +5,7 @@ export const maxJsonBytes = 64 * 1024 * 1024;
 /** Bytes of a file that is read whole, such as an image's `/etc/passwd`. */
 export const maxFileBytes = 4 * 1024 * 1024;
 /** Bytes that are kept of a body that is only there to say what went wrong. */
-export const maxErrorBytes = 64 * 1024;
+const maxErrorBytes = 64 * 1024;
 
 type Body = ReadableStream<Uint8Array> | null;
 

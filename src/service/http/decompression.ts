@@ -10,9 +10,6 @@ const decoders: Readonly<Record<string, () => Transform>> = {
   zstd: () => createZstdDecompress({ chunkSize }),
 };
 
-/** For `accept-encoding`. */
-export const acceptedEncodings = "gzip, deflate, br, zstd";
-
 /**
  * An answer that fetch was told not to decompress, with its body as it was before compression: decompressed as it is read.
  * Bun's own decompression runs ahead of its reader without a bound, so that a few megabytes could fill the memory.

@@ -7,7 +7,6 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
 import { parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
-import { acceptedEncodings, decompressed } from "./decompression.ts";
 import type { CallName } from "./failure-text.ts";
 import { followRedirect } from "./redirect.ts";
 
@@ -53,6 +52,7 @@ export interface Exchange {
   ): Promise<Response>;
 }
 
+const acceptedEncodings = "gzip, deflate, br, zstd";
 /** Servers close connections that are idle for longer; the shortest usual time is five seconds. */
 const idleMilliseconds = 2000;
 
@@ -108,7 +108,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
         (text, hint) => new BoughError(redact(text), { hint }),
       );
       lastAnswer = clock.now();
-      return decompressed(response);
+      if (!response.headers.has("content-encoding")) return response;
+      // Loaded for a compressed answer only: it takes longer than a request does.
+      return (await import("./decompression.ts")).decompressed(response);
     },
   };
 }

@@ -1,5 +1,5 @@
 /** The words for what went wrong with a call: method, address, status, and what the server had to say. */
-import { visible } from "../../visible.ts";
+import { shorten, visible } from "../../visible.ts";
 import { asRecord, asText } from "./json.ts";
 
 export interface CallName {
@@ -30,10 +30,10 @@ export function nameOf(call: CallName): string {
 }
 
 /** The message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
-export function serverMessage(body: string): string | undefined {
+function serverMessage(body: string): string | undefined {
   const message = printable(messageIn(body.slice(0, maxBodyLength)));
   if (message === "") return undefined;
-  return message.length > maxServerMessageLength ? `${message.slice(0, maxServerMessageLength)}...` : message;
+  return shorten(message, maxServerMessageLength);
 }
 
 function messageIn(body: string): string {

@@ -9,7 +9,7 @@ import { type ImageRecord, type ImportRequest, isTag } from "../types.ts";
 import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
 import { withLatest } from "./tag.ts";
-import { createUntagging, type Untagging } from "./untag.ts";
+import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
 export interface Images
   extends Untagging,
@@ -29,7 +29,7 @@ export function createImages({ transport, operations, signal, seen, capabilities
   async function tagImage(uuid: string, tag: string): Promise<void> {
     await transport.call({
       method: "PATCH",
-      path: `/v1/images/${encodeURIComponent(uuid)}/tag`,
+      path: tagPathOf(uuid),
       json: { tag },
       repeatable: true,
     });

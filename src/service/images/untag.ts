@@ -1,3 +1,4 @@
+import { noSuchCall } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageList } from "./image-list.ts";
 
@@ -9,7 +10,7 @@ export interface Untagging {
 }
 
 /** The service does not know `?tag=`, or not this tag. */
-const refusesTag = [400, 404, 405, 422, 501];
+const refusesTag = [400, 422, ...noSuchCall];
 
 export function createUntagging(
   transport: Transport,
@@ -17,10 +18,9 @@ export function createUntagging(
   tagImage: (uuid: string, tag: string) => Promise<void>,
 ): Untagging {
   const remove = { method: "DELETE" as const, repeatable: true };
-  const pathOf = (uuid: string) => `/v1/images/${encodeURIComponent(uuid)}/tag`;
 
   async function untagImage(uuid: string): Promise<void> {
-    await transport.call({ ...remove, path: pathOf(uuid) });
+    await transport.call({ ...remove, path: tagPathOf(uuid) });
   }
 
   /** Nobody else's: a service that does not know the filter lists all images. */
@@ -35,7 +35,12 @@ export function createUntagging(
     async removeTag(uuid, tag) {
       const before = await tagsOf(uuid);
       const query = { tag };
-      const { status } = await transport.call({ ...remove, path: pathOf(uuid), query, handles: refusesTag });
+      const { status } = await transport.call({
+        ...remove,
+        path: tagPathOf(uuid),
+        query,
+        handles: refusesTag,
+      });
       let left = await tagsOf(uuid);
       if (left.includes(tag) || (left.length === 0 && refusesTag.includes(status))) {
         await untagImage(uuid);
@@ -45,4 +50,8 @@ export function createUntagging(
       for (const other of before) if (other !== tag && !left.includes(other)) await tagImage(uuid, other);
     },
   };
+}
+
+export function tagPathOf(uuid: string): string {
+  return `/v1/images/${encodeURIComponent(uuid)}/tag`;
 }

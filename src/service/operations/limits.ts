@@ -38,7 +38,7 @@ function describe({ limit, value, killed }: LimitHit): string {
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** In the units that limits are given in: `64 MiB`, `1.5 GiB`. */
-export function formatBinary(bytes: number): string {
+function formatBinary(bytes: number): string {
   let value = bytes;
   let unit = 0;
   while (value >= 1024 && unit < units.length - 1) {

@@ -31,10 +31,11 @@ export function readOperation(body: unknown): OperationView {
     .flatMap((place) => [asRecord(place.state), place])
     .filter((place) => place !== undefined);
   const statusText = asText(record.status) ?? "";
-  const stage = stages.get(statusText.toUpperCase().replaceAll(/[ -]/g, "_"));
+  const word = statusText.toUpperCase().replaceAll(/[ -]/g, "_");
+  const stage = stages.get(word);
   return {
     ended: stage === "running" ? undefined : stage,
-    isQueued: queued.has(statusText.toUpperCase()),
+    isQueued: queued.includes(word),
     unknownStatus: stage === undefined ? statusText : undefined,
     error:
       errorText(record.error) ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
@@ -49,21 +50,22 @@ export function readOperation(body: unknown): OperationView {
   };
 }
 
-const queued = new Set(["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"]);
+const queued = ["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"];
 
 /** What a status says, in the protocol's own words and in those that others have for it. */
 const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
   Object.entries({
     running: [
-      "PENDING",
-      "ASSIGNED",
+      ...queued,
       "EXECUTING",
-      "QUEUED",
-      "CREATED",
-      "SCHEDULED",
       "STARTING",
       "STARTED",
-    ].concat(["RUNNING", "PROCESSING", "IN_PROGRESS", "ACTIVE", "CANCELLING"]),
+      "RUNNING",
+      "PROCESSING",
+      "IN_PROGRESS",
+      "ACTIVE",
+      "CANCELLING",
+    ],
     SUCCESS: [
       "SUCCESS",
       "SUCCEEDED",
