@@ -29,11 +29,11 @@ const logLine = /^\s*\[(?:DEBUG|INFO|WARN|ERROR)\]/;
 
 /** `text` in double quotes for a message, cut where it is long. */
 export function quoted(text: string): string {
-  return `"${visible(shorten(text, maxQuotationLength))}"`;
+  return `"${visible(truncate(text, maxQuotationLength))}"`;
 }
 
 /** At most `length` characters of `text`, and dots for the rest. */
-export function shorten(text: string, length: number): string {
+export function truncate(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}...` : text;
 }
 

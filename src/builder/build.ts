@@ -1,11 +1,11 @@
 import { createPace } from "../pace.ts";
 import {
-  ForgottenLayerError,
   forgetLayer,
-  isForgotten,
+  isImageMissing,
+  MissingImageError,
   noticeLoss,
   retryAfterLoss,
-} from "./cache/forgotten.ts";
+} from "./cache/missing-image.ts";
 import { emitFor } from "./events.ts";
 import { interpret, startInterpretation } from "./interpreter/interpret.ts";
 import { createLiveWorld } from "./interpreter/live-world.ts";
@@ -47,7 +47,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
-      if (!(error instanceof ForgottenLayerError)) throw error;
+      if (!(error instanceof MissingImageError)) throw error;
       forgetLayer(error, job);
     } finally {
       await Promise.all([job.ahead.stop(), early.stop()]);
@@ -92,8 +92,8 @@ async function runInstructions(running: RunningBuild): Promise<{ image: string; 
   build.signal.throwIfAborted();
   const { image } = stage.layer;
   // Where everything came from the cache, nothing has asked yet whether the result is still there.
-  if (tags.length === 0 && (await isForgotten(stage.layer, build)))
-    throw new ForgottenLayerError(stage.layer);
+  if (tags.length === 0 && (await isImageMissing(stage.layer, build)))
+    throw new MissingImageError(stage.layer);
   for (const tag of tags) {
     await retryAfterLoss({ ...stage, staged: new Map() }, build, () => build.service.tagImage(image, tag));
     emit({ type: "tagged", image, tag });

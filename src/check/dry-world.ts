@@ -93,7 +93,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       }
     },
     startFromImage: async (reference) => startFrom(reference, options),
-    inform: async (_, stage) => stage,
+    loadImageEnv: async (_, stage) => stage,
     async changeWorkdir(instruction, path, stage) {
       if (path === undefined)
         return { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
@@ -109,7 +109,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     },
     changeUser: (_, stage) => stage,
 
-    surroundings: async (_, { workdir, staged }) => ({
+    copyOptions: async (_, { workdir, staged }) => ({
       ...{ context, ignore, files, signal, workdir, staged },
       isDirectoryInImage: async () => false,
     }),

@@ -31,7 +31,7 @@ export function itemsOfTheirOwn(items: readonly PlannedItem[]): PlannedItem[] {
   return items.filter((item, index) => {
     if (item.kind !== "entry" || item.entry.type !== "directory") return true;
     const next = items[index + 1];
-    return !item.isTop && (next === undefined || posix.dirname(next.path) !== item.path);
+    return !item.isSourceRoot && (next === undefined || posix.dirname(next.path) !== item.path);
   });
 }
 

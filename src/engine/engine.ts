@@ -10,7 +10,7 @@ import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { Networks } from "./network/networks.ts";
-import { EventLogs } from "./records/event-log.ts";
+import { EventFiles } from "./records/event-files.ts";
 import { migrations } from "./records/schema.ts";
 import { recover } from "./recovery.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -68,7 +68,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     allowsHostNetwork: options.allowsHostNetwork ?? true,
     networks: new Networks({ environment, clock, warn: options.warn ?? (() => undefined) }),
     inUserNamespace: isInUserNamespace(),
-    events: new EventLogs(layout, clock),
+    events: new EventFiles(layout, clock),
     running: new Map(),
     instances: new Map(),
     unrecorded: new Map(),

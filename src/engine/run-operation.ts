@@ -6,7 +6,7 @@ import { inTransaction } from "../database.ts";
 import { currentProcess } from "../process-identity.ts";
 import type { OperationKind } from "../service/types.ts";
 import { describeFault } from "./faults.ts";
-import { sandbox } from "./records/event-log.ts";
+import { sandboxSpid } from "./records/event-files.ts";
 import { requireImage } from "./records/images.ts";
 import {
   addOperation,
@@ -66,7 +66,7 @@ async function run(
   let outcome: Outcome;
   try {
     mkdirSync(directory, { mode: 0o700 });
-    state.events.append(uuid, sandbox, "init", describeStart(startedAt, work.metadata.hostname));
+    state.events.append(uuid, sandboxSpid, "init", describeStart(startedAt, work.metadata.hostname));
     const finish = await work.perform({ uuid, directory, signal });
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
@@ -106,7 +106,7 @@ function describeStart(startedAt: number, hostname: unknown): Record<string, unk
 function tellOfShutdown(state: EngineState, uuid: string, status: Outcome["status"]): void {
   const stoppedAt = new Date(state.clock.now()).toISOString();
   try {
-    state.events.append(uuid, sandbox, "shutdown", {
+    state.events.append(uuid, sandboxSpid, "shutdown", {
       stopped_at: stoppedAt,
       reason: shutdownReasons[status],
     });

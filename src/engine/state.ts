@@ -1,14 +1,14 @@
 import type { Database } from "bun:sqlite";
 import type { ImportLimits } from "./import/limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
-import type { EventLogs } from "./records/event-log.ts";
+import type { EventFiles } from "./records/event-files.ts";
 import type { Outcome } from "./records/operations.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 
 /** What the parts of an open engine share. */
 export interface EngineState extends SandboxHost {
   database: Database;
-  events: EventLogs;
+  events: EventFiles;
   importTransports: "all" | "registry";
   importLimits: ImportLimits;
   allowsHostNetwork: boolean;

@@ -90,7 +90,7 @@ export function createService(options: ServiceOptions): Service {
     removeTag: images.removeTag,
     uploadFiles: files.uploadFiles,
     uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),
-    newMark: operations.newMark,
+    newRequestId: operations.newRequestId,
     spawn: operations.spawn,
     findSpawned: operations.findSpawned,
     follow: operations.follow,

@@ -46,14 +46,14 @@ export interface ImageService {
   uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
 
   /**
-   * Starts an instance and returns the operation's id. Where the answer is lost, the operation is looked for by its `mark`
-   * (see mark.ts). Where it isn't found, the request is sent again if it `mayRunTwice`, else the call rejects with an
+   * Starts an instance and returns the operation's id. Where the answer is lost, the operation is looked for by its `requestId`
+   * (see request-id.ts). Where it isn't found, the request is sent again if it `mayRunTwice`, else the call rejects with an
    * UnknownOutcomeError.
    */
-  spawn(request: InstanceRequest, options?: { mark?: number; mayRunTwice?: boolean }): Promise<string>;
+  spawn(request: InstanceRequest, options?: { requestId?: number; mayRunTwice?: boolean }): Promise<string>;
 
   /** For `spawn`. */
-  newMark(): number;
+  newRequestId(): number;
 
   /** The operation of a request that an earlier process has sent, or was about to send; needs `operationList`. */
   findSpawned(sent: SentRequest): Promise<string | undefined>;
@@ -102,7 +102,7 @@ export interface Capabilities {
 }
 
 export interface SentRequest {
-  mark: number;
+  requestId: number;
   /** The `truncate_output_at` that was asked for. */
   truncateAt: number;
   /** Milliseconds since the epoch: it was sent after that. */

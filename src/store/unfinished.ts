@@ -7,8 +7,8 @@ export interface UnfinishedEntry {
   step: string;
   /** The process that waits for it. */
   owner: string;
-  /** The mark of its request; see service/operations/mark.ts. */
-  mark: number;
+  /** See service/operations/request-id.ts. */
+  requestId: number;
   /** `null`: the answer to its request has not been there yet. */
   operation: string | null;
   /** Milliseconds since the epoch. */
@@ -39,14 +39,14 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
       .run(session, step, owner).changes > 0;
 
   const begin = database.transaction((entry: UnfinishedEntry): void => {
-    const { session, step, owner, mark, operation, startedAt } = entry;
+    const { session, step, owner, requestId, operation, startedAt } = entry;
     database.query("DELETE FROM unfinished WHERE started_at < ?").run(startedAt - keptMilliseconds);
     database
       .query(
         `INSERT OR REPLACE INTO unfinished (session, step, owner, mark, operation, started_at)
          VALUES (?, ?, ?, ?, ?, ?)`,
       )
-      .run(session, step, owner, mark, operation, startedAt);
+      .run(session, step, owner, requestId, operation, startedAt);
   });
 
   const takeOver = database.transaction(
@@ -72,7 +72,7 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
     takeOver(session, step, owner, isAlive) {
       const left = database
         .query<UnfinishedEntry, [string, string]>(
-          `SELECT session, step, owner, mark, operation, started_at AS startedAt
+          `SELECT session, step, owner, mark AS requestId, operation, started_at AS startedAt
            FROM unfinished WHERE session = ? AND step = ? ORDER BY started_at`,
         )
         .all(session, step)

@@ -1,5 +1,5 @@
 import type { Explanation, FileDifference, Shown } from "../builder/cache/explain.ts";
-import { shorten, visible } from "../visible.ts";
+import { truncate, visible } from "../visible.ts";
 import { formatCount } from "./quantity.ts";
 
 /** Why a step is not taken from the cache, as the rest of a line. */
@@ -14,7 +14,7 @@ export function renderExplanation(explanation: Explanation): string {
     case "layer gone":
       return "nothing has changed since the last build, but its layer is gone";
     case "instruction":
-      return `the instruction's text has changed; it was ${shorten(explanation.before, maxTextLength)}`;
+      return `the instruction's text has changed; it was ${truncate(explanation.before, maxTextLength)}`;
     case "ARG":
     case "ENV": {
       const { reason, name, before, now } = explanation;
@@ -52,7 +52,7 @@ function variableChange(before: Shown, now: Shown): string {
 }
 
 function quoted(shown: Shown): string {
-  return shown && "text" in shown ? `"${visible(shorten(shown.text, maxTextLength))}"` : "no value";
+  return shown && "text" in shown ? `"${visible(truncate(shown.text, maxTextLength))}"` : "no value";
 }
 
 /** `src/a.js (/app/a.js in the image) has changed: sha256 9b1cf4 -> 3f2a9c, and 3 more files` */

@@ -36,6 +36,6 @@ export function fitWidths(
 }
 
 /** The beginning of a text, with an ellipsis where something is missing. */
-export function shorten(text: string, width: number): string {
+export function truncateToWidth(text: string, width: number): string {
   return Bun.sliceAnsi(text, 0, Math.max(0, width), "…");
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { visible } from "../visible.ts";
-import { shorten } from "./fit.ts";
+import { truncateToWidth } from "./fit.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import type { Log } from "./log.ts";
 import { plainRow } from "./terminal-text.ts";
@@ -38,7 +38,7 @@ export function startImportProgress(options: {
     return { message: (text) => remember(text, log.debug), end: () => ended.abort() };
   }
   const area = createLiveArea(terminal);
-  const draw = () => area.draw([shorten(state(), terminal.columns - 1)]);
+  const draw = () => area.draw([truncateToWidth(state(), terminal.columns - 1)]);
   draw();
   repeat(clock, frameMilliseconds, ended.signal, draw);
   return {

@@ -1,5 +1,5 @@
 import { paintDim, paintHeading } from "./color.ts";
-import { shorten } from "./fit.ts";
+import { truncateToWidth } from "./fit.ts";
 import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
 import { tailRows } from "./output-tail.ts";
 import { stepCounter } from "./step-count.ts";
@@ -46,7 +46,7 @@ function renderStep(step: LiveStep, now: number, style: StepStyle): string[] {
     headline(step, now, style),
     ...details
       .slice(Math.max(0, details.length - style.room))
-      .map((row) => dim(shorten(indent + row, width))),
+      .map((row) => dim(truncateToWidth(indent + row, width))),
   ];
 }
 
@@ -56,8 +56,8 @@ function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: S
   const counter = `${plainRow(stepCounter(step, step.steps, isAlone))} `;
   const elapsed = ` ${formatElapsed(now - step.since)}`;
   const room = width - counter.length - elapsed.length;
-  if (room < 1) return shorten(counter.trimEnd(), width);
-  const shown = shorten(step.title, room);
+  if (room < 1) return truncateToWidth(counter.trimEnd(), width);
+  const shown = truncateToWidth(step.title, room);
   const toRightEdge = `${" ".repeat(room - Bun.stringWidth(shown))}\u001b[${width - elapsed.length + 1}G`;
   const paint = hasColor ? paintHeading : plain;
   return `${paint(counter + shown)}${toRightEdge}${elapsed}`;

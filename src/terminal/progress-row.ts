@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { shorten } from "./fit.ts";
+import { truncateToWidth } from "./fit.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 
 /** One line of a terminal that says how far a long piece of work has come. */
@@ -20,7 +20,7 @@ export function createProgressRow(clock: Clock, terminal: Screen | undefined): P
     show(text) {
       if (clock.now() - shownAt < frameMilliseconds) return;
       shownAt = clock.now();
-      area.draw([shorten(text, terminal.columns - 1)]);
+      area.draw([truncateToWidth(text, terminal.columns - 1)]);
     },
     end() {
       if (shownAt > Number.NEGATIVE_INFINITY) area.draw([]);

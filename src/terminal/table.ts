@@ -1,6 +1,6 @@
 import { visible } from "../visible.ts";
 import { paintHeading } from "./color.ts";
-import { fitWidths, shorten } from "./fit.ts";
+import { fitWidths, truncateToWidth } from "./fit.ts";
 
 /** How a table is shown where it is read by a person; nothing of it applies to a pipe or a file. */
 export interface TableStyle {
@@ -23,7 +23,7 @@ export function renderTable(
   return lines
     .map((cells, index) => {
       const line = cells
-        .map((cell, column) => pad(shorten(cell, widths[column] ?? 0), widths[column] ?? 0))
+        .map((cell, column) => pad(truncateToWidth(cell, widths[column] ?? 0), widths[column] ?? 0))
         .join("  ")
         .trimEnd();
       return `${index === 0 && style.hasColor === true ? paintHeading(line) : line}\n`;

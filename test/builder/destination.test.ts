@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { placeEntry, resolveDestination } from "../../src/builder/copy/destination.ts";
 import { placementScript } from "../../src/builder/staging/placement.ts";
-import { type StagedEntry, stage } from "../../src/builder/staging/staged.ts";
+import { addStaged, type StagedEntry } from "../../src/builder/staging/staged.ts";
 
 const link: StagedEntry = { type: "symlink", target: "x y", uid: 0, gid: 0 };
 const made = (mode: number, isExplicit: boolean, uid = 0): StagedEntry => ({
@@ -68,10 +68,10 @@ test("a directory's contents go below the destination", async () => {
 
 describe("staging over what is staged already", () => {
   test("the later file wins", () => {
-    expect(stage(new Map([["/a", link]]), [["/a", file]]).get("/a")).toBe(file);
+    expect(addStaged(new Map([["/a", link]]), [["/a", file]]).get("/a")).toBe(file);
   });
   test("a file in a directory's place takes what was below it away", () => {
-    const staged = stage(
+    const staged = addStaged(
       new Map([
         ["/a", made(0o755, false)],
         ["/a/b", file],
@@ -83,7 +83,7 @@ describe("staging over what is staged already", () => {
   });
   test("a directory that only has to exist leaves an explicit one as it is", () => {
     const explicit = made(0o700, true);
-    expect(stage(new Map([["/a", explicit]]), [["/a", made(0o755, false)]]).get("/a")).toBe(explicit);
+    expect(addStaged(new Map([["/a", explicit]]), [["/a", made(0o755, false)]]).get("/a")).toBe(explicit);
   });
 });
 

@@ -1,7 +1,7 @@
 /** What is staged, addition by addition, against the plain rules: later ones replace earlier ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { isStagedBelow, type Staged, type StagedEntry, stage } from "../../src/builder/staging/staged.ts";
+import { addStaged, isStagedBelow, type Staged, type StagedEntry } from "../../src/builder/staging/staged.ts";
 
 const owner = { uid: 0, gid: 0 };
 const entry = fc.constantFrom<StagedEntry>(
@@ -30,7 +30,7 @@ test("each COPY leaves what the plain rules leave, in the same order", () => {
       let staged: Staged = new Map();
       let plain: Staged = new Map();
       for (const additions of all) {
-        staged = stage(staged, additions);
+        staged = addStaged(staged, additions);
         plain = stagePlainly(plain, additions);
         expect([...staged]).toEqual([...plain]);
         for (const at of ["/a", "/a/b", "/ab", "/b", "/c"])

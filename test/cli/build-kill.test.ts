@@ -162,7 +162,7 @@ describe("a build that is killed while a command runs", () => {
 });
 
 describe("a build that is killed before it hears of the operation that it has started", () => {
-  test("the next one finds it by its mark", async () => {
+  test("the next one finds it by its request id", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     holdAnswers();
     await buildAndKill(isRunning);

@@ -107,11 +107,17 @@ describe("an answer that is lost", () => {
       { title: "received, and in the list", lost: 1, isReceived: true, runs: 1 },
       { title: "received, without a list", lost: 1, isReceived: true, plain: true, runs: 2 },
       { title: "not received, without a list", lost: 1, isReceived: false, plain: true, runs: 1 },
-      { title: "received, by a list that tells no marks", lost: 1, isReceived: true, marks: false, runs: 2 },
+      {
+        title: "received, by a list that tells no request ids",
+        lost: 1,
+        isReceived: true,
+        ids: false,
+        runs: 2,
+      },
     ])("$title: it ends well, after $runs run(s)", async (row) => {
       const { fake, request } = await start({
         sixCallsOnly: row.plain === true,
-        tellsLimits: row.marks ?? true,
+        tellsLimits: row.ids ?? true,
       });
       lose(fake, row.lost, row.isReceived);
       const { service, notices } = clientOf(fake.url, { clock: impatient() });
@@ -119,7 +125,7 @@ describe("an answer that is lost", () => {
       expect([...fake.state.operations.keys()].at(-1)).toBe(operation);
       expect(fake.state.instances).toHaveLength(row.runs);
       const warns = notices.some(({ text }) => text.includes("it may run twice there"));
-      expect(warns).toBe(row.plain === true || row.marks === false);
+      expect(warns).toBe(row.plain === true || row.ids === false);
     });
 
     test.each([
@@ -157,11 +163,11 @@ describe("an answer that is lost", () => {
   });
 });
 
-test("the mark is in no field that the command could see, and adds to what is asked for", async () => {
+test("the request id is in no field that the command could see, and adds to what is asked for", async () => {
   const { fake, request } = await start();
   const { service } = clientOf(fake.url, { random: () => 0.5 });
   await service.spawn(request);
-  await service.spawn({ ...request, truncate_output_at: 1000 }, { mark: 7 });
+  await service.spawn({ ...request, truncate_output_at: 1000 }, { requestId: 7 });
   expect(fake.state.instances).toEqual([
     { ...request, truncate_output_at: 65_536 + 2 ** 19 },
     { ...request, truncate_output_at: 1007 },

@@ -1,6 +1,6 @@
 /** Tables for people: as wide as the terminal. */
 import { describe, expect, test } from "bun:test";
-import { shorten } from "../../src/terminal/fit.ts";
+import { truncateToWidth } from "../../src/terminal/fit.ts";
 import { renderTable } from "../../src/terminal/table.ts";
 
 const id = "0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11";
@@ -41,5 +41,5 @@ test.each([
   ["日本語", 5, "日本…"],
   ["👩‍👩‍👧x👩‍👩‍👧", 4, "👩‍👩‍👧x…"],
 ])("%s in %d columns is %s", (text, width, shown) => {
-  expect(shorten(text, width)).toBe(shown);
+  expect(truncateToWidth(text, width)).toBe(shown);
 });

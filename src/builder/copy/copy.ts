@@ -8,7 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
-import { stage as addToStaged, type Owned, type StagedEntry, type StagedFile } from "../staging/staged.ts";
+import { addStaged, type Owned, type StagedEntry, type StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
 import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
@@ -47,13 +47,13 @@ export async function stageCopy(
     (!isRoot(owner) || items.some(isNestedDirectory)) &&
     (await isDirectoryInImage(place));
   /** Paths of directory sources: Docker copies their contents, not themselves. */
-  const tops: string[] = [];
+  const roots: string[] = [];
   const additions: [string, StagedEntry][] = [];
   for (const item of items) {
     const mayBeThere =
       isNestedDirectory(item) &&
       (staged.has(item.path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, item.path)))));
-    if (isTop(item)) tops.push(item.path);
+    if (isSourceRoot(item)) roots.push(item.path);
     else if (item.kind === "entry") additions.push([item.path, stageEntry(item, hashes, owned, mayBeThere)]);
     else if (item.kind === "document") additions.push([item.path, stageDocument(item, owned)]);
     else additions.push([item.path, await stageUrl(item, owned, words.checksum, build)]);
@@ -67,22 +67,22 @@ export async function stageCopy(
   }
   collectGarbage(amount.files);
   build.emit({ type: "staged", title, ...amount });
-  const made = directoriesToMake(tops, additions, owner).filter(
+  const made = directoriesToMake(roots, additions, owner).filter(
     (path) => !(isIntoExisting && leadsTo(path, place)),
   );
   const directories = stageDirectories(made, owner, line, stage);
-  return { ...stage, staged: addToStaged(staged, [...directories, ...additions]) };
+  return { ...stage, staged: addStaged(staged, [...directories, ...additions]) };
 }
 
 /** Root's parents of a file need no mention: the service makes them. */
 function directoriesToMake(
-  tops: readonly string[],
+  roots: readonly string[],
   additions: readonly [string, StagedEntry][],
   owner: Owner,
 ): string[] {
-  if (isRoot(owner)) return [...tops];
+  if (isRoot(owner)) return [...roots];
   return [
-    ...tops.flatMap((path) => [...directoriesAbove(path), path]),
+    ...roots.flatMap((path) => [...directoriesAbove(path), path]),
     ...additions.flatMap(([path]) => directoriesAbove(path)),
   ];
 }
@@ -100,12 +100,12 @@ function mayGoInto(destination: string, item: PlannedItem): boolean {
   return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);
 }
 
-function isTop(item: PlannedItem): boolean {
-  return item.kind === "entry" && item.isTop;
+function isSourceRoot(item: PlannedItem): boolean {
+  return item.kind === "entry" && item.isSourceRoot;
 }
 
 function isNestedDirectory(item: PlannedItem): boolean {
-  return item.kind === "entry" && item.entry.type === "directory" && !item.isTop;
+  return item.kind === "entry" && item.entry.type === "directory" && !item.isSourceRoot;
 }
 
 async function hashEntries(

@@ -38,7 +38,7 @@ export interface PlannedEntry extends Placed {
   kind: "entry";
   entry: ContextEntry;
   /** The directory that stands for its contents: it only has to exist. */
-  isTop: boolean;
+  isSourceRoot: boolean;
 }
 
 export interface PlannedDocument extends Placed {
@@ -56,7 +56,7 @@ export interface PlannedUrl extends Placed {
 export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
 
 /** What a plan depends on beside the words. */
-export interface Surroundings {
+export interface PlanOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   /** What the context is read through; the machine's own where it is left out. */
@@ -81,30 +81,30 @@ const urlMode = 0o600;
 export async function planCopy(
   words: CopyWords,
   instruction: CopyInstruction | AddInstruction,
-  around: Surroundings,
+  options: PlanOptions,
 ): Promise<CopyPlan> {
   const { matches, warnings, excluded } =
-    around.found ??
+    options.found ??
     (words.paths.length === 0
       ? { matches: [], warnings: [], excluded: [] }
       : await resolveSources({
-          context: around.context,
-          ignore: around.ignore,
-          files: around.files,
+          context: options.context,
+          ignore: options.ignore,
+          files: options.files,
           sources: words.paths,
           exclude: words.exclude,
           parents: instruction.parents,
-          signal: around.signal,
+          signal: options.signal,
         }));
   const destination = await resolveDestination(
     words.destination,
-    around.workdir,
-    around.staged,
+    options.workdir,
+    options.staged,
     {
       count: matches.length + words.urls.length + words.documents.length,
       anyDirectory: matches.some((match) => match.isDirectory),
     },
-    around.isDirectoryInImage,
+    options.isDirectoryInImage,
   );
   const change = words.changeMode;
   const items: PlannedItem[] = [];
@@ -114,7 +114,7 @@ export async function planCopy(
       if (planned.path !== "/") items.push(planned);
     }
   }
-  for (const document of words.documents) items.push(planDocument(document, destination, change, around));
+  for (const document of words.documents) items.push(planDocument(document, destination, change, options));
   for (const url of words.urls) items.push(planUrl(url, destination, change));
   return {
     destination,
@@ -131,16 +131,22 @@ function planEntry(
   destination: Destination,
   change: ModeChange,
 ): PlannedEntry {
-  const isTop = entry.relativePath === "";
-  const mode = isTop ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
-  return { kind: "entry", path: placeEntry(destination, match, entry.relativePath), entry, isTop, mode };
+  const isSourceRoot = entry.relativePath === "";
+  const mode = isSourceRoot ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
+  return {
+    kind: "entry",
+    path: placeEntry(destination, match, entry.relativePath),
+    entry,
+    isSourceRoot,
+    mode,
+  };
 }
 
 function planDocument(
   document: HereDocument,
   destination: Destination,
   change: ModeChange,
-  { lookup, escape }: Surroundings,
+  { lookup, escape }: PlanOptions,
 ): PlannedDocument {
   const text = document.expand ? expandHeredoc(document.content, lookup, escape) : document.content;
   const path = placeName(destination, document.name);

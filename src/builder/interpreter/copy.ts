@@ -22,18 +22,18 @@ export async function interpretCopy<Stage extends StageScope>(
   const { escape } = world;
   const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape);
   for (const warning of words.warnings) world.warn(warning, instruction);
-  const around = await world.surroundings(instruction, stage);
+  const options = await world.copyOptions(instruction, stage);
   const isPlaceKnown =
-    isKnown(instruction.destination) && (around.workdir !== undefined || words.destination.startsWith("/"));
+    isKnown(instruction.destination) && (options.workdir !== undefined || words.destination.startsWith("/"));
   const known = isPlaceKnown ? words : { ...words, destination: "/" };
-  const workdir = around.workdir ?? "/";
+  const workdir = options.workdir ?? "/";
   let isImageAsked = false;
   const isDirectoryInImage = (path: string) => {
     isImageAsked = true;
-    return around.isDirectoryInImage(path);
+    return options.isDirectoryInImage(path);
   };
   const place = { workdir, isDirectoryInImage };
-  const plan = await world.planCopy(known, instruction, { ...around, ...place, lookup, escape });
+  const plan = await world.planCopy(known, instruction, { ...options, ...place, lookup, escape });
   for (const warning of plan.warnings) world.warn(warning, instruction);
   return world.copy(instruction, { words, plan, isPlaceKnown, isImageAsked }, stage);
 }

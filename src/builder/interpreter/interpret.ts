@@ -66,7 +66,7 @@ async function interpretInStage<Stage extends StageScope>(
   globals: Arguments,
   world: World<Stage>,
 ): Promise<Stage> {
-  const stage = await world.inform(instruction, before);
+  const stage = await world.loadImageEnv(instruction, before);
   const { escape, buildArgs } = world;
   const scope = { ...stage, inherited: stage.inherited ?? world.assumed };
   const lookup = lookUp(scope);

@@ -32,11 +32,11 @@ export function createLiveWorld(build: BuildJob, runs: number): World<StageState
     requirePlatform: (from, { globals, platform }) =>
       requirePlatform(from, platform, lookUp({ args: globals }), escape),
     startFromImage: (reference, from) => startFromImage(reference, from, build),
-    inform: (instruction, stage) => inheritEnvironment(instruction, stage, build),
+    loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
     changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
     changeUser: (user, stage) => ({ ...stage, user }),
 
-    async surroundings(instruction, { workdir, staged, layer }) {
+    async copyOptions(instruction, { workdir, staged, layer }) {
       ahead = await build.ahead.take(instruction);
       const isDirectoryInImage = (path: string) => build.facts.isDirectory(layer.image, path);
       return { context, ignore, signal, workdir, staged, found: ahead?.sources, isDirectoryInImage };

@@ -24,7 +24,7 @@ export interface RunSpec {
   cwd: string;
   network: Pick<InstanceRequest, "networking">;
   /** It is there only to make a layer, and runs as the image's own user instead of the stage's USER. */
-  isTrivial: boolean;
+  isCommit: boolean;
 }
 
 export function runSpecOf(
@@ -49,12 +49,12 @@ export function runSpecOf(
     env,
     cwd: stage.workdir,
     network: networkFields(network),
-    isTrivial: false,
+    isCommit: false,
   };
 }
 
 /** Makes the directory of a WORKDIR where that is still to be done, else nothing. */
-export function trivialSpecOf(ordinal: number, stage: StageState, build: BuildJob): RunSpec {
+export function commitSpec(ordinal: number, stage: StageState, build: BuildJob): RunSpec {
   const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
   return {
     title: `RUN ${line}`,
@@ -65,7 +65,7 @@ export function trivialSpecOf(ordinal: number, stage: StageState, build: BuildJo
     env: environmentOf(stage, predefinedArguments(build.buildArgs)),
     cwd: "/",
     network: ownOperationNetwork(build.network),
-    isTrivial: true,
+    isCommit: true,
   };
 }
 

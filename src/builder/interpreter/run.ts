@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
-import { retryAfterLoss } from "../cache/forgotten.ts";
+import { retryAfterLoss } from "../cache/missing-image.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
@@ -14,7 +14,7 @@ import { runOperation } from "../operations/run-operation.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
-import { type RunSpec, requestOf, runSpecOf, trivialSpecOf } from "./run-spec.ts";
+import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
 import { advance, type StageState } from "./state.ts";
 
 /**
@@ -37,7 +37,7 @@ export async function commitPending(
   build: BuildJob,
 ): Promise<StageState> {
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
-  return makeLayer(trivialSpecOf(ordinal, stage, build), stage, build);
+  return makeLayer(commitSpec(ordinal, stage, build), stage, build);
 }
 
 async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
@@ -54,7 +54,7 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
     return advance(stage, cached);
   }
   explainStep(spec, remembered, stage, build);
-  const user = spec.isTrivial ? undefined : await resolveUser(stage, build);
+  const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const outcome = await retryAfterLoss(stage, build, async () => {
     const { image, files } = await placeStaged(hash, stage, build);
     const request = requestOf(spec, { image, files, user, timeout: build.timeoutSeconds });
@@ -105,7 +105,7 @@ function resultOf(outcome: OperationOutcome, spec: RunSpec, stage: StageState, b
 /** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
 function placementError(
   { status, error, exitCode, operation }: OperationOutcome,
-  { isTrivial, directive }: RunSpec,
+  { isCommit, directive }: RunSpec,
   { staged }: StageState,
 ): PlacementError | undefined {
   if (status === "FAILED" && error !== undefined) {
@@ -115,7 +115,7 @@ function placementError(
     const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
     return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
   }
-  if (!isTrivial || (exitCode !== 126 && exitCode !== 127)) return undefined;
+  if (!isCommit || (exitCode !== 126 && exitCode !== 127)) return undefined;
   const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",

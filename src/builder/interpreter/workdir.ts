@@ -2,7 +2,7 @@ import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { directoriesAbove, leadsTo, stageDirectories } from "../copy/made-directories.ts";
 import { canResolveUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
-import { stage as addToStaged } from "../staging/staged.ts";
+import { addStaged } from "../staging/staged.ts";
 import { changeWorkdir, type StageState } from "./state.ts";
 
 /**
@@ -19,15 +19,13 @@ export async function performWorkdir(
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.workdir;
   const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
-  const staged = isLost
-    ? addToStaged(stage.staged, stageDirectories([left], root, line, stage))
-    : stage.staged;
+  const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
   const owner = await resolveWorkdirOwner(stage, build);
   if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
   const paths = [...directoriesAbove(next.workdir), next.workdir];
   const made = stageDirectories(paths, owner, line, { ...stage, staged });
-  return { ...next, staged: addToStaged(staged, made), workdirIsPending: false };
+  return { ...next, staged: addStaged(staged, made), workdirIsPending: false };
 }
 
 /** Root where the service can't be asked who USER is. */

@@ -7,7 +7,7 @@ import type {
   WorkdirInstruction,
 } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
-import type { CopyPlan, planCopy, Surroundings } from "../copy/plan.ts";
+import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { Platform } from "./platform.ts";
 import type { Arguments, StageScope } from "./scope.ts";
@@ -32,7 +32,7 @@ export interface PlannedCopy {
   isImageAsked: boolean;
 }
 
-export type CopySurroundings = Omit<Surroundings, "lookup" | "escape" | "workdir"> & {
+export type CopyOptions = Omit<PlanOptions, "lookup" | "escape" | "workdir"> & {
   workdir: string | undefined;
 };
 
@@ -54,12 +54,12 @@ export interface World<Stage extends StageScope> {
   requirePlatform(from: FromInstruction, state: Interpretation<Stage>): void;
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
   /** Learns what an instruction needs of the image's own variables. */
-  inform(instruction: Instruction, stage: Stage): Promise<Stage>;
+  loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
   /** `path`: variables replaced; `undefined`: only the image could tell. */
   changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
   changeUser(user: string | undefined, stage: Stage): Stage;
   /** What sources and destination are looked for with. `workdir`: `undefined` where only the image could tell. */
-  surroundings(instruction: CopyInstruction | AddInstruction, stage: Stage): Promise<CopySurroundings>;
+  copyOptions(instruction: CopyInstruction | AddInstruction, stage: Stage): Promise<CopyOptions>;
   planCopy: typeof planCopy;
   copy(instruction: CopyInstruction | AddInstruction, copy: PlannedCopy, stage: Stage): Promise<Stage>;
   run(instruction: RunInstruction, stage: Stage): Promise<Stage>;

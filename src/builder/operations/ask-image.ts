@@ -1,5 +1,5 @@
 import type { OperationOutcome } from "../../service/service.ts";
-import { retryAfterLoss } from "../cache/forgotten.ts";
+import { retryAfterLoss } from "../cache/missing-image.ts";
 import { ownOperationNetwork } from "../interpreter/network.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";

@@ -36,7 +36,7 @@ export async function followOperation(
     const outcome = await service
       .follow(operation, showsOutput ? output.tell : undefined, listener, build.timeoutSeconds)
       .catch((error: unknown) => {
-        throw error instanceof NotFoundError ? forgottenOperation(operation, error) : error;
+        throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
       });
     if (!isSuccess(outcome)) finishOperations([key], build);
     if (showsOutput) output.end(outcome, isSuccess(outcome));
@@ -105,7 +105,7 @@ function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
 }
 
 /** Not what the request lacks: it was started. */
-function forgottenOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
+function missingOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
   return new UnknownOutcomeError(
     `the service no longer knows operation ${operation}: what became of its command is unknown`,
     { hint: "Build again: what is finished is cached, and this step is run anew.", cause },
@@ -128,12 +128,12 @@ export async function startOperation(
   build: BuildJob,
 ): Promise<string> {
   const { service, store, session, owner, clock, signal, limits } = build;
-  const entry = { session, step: key, owner: owner.id, mark: service.newMark() };
+  const entry = { session, step: key, owner: owner.id, requestId: service.newRequestId() };
   store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
   try {
     // It starts from the same image each time: a second run costs time, and the result is the same.
     const bounds = limits === undefined ? {} : { resources_limits: limits };
-    const options = { mark: entry.mark, mayRunTwice: true };
+    const options = { requestId: entry.requestId, mayRunTwice: true };
     const operation = await service.spawn(
       { ...request, ...bounds, truncate_output_at: outputLimit },
       options,

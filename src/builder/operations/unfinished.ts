@@ -38,12 +38,12 @@ export async function resumeOperation(
 
 /** The build was killed before it heard what its request has become. */
 async function findAgain(
-  { mark, startedAt }: UnfinishedEntry,
+  { requestId, startedAt }: UnfinishedEntry,
   { title }: OperationStep,
   { service, clock, signal, emit }: BuildJob,
 ): Promise<string | undefined> {
   for (;;) {
-    const found = await service.findSpawned({ mark, truncateAt: outputLimit, since: startedAt });
+    const found = await service.findSpawned({ requestId, truncateAt: outputLimit, since: startedAt });
     if (service.capabilities.lacks("operationList")) {
       const message = `a build was ended while it started ${title}, and the service can't be asked whether it runs that`;
       emit({ type: "warning", message, line: undefined });

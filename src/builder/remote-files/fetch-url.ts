@@ -77,7 +77,7 @@ export async function withRetries<Result>(
         clock.now(),
         0,
       );
-      if (decision.action === "give up") throw number === 1 ? error : tired(error, number);
+      if (decision.action === "give up") throw number === 1 ? error : retriesExhausted(error, number);
       const seconds = (decision.milliseconds / 1000).toFixed(1);
       emit({ type: "warning", message: `${error.message}; trying again in ${seconds} s`, line: undefined });
       await clock.sleep(decision.milliseconds, signal);
@@ -85,7 +85,7 @@ export async function withRetries<Result>(
   }
 }
 
-function tired({ message, hint }: BoughError, attempts: number): BoughError {
+function retriesExhausted({ message, hint }: BoughError, attempts: number): BoughError {
   return new BoughError(`${message} (tried ${attempts} times)`, hint === undefined ? {} : { hint });
 }
 

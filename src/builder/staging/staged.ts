@@ -41,7 +41,7 @@ export type StagedContent =
 export type Staged = ReadonlyMap<string, StagedEntry>;
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
-export function stage(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
+export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
   let before = PersistentMap.of(staged);
   let added = new Map<string, StagedEntry>();
   /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */

@@ -60,7 +60,7 @@ function* localFiles(files: Iterable<StagedFile>): Generator<LocalFile> {
   }
 }
 
-/** Contents that are no file of the context: a here-document, or a URL whose upload the service has forgotten. */
+/** Contents that are no file of the context: a here-document, or a URL whose upload the service has lost. */
 async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
   switch (content.kind) {
     case "text": {

@@ -1,6 +1,6 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { basename, posix, resolve } from "node:path";
-import { type Staged, type StagedEntry, stage } from "../../builder/staging/staged.ts";
+import { addStaged, type Staged, type StagedEntry } from "../../builder/staging/staged.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { isMissing } from "../../context/file-system/file-error.ts";
 import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
@@ -39,7 +39,7 @@ export async function stageLocalFiles(
       isDirectory
         ? posix.resolve(options.cwd, file.path ?? name, entry.relativePath)
         : posix.resolve(options.cwd, file.path?.replace(/\/$/, `/${name}`) ?? name);
-    staged = stage(
+    staged = addStaged(
       staged,
       entries.map((entry): [string, StagedEntry] => [place(entry), stagedEntry(entry, file, hashes)]),
     );

@@ -71,9 +71,9 @@ export async function withInstance<Result>(
   try {
     return await attempt();
   } catch (error) {
-    const forgotten = error instanceof NotFoundError ? forgetUploads(staged, connection) : 0;
-    if (forgotten === 0) throw error;
-    log.info(`the service no longer has ${formatCount(forgotten, "uploaded file")}: sending again`);
+    const missing = error instanceof NotFoundError ? forgetUploads(staged, connection) : 0;
+    if (missing === 0) throw error;
+    log.info(`the service no longer has ${formatCount(missing, "uploaded file")}: sending again`);
     return await attempt();
   }
 }

@@ -1,4 +1,4 @@
-import { shorten, visible } from "../../visible.ts";
+import { truncate, visible } from "../../visible.ts";
 import type { LineRange } from "../instruction.ts";
 import { maskSecrets } from "../mask.ts";
 import type { Culprit, Problem } from "./problem.ts";
@@ -24,7 +24,7 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
   const { range, culprit, expected } = problem;
   const line = culprit?.line ?? range.start;
   const text = source.lines[line - 1];
-  const message = visible(maskSecrets(shorten(problem.message, maxMessageLength)));
+  const message = visible(maskSecrets(truncate(problem.message, maxMessageLength)));
   const rendered = [`${visible(source.path)}:${line}: ${message}`];
   const margin = String(Math.max(line, range.start)).length;
   const number = (value: number | string) => `  ${String(value).padStart(margin)}`;

@@ -1,4 +1,4 @@
-import { shorten, visible } from "../../visible.ts";
+import { truncate, visible } from "../../visible.ts";
 import type { HereDocument, LineRange } from "../instruction.ts";
 import type { Findings } from "../problems/findings.ts";
 import type { Culprit, Problem } from "../problems/problem.ts";
@@ -107,7 +107,7 @@ export class SourceReader {
     }
     const range = { start: start + 1, end: this.next };
     if (blankLine !== undefined) {
-      const message = `Empty continuation line found in: ${visible(shorten(text.trim(), maxQuotationLength))}`;
+      const message = `Empty continuation line found in: ${visible(truncate(text.trim(), maxQuotationLength))}`;
       this.findings.addWarning({
         rule: "NoEmptyContinuation",
         message,

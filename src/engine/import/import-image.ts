@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { sandbox } from "../records/event-log.ts";
+import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import { addLayer, findLayerByContent, restoreLayer } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
@@ -134,7 +134,7 @@ async function unpackImage(
     image: name,
     budget: createBudget(name, state.layout.directory, state.importLimits),
     signal,
-    report: (message) => state.events.append(run.uuid, sandbox, "progress", { message }),
+    report: (message) => state.events.append(run.uuid, sandboxSpid, "progress", { message }),
   });
   const args = ["raw", "unpack", "--image", `${temporaries.layout}:${layoutImage}`, content];
   await runTool(state, run, "umoci", args, signal);

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { sandbox } from "../records/event-log.ts";
+import { sandboxSpid } from "../records/event-files.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { endHelper, endingWithBough, startHelper } from "../system/helper.ts";
@@ -57,7 +57,7 @@ async function reportProgress(
   const decoder = new TextDecoder();
   for await (const chunk of output) {
     const message = decoder.decode(chunk, { stream: true }).trim();
-    if (message !== "") state.events.append(run.uuid, sandbox, "progress", { message });
+    if (message !== "") state.events.append(run.uuid, sandboxSpid, "progress", { message });
   }
 }
 

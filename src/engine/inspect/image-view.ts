@@ -18,7 +18,7 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
   // A single layer has nothing to hide or to merge.
   if (below.length === 0) return { image: image.uuid, root: layerDirectory(layout, top), close() {} };
-  const chain = [top, ...below];
-  const namespace = await enterMountNamespace(layout, environment, { chain, inUserNamespace, clock });
+  const layers = [top, ...below];
+  const namespace = await enterMountNamespace(layout, environment, { layers, inUserNamespace, clock });
   return { image: image.uuid, root: namespace.root, close: () => endHelper(namespace.process) };
 }

@@ -5,7 +5,7 @@ import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
-import { mainProcess, sandbox } from "../records/event-log.ts";
+import { mainProcessSpid, sandboxSpid } from "../records/event-files.ts";
 import { dropDamagedFiles } from "../records/files.ts";
 import { addImage, type Image, type ImageConfig } from "../records/images.ts";
 import { addLayer, findLayer, layerChain, layerDirectory } from "../records/layers.ts";
@@ -55,7 +55,7 @@ async function runCommand(
   processes: InstanceProcesses,
 ): Promise<() => Outcome> {
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
-    state.events.append(run.uuid, mainProcess, type, data),
+    state.events.append(run.uuid, mainProcessSpid, type, data),
   );
   const env = { PATH: defaultPath, ...image.config.env, ...spec.env };
   const [top, ...below] = layerChain(state.database, image.layer);
@@ -65,7 +65,7 @@ async function runCommand(
   const outcome = await runInSandbox(state, {
     id: run.uuid,
     directory: run.directory,
-    chain: [top, ...below],
+    layers: [top, ...below],
     files: spec.files,
     process(root) {
       processes.accounts = readAccounts(root);
@@ -113,7 +113,7 @@ async function requireSmallLayer(
   if (size <= limit && !limitsHit.some((hit) => hit.limit === "max_layer_bytes")) return;
   // It is counted no further than it has to be, or may be out of reach: it is over the limit all the same.
   const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;
-  events.append(uuid, sandbox, "size_cap", { limit_bytes: limit, file_size: counted });
+  events.append(uuid, sandboxSpid, "size_cap", { limit_bytes: limit, file_size: counted });
   throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
 }
 

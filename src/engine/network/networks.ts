@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import type { NetworkMode } from "../../service/types.ts";
 import type { Environment } from "../system/programs.ts";
-import { findAddresses, readMachineNetwork, readResolvConf } from "./machine-network.ts";
+import { findAddresses, readHostNetwork, readResolvConf } from "./host-network.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
 import { privateResolvConf } from "./resolv-conf.ts";
 
@@ -13,7 +13,7 @@ export type SandboxNetwork =
   /** A loopback of its own, and nothing else. */
   | { kind: "none"; resolvConf: string }
   /** The machine's, with its loopback and its abstract sockets. */
-  | { kind: "machine"; resolvConf: string };
+  | { kind: "host"; resolvConf: string };
 
 /** A network on its way. */
 export interface ProvidedNetwork {
@@ -44,15 +44,15 @@ export class Networks {
     if (mode === "none")
       return { namespaces: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
     const resolvConf = readResolvConf();
-    const machine: SandboxNetwork = { kind: "machine", resolvConf };
+    const host: SandboxNetwork = { kind: "host", resolvConf };
     const network = mode === "default" ? this.#share() : undefined;
-    if (network === undefined) return { namespaces: undefined, ready: Promise.resolve(machine) };
+    if (network === undefined) return { namespaces: undefined, ready: Promise.resolve(host) };
     const { namespaces, nameServer } = network;
     const ready = network.ready.then(
       (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServer) }),
       (error: unknown) => {
         this.#giveUp(error);
-        return machine;
+        return host;
       },
     );
     return { namespaces, ready };
@@ -65,11 +65,7 @@ export class Networks {
   #share(): PrivateNetwork | undefined {
     if (this.#hasFailed || this.#private !== undefined) return this.#private;
     try {
-      const network = startPrivateNetwork(
-        findAddresses(readMachineNetwork()),
-        this.#environment,
-        this.#clock,
-      );
+      const network = startPrivateNetwork(findAddresses(readHostNetwork()), this.#environment, this.#clock);
       // One that breaks down is replaced for the next sandbox.
       network.ended.then(() => {
         this.#private = undefined;

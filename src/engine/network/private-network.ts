@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { type Environment, locate } from "../system/programs.ts";
-import type { PrivateAddresses } from "./machine-network.ts";
+import type { PrivateAddresses } from "./host-network.ts";
 import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 
 /** A network namespace without a way to this machine's loopback. */

@@ -1,6 +1,6 @@
 import type { InstanceResult, OperationEvent } from "../../service/types.ts";
 import { decodeBytes, encodeBytes } from "../instances/output.ts";
-import { mainProcess } from "../records/event-log.ts";
+import { mainProcessSpid } from "../records/event-files.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { RecordedResult } from "./process-events.ts";
 
@@ -48,7 +48,7 @@ export async function withOutput(
   events: () => AsyncIterable<OperationEvent | undefined>,
 ): Promise<InstanceResult> {
   if (isElsewhere !== true) return result;
-  const folded = await foldResult(events(), mainProcess);
+  const folded = await foldResult(events(), mainProcessSpid);
   const gone = { value: "", encoding: "ascii" as const, truncated: true };
   return { ...result, stdout: folded?.stdout ?? gone, stderr: folded?.stderr ?? gone };
 }

@@ -1,6 +1,6 @@
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
-import { mainProcess } from "../records/event-log.ts";
+import { mainProcessSpid } from "../records/event-files.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
@@ -31,7 +31,7 @@ export class InstanceProcesses {
   readonly #started = Promise.withResolvers<LiveSandbox | undefined>();
   readonly #running = new Map<number, Running>();
   readonly #starting = new Set<Promise<number>>();
-  #nextSpid = mainProcess + 1;
+  #nextSpid = mainProcessSpid + 1;
   #hasEnded = false;
   #mainEvents: ProcessEvents | undefined;
   /** Set before the command starts. */
@@ -78,7 +78,7 @@ export class InstanceProcesses {
 
   async write(spid: number, input: InputSpec): Promise<void> {
     await this.#requireStarted();
-    const process = spid === mainProcess ? this.mainInput : this.#running.get(spid)?.input;
+    const process = spid === mainProcessSpid ? this.mainInput : this.#running.get(spid)?.input;
     if (process === undefined) throw hasEnded(spid);
     if (process.isClosed) throw new RequestError(409, `the standard input of process ${spid} is closed`);
     if (!process.write(input)) {
@@ -86,13 +86,13 @@ export class InstanceProcesses {
         "Retry-After": "1",
       });
     }
-    if (spid === mainProcess) this.#mainEvents?.received(input.bytes);
+    if (spid === mainProcessSpid) this.#mainEvents?.received(input.bytes);
     else new ProcessEvents(0, (type, data) => this.#append(spid, type, data)).received(input.bytes);
   }
 
   async signal(spid: number, signal: number): Promise<void> {
     const live = await this.#requireStarted();
-    if (spid === mainProcess) return signalCommand(this.#host, live, signal);
+    if (spid === mainProcessSpid) return signalCommand(this.#host, live, signal);
     const process = this.#running.get(spid);
     if (process === undefined) throw hasEnded(spid);
     process.signal(signal);
@@ -100,7 +100,7 @@ export class InstanceProcesses {
 
   /** Whether such a process is known here, be it that it has ended. */
   has(spid: number): boolean {
-    return spid >= mainProcess && spid < this.#nextSpid;
+    return spid >= mainProcessSpid && spid < this.#nextSpid;
   }
 
   async #start(live: LiveSandbox, spec: ExecSpec, spid: number): Promise<number> {

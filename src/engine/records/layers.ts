@@ -98,16 +98,16 @@ export function layerChain(database: Database, id: number): number[] {
 }
 
 /**
- * overlayfs's options for `chain`, with names relative to the directory of the layers. With an `operation` directory
+ * overlayfs's options for `layers`, with names relative to the directory of the layers. With an `operation` directory
  * changes go to its `upper`; without, the mount is read-only.
  */
 export function overlayOptions(
   layout: Layout,
-  chain: readonly number[],
+  layers: readonly number[],
   mount: { operation: string | undefined; inUserNamespace: boolean },
 ): string {
   const lowest = mount.operation === undefined ? layout.empty : layout.skeleton;
-  const lower = [...chain.map((id) => id.toString(36)), relative(layout.layers, lowest)].join(":");
+  const lower = [...layers.map((id) => id.toString(36)), relative(layout.layers, lowest)].join(":");
   const options = [`lowerdir=${lower}`, ...(mount.inUserNamespace ? ["userxattr"] : [])];
   if (mount.operation === undefined) return [...options, "ro"].join(",");
   const work = relative(layout.layers, mount.operation);

@@ -6,7 +6,7 @@ import { execFields, readExecSpec, readInput } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
 import { readSignal } from "../processes/signals.ts";
-import { mainProcess } from "../records/event-log.ts";
+import { mainProcessSpid } from "../records/event-files.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 
@@ -36,7 +36,7 @@ export const subprocessRoutes: readonly Route[] = [
       const events = state.events.readAll(operation.uuid, state.closing);
       const result = await foldResult(events, spid);
       if (result !== undefined) return answerJson(result);
-      if (spid !== mainProcess) throw unknownProcess(call);
+      if (spid !== mainProcessSpid) throw unknownProcess(call);
       return answerJson({ state: { exit_code: -1, signal: -1, timed_out: false } });
     },
   },

@@ -180,14 +180,14 @@ function networkNamespace(network: SandboxNetwork): object[] {
       return [{ type: "network", path: privateNamespace }];
     case "none":
       return [{ type: "network" }];
-    case "machine":
+    case "host":
       return [];
   }
 }
 
 /** Docker's: any user may take any port, and ping without raw packets, for which a user namespace lacks the group ids. */
 function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): object {
-  if (network.kind === "machine") return {};
+  if (network.kind === "host") return {};
   const ping = inUserNamespace ? {} : { "net.ipv4.ping_group_range": "0 2147483647" };
   return { sysctl: { "net.ipv4.ip_unprivileged_port_start": "0", ...ping } };
 }
@@ -198,7 +198,7 @@ function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): obj
 function sysfs(inUserNamespace: boolean, network: SandboxNetwork): object[] {
   const options = ["nosuid", "noexec", "nodev", "ro"];
   return [
-    inUserNamespace && network.kind === "machine"
+    inUserNamespace && network.kind === "host"
       ? // rro: what is mounted below it, too.
         mount("/sys", "none", "/sys", ["rbind", ...options, "rro"])
       : mount("/sys", "sysfs", "sysfs", options),

@@ -24,7 +24,7 @@ export interface SandboxRequest {
   /** The operation's own directory. */
   directory: string;
   /** The image's layers, the uppermost first. */
-  chain: readonly [number, ...number[]];
+  layers: readonly [number, ...number[]];
   files: readonly StagedFile[];
   /** Told of the mounted root, since who runs the command may depend on the image's files. */
   process: (root: string) => SandboxProcess;

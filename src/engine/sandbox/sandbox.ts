@@ -30,14 +30,14 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const { layout, environment } = host;
   const upper = join(request.directory, "upper");
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
-  copyRootAttributes(layerDirectory(layout, request.chain[0]), upper);
+  copyRootAttributes(layerDirectory(layout, request.layers[0]), upper);
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal);
   // The first of a process takes as long to make as the layers to be mounted.
   const network = host.networks.provide(request.network);
   try {
     const namespace = await enterMountNamespace(layout, environment, {
-      chain: request.chain,
+      layers: request.layers,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       clock: host.clock,

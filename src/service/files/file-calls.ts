@@ -36,7 +36,7 @@ export async function postFile(
   {
     contentLength,
     ...options
-  }: Pick<Call, "body" | "findOut"> & {
+  }: Pick<Call, "body" | "reconcile"> & {
     signal: AbortSignal;
     timeoutMilliseconds: number;
     /** The length of a streamed body, where it is known. */

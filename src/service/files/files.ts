@@ -68,7 +68,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       const stored = await postFile(transport, {
         body: () => body.make(),
         contentLength: file.size,
-        findOut: () => find(file.sha256, stop.signal),
+        reconcile: () => find(file.sha256, stop.signal),
         signal: stop.signal,
         timeoutMilliseconds: uploadTimeoutMilliseconds + (file.size / slowestBytesPerSecond) * 1000,
       });

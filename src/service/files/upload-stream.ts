@@ -108,7 +108,7 @@ export async function uploadStream(
       // Where none are announced, fetch does not ask for them, and nothing would be inspected.
       ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
       // What was sent to its end need not be fetched and sent anew if it has arrived.
-      findOut: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
+      reconcile: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
       signal: stop.signal,
       timeoutMilliseconds: 0,
     });

@@ -1,5 +1,5 @@
 /** The words for what went wrong with a call: method, address, status, and what the server had to say. */
-import { shorten, visible } from "../../visible.ts";
+import { truncate, visible } from "../../visible.ts";
 import { asRecord, asText } from "./json.ts";
 
 export interface CallName {
@@ -33,7 +33,7 @@ export function nameOf(call: CallName): string {
 function serverMessage(body: string): string | undefined {
   const message = printable(messageIn(body.slice(0, maxBodyLength)));
   if (message === "") return undefined;
-  return shorten(message, maxServerMessageLength);
+  return truncate(message, maxServerMessageLength);
 }
 
 function messageIn(body: string): string {

@@ -23,7 +23,7 @@ export interface Call extends AttemptParts {
   /** May the service process it twice without harm? */
   repeatable: boolean;
   /** Asked before a repeat, where the attempt before may have been processed: its answer after all. */
-  findOut?: () => Promise<Answer | undefined>;
+  reconcile?: () => Promise<Answer | undefined>;
   /** Instead of the service's own. */
   signal?: AbortSignal;
 }
@@ -75,7 +75,7 @@ export function createTransport(options: TransportOptions): Transport {
           text: `${error.message}; trying again in ${(milliseconds / 1000).toFixed(1)} s`,
         });
         await clock.sleep(milliseconds, signal);
-        const done = isOutcomeUnknown(failure) ? await call.findOut?.() : undefined;
+        const done = isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
         if (done !== undefined) return done;
         body = makeBody();
         if (body === undefined && call.body !== undefined) throw spentBody(error, failure);

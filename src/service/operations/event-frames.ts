@@ -1,6 +1,6 @@
 /** Frames out of an event stream's bytes, each of them and all of them together bounded. */
 import { createParser } from "eventsource-parser";
-import type { EventFrame } from "./event-log.ts";
+import type { EventFrame } from "./received-events.ts";
 
 /** Thrown for a stream that is larger than any operation's should be. */
 export class ExcessiveEventsError extends Error {

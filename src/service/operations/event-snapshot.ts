@@ -4,7 +4,7 @@ import { noSuchCallForUs } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
 import type { EventListener } from "../service.ts";
 import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
-import { createEventLog } from "./event-log.ts";
+import { createReceivedEvents } from "./received-events.ts";
 
 export interface EventSnapshots {
   /** False where this service, or this operation, has no events to be read. */
@@ -31,7 +31,7 @@ export function createEventSnapshots(transport: Transport, signal: AbortSignal):
         await stream.cancel();
         return false;
       }
-      const log = createEventLog(listener);
+      const log = createReceivedEvents(listener);
       const frames = createFrameReader((frame) => void log.add(frame));
       try {
         for await (const chunk of stream) frames.feed(chunk);

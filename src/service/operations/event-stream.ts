@@ -6,8 +6,8 @@ import { childOf, DeadlineError } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
 import { parseRetryAfter } from "../http/retry.ts";
 import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
-import type { EventFrame, EventLog } from "./event-log.ts";
 import type { PollingOptions } from "./polling.ts";
+import type { EventFrame, ReceivedEvents } from "./received-events.ts";
 
 export type StreamEnd =
   | { kind: "completed" }
@@ -24,7 +24,7 @@ export type StreamEnd =
   | { kind: "excessive"; what: string };
 
 export interface StreamReader {
-  log: EventLog;
+  log: ReceivedEvents;
   onFrame(frame: EventFrame): void;
   /** Has the operation ended? Asked while the stream is quiet. */
   look(): Promise<boolean>;

@@ -1,9 +1,9 @@
 /** Following an operation by its events, over as many connections as it takes. */
 
 import type { OutputChunk } from "../service.ts";
-import type { EventLog } from "./event-log.ts";
 import { readEventStream, type StreamEnd } from "./event-stream.ts";
 import { lookAtOperation, maxWishMilliseconds, type PollingOptions, waits } from "./polling.ts";
+import type { ReceivedEvents } from "./received-events.ts";
 
 /**
  * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In
@@ -21,13 +21,13 @@ const maxFruitlessBreaks = 4;
 export async function followEvents(
   options: PollingOptions,
   operation: string,
-  log: EventLog,
+  log: ReceivedEvents,
   onOutput: (chunk: OutputChunk) => void,
 ): Promise<EventsEnd> {
   const { clock, signal, onNotice } = options;
   const reader = {
     log,
-    onFrame(frame: Parameters<EventLog["add"]>[0]) {
+    onFrame(frame: Parameters<ReceivedEvents["add"]>[0]) {
       const chunk = log.add(frame);
       if (chunk !== undefined) onOutput(chunk);
     },

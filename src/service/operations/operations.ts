@@ -8,12 +8,12 @@ import { type IdleTimer, startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk } from "../service.ts";
 import type { OperationKind } from "../types.ts";
-import { createEventLog, type EventLog, mergeOutput } from "./event-log.ts";
 import { followEvents } from "./events.ts";
-import { chooseMark } from "./mark.ts";
 import { withinItsTime } from "./overdue.ts";
 import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
+import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
+import { newRequestId } from "./request-id.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
 
@@ -30,7 +30,7 @@ export interface OperationsOptions {
 }
 
 export interface Operations
-  extends Pick<ImageService, "newMark" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
+  extends Pick<ImageService, "newRequestId" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
   /** As `follow`, by looking alone: there is no output to wait for. */
   poll(operation: string): Promise<OperationOutcome>;
   /** Bounds how long the operation is waited for. */
@@ -52,22 +52,23 @@ export function createOperations(options: OperationsOptions): Operations {
       expected.set(operation, { kind, timeoutSeconds });
     },
 
-    newMark: () => chooseMark(random()),
+    newRequestId: () => newRequestId(random()),
 
-    async spawn(request, { mark = operations.newMark(), mayRunTwice = false } = {}) {
+    async spawn(request, { requestId = operations.newRequestId(), mayRunTwice = false } = {}) {
       const { cancel } = operations;
       const unnamed = "an operation that was just being started";
       running.add(unnamed);
-      const operation = await spawnInstance({ ...options, cancel }, request, { mark, mayRunTwice }).finally(
-        () => running.delete(unnamed),
-      );
+      const operation = await spawnInstance({ ...options, cancel }, request, {
+        requestId,
+        mayRunTwice,
+      }).finally(() => running.delete(unnamed));
       running.add(nameOf(operation));
       operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
       return operation;
     },
 
-    async findSpawned({ mark, truncateAt, since }) {
-      const search = await searchSpawned(options, { limit: truncateAt + mark, at: since });
+    async findSpawned({ requestId, truncateAt, since }) {
+      const search = await searchSpawned(options, { limit: truncateAt + requestId, at: since });
       return search.kind === "found" ? search.operation : undefined;
     },
 
@@ -75,7 +76,7 @@ export function createOperations(options: OperationsOptions): Operations {
       if (timeoutSeconds !== undefined && !expected.has(operation))
         operations.expect(operation, "instance", timeoutSeconds);
       running.add(nameOf(operation));
-      const log = createEventLog(listener);
+      const log = createReceivedEvents(listener);
       const silence = tellOfSilence(operation);
       const report = (chunk: OutputChunk) => {
         silence.touch();
@@ -100,7 +101,7 @@ export function createOperations(options: OperationsOptions): Operations {
 
     hasEnded: async (operation) => (await lookAtOperation(options, operation)).view.ended !== undefined,
 
-    poll: (operation) => withinTime(operation, (own) => outcomeOf(own, operation, createEventLog())),
+    poll: (operation) => withinTime(operation, (own) => outcomeOf(own, operation, createReceivedEvents())),
 
     async cancel(operation) {
       // Works after an interruption, when the service's own signal is aborted.
@@ -153,7 +154,11 @@ export function createOperations(options: OperationsOptions): Operations {
   }
 
   /** From the record, however the end was noticed, unless that would only bring much output once more. */
-  async function outcomeOf(own: PollingOptions, operation: string, log: EventLog): Promise<OperationOutcome> {
+  async function outcomeOf(
+    own: PollingOptions,
+    operation: string,
+    log: ReceivedEvents,
+  ): Promise<OperationOutcome> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
     const view =
       endedView(log) ?? (await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds));
@@ -172,7 +177,7 @@ export function createOperations(options: OperationsOptions): Operations {
 const maxRepeatedCharacters = 256 * 1024;
 
 /** What the events say of the end, where they say all and the record has much of what they have brought. */
-function endedView(log: EventLog): EndedView | undefined {
+function endedView(log: ReceivedEvents): EndedView | undefined {
   const characters = log.output("stdout").characters + log.output("stderr").characters;
   const record = characters > maxRepeatedCharacters ? log.record() : undefined;
   const view = record && readOperation(record);

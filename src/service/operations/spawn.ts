@@ -4,7 +4,7 @@ import { withDeadline } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
 import type { InstanceRequest } from "../types.ts";
-import { markRequest } from "./mark.ts";
+import { withRequestId } from "./request-id.ts";
 import { type Search, type SearchOptions, type Sent, searchPatiently, searchSpawned } from "./spawned.ts";
 
 export interface SpawnOptions extends SearchOptions {
@@ -23,21 +23,21 @@ const maxBlindResends = 1;
 const lastSearchMilliseconds = 5000;
 
 /**
- * Returns the operation's id. Where the request may have been received, the operation is looked for by its mark; where it is
+ * Returns the operation's id. Where the request may have been received, the operation is looked for by its request id; where it is
  * not found, the request is sent again, if `mayRunTwice`. Rejects with an UnknownOutcomeError where that does not help.
  */
 export async function spawnInstance(
   options: SpawnOptions,
   request: InstanceRequest,
-  { mark, mayRunTwice }: { mark: number; mayRunTwice: boolean },
+  { requestId, mayRunTwice }: { requestId: number; mayRunTwice: boolean },
 ): Promise<string> {
   const { clock, signal } = options;
-  const marked = markRequest(request, mark);
-  const sent: Sent = { limit: marked.truncate_output_at ?? 0, at: clock.now(), command: request.command };
+  const identified = withRequestId(request, requestId);
+  const sent: Sent = { limit: identified.truncate_output_at ?? 0, at: clock.now(), command: request.command };
   let resends = 0;
   try {
     for (;;) {
-      const operation = await post(options, marked).catch((error: unknown) => {
+      const operation = await post(options, identified).catch((error: unknown) => {
         if (!(error instanceof UnknownOutcomeError)) throw error;
         return settle(options, sent, error, mayRunTwice ? resends++ : undefined);
       });

@@ -4,10 +4,10 @@ import { type LearntCapabilities, noSuchCallForUs } from "../capabilities.ts";
 import { asRecord, asText, idIn } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import { limitIn } from "./mark.ts";
+import { outputLimitIn } from "./request-id.ts";
 
 export interface Sent {
-  /** Its `truncate_output_at`, mark included. */
+  /** Its `truncate_output_at`, the request id included. */
   limit: number;
   /** Milliseconds since the epoch, by this machine's clock. */
   at: number;
@@ -16,7 +16,7 @@ export interface Sent {
 
 export type Search =
   | { kind: "found"; operation: string }
-  /** `similar`: operations of the same command that don't tell their mark. */
+  /** `similar`: operations of the same command that don't tell their request id. */
   | { kind: "not there"; similar: readonly string[] }
   /** This service has no list of operations. */
   | { kind: "unsupported" };
@@ -31,7 +31,7 @@ export interface SearchOptions {
 /** The service's clock and this machine's may differ. */
 const clockSkewMilliseconds = 15 * 60_000;
 const maxListed = 1000;
-/** Where the list tells no marks, so many records are looked at one by one. */
+/** Where the list tells no request ids, so many records are looked at one by one. */
 const maxLookedAt = 25;
 
 /** One look at what the service has started since. */
@@ -61,13 +61,13 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
     const operation = idIn(asRecord(listed));
     if (operation === undefined) continue;
     let record: unknown = listed;
-    if (limitIn(record) === undefined && looks < maxLookedAt) {
+    if (outputLimitIn(record) === undefined && looks < maxLookedAt) {
       looks++;
       record = await look(options, operation);
     }
-    if (limitIn(record) === sent.limit) return { kind: "found", operation };
+    if (outputLimitIn(record) === sent.limit) return { kind: "found", operation };
     const command = asText(asRecord(asRecord(record)?.metadata)?.command);
-    if (limitIn(record) === undefined && command !== undefined && command === sent.command)
+    if (outputLimitIn(record) === undefined && command !== undefined && command === sent.command)
       similar.push(operation);
   }
   return { kind: "not there", similar };

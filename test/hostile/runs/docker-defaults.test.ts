@@ -206,7 +206,7 @@ const sysOfUserNamespace: Difference[] = [
 
 const own = { network: { kind: "private", resolvConf: "" } } as const;
 const none = { network: { kind: "none", resolvConf: "" } } as const;
-const machine = { network: { kind: "machine", resolvConf: "" } } as const;
+const machine = { network: { kind: "host", resolvConf: "" } } as const;
 const ordinary = { inUserNamespace: true, limits: watched };
 
 describe.each([

@@ -32,7 +32,7 @@ const maxMountSeconds = 60;
 const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /**
- * Mounts the overlay of `chain` (the uppermost layer first) at the layout's `root`. `command` runs there once it may proceed,
+ * Mounts the overlay of `layers` (the uppermost layer first) at the layout's `root`. `command` runs there once it may proceed,
  * as the first process of a namespace: it and all that it starts are gone the moment bough is. Without a command the process
  * only holds the mount, for as long as its standard input is open.
  */
@@ -40,7 +40,7 @@ export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
   options: {
-    chain: readonly number[];
+    layers: readonly number[];
     /** The directory with `upper` and `work`; without one the mount is read-only. */
     operation?: string;
     inUserNamespace: boolean;
@@ -52,7 +52,7 @@ export async function enterMountNamespace(
   },
 ): Promise<MountNamespace> {
   locate("mount", environment);
-  const overlay = overlayOptions(layout, options.chain, {
+  const overlay = overlayOptions(layout, options.layers, {
     operation: options.operation,
     inUserNamespace: options.inUserNamespace,
   });

@@ -3,8 +3,8 @@ import type { Layer, StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 
 /** The service no longer has the image of a cached layer: the build has to go back to before it. */
-export class ForgottenLayerError extends Error {
-  override readonly name = "ForgottenLayerError";
+export class MissingImageError extends Error {
+  override readonly name = "MissingImageError";
   readonly layer: Layer;
 
   constructor(layer: Layer) {
@@ -16,7 +16,7 @@ export class ForgottenLayerError extends Error {
 /**
  * Runs `action` for a stage. Where the service answers that something is not there, it is found out what: uploads are
  * forgotten here, too, and `action` is run once more, which sends them again; a cached layer's image ends in a
- * `ForgottenLayerError`.
+ * `MissingImageError`.
  */
 export async function retryAfterLoss<Result>(
   stage: Pick<StageState, "layer" | "staged">,
@@ -27,7 +27,7 @@ export async function retryAfterLoss<Result>(
     return await action();
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
-    if (await isForgotten(stage.layer, build)) throw new ForgottenLayerError(stage.layer);
+    if (await isImageMissing(stage.layer, build)) throw new MissingImageError(stage.layer);
     if (!forgetUploads(stage, build)) throw await lossOf(stage.layer, error, build);
   }
   try {
@@ -37,7 +37,7 @@ export async function retryAfterLoss<Result>(
   }
 }
 
-/** Runs `action`, which may look into the stage's image; where that is why it fails, with a `ForgottenLayerError`. */
+/** Runs `action`, which may look into the stage's image; where that is why it fails, with a `MissingImageError`. */
 export async function noticeLoss<Result>(
   stage: StageState | undefined,
   build: BuildJob,
@@ -47,35 +47,35 @@ export async function noticeLoss<Result>(
     return await action();
   } catch (error) {
     if (stage === undefined || !(error instanceof NotFoundError)) throw error;
-    throw (await isForgotten(stage.layer, build)) ? new ForgottenLayerError(stage.layer) : error;
+    throw (await isImageMissing(stage.layer, build)) ? new MissingImageError(stage.layer) : error;
   }
 }
 
 /** Whether the service says that it has no such image; one that can't be asked says nothing. */
-export async function isForgotten(layer: Layer, { service }: BuildJob): Promise<boolean> {
+export async function isImageMissing(layer: Layer, { service }: BuildJob): Promise<boolean> {
   return layer.cached && (await service.hasImage(layer.image)) === false;
 }
 
-/** Drops all that bough remembers of a forgotten layer, so that the next round makes it anew. */
-export function forgetLayer({ layer }: ForgottenLayerError, { layers, emit }: RunningBuild): void {
+/** Drops all that bough remembers of a layer whose image is missing, so that the next round makes it anew. */
+export function forgetLayer({ layer }: MissingImageError, { layers, emit }: RunningBuild): void {
   emit({ type: "forgotten-layer", layer: layer.hash, image: layer.image });
   layers.forget(layer);
 }
 
 /** Returns whether there was anything to forget. */
 function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: BuildJob): boolean {
-  const forgotten = new Set<string>();
+  const missing = new Set<string>();
   for (const entry of stage.staged.values()) {
     if (entry.type !== "file" || store.uploads.get(entry.sha256) === undefined) continue;
-    forgotten.add(entry.sha256);
+    missing.add(entry.sha256);
     store.uploads.delete(entry.sha256);
   }
-  if (forgotten.size > 0) emit({ type: "forgotten-files", files: forgotten.size });
-  return forgotten.size > 0;
+  if (missing.size > 0) emit({ type: "forgotten-files", files: missing.size });
+  return missing.size > 0;
 }
 
-/** Only what an earlier build left can have been forgotten since; anything else is a fault of the service. */
+/** Only what an earlier build left can have gone missing since; anything else is a fault of the service. */
 async function lossOf(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
   const isThere = layer.cached ? await service.hasImage(layer.image) : true;
-  return isThere === true ? error : new ForgottenLayerError(layer);
+  return isThere === true ? error : new MissingImageError(layer);
 }

@@ -8,19 +8,19 @@ import type { InstanceRequest } from "../types.ts";
 /** Bytes of each stream that a service keeps when the request does not say. */
 const defaultLimit = 65_536;
 /** Few enough that what a service keeps of two streams, in base64, stays below what is read of an answer. */
-const marks = 2 ** 20;
+const idCount = 2 ** 20;
 
 /** `random` is in [0, 1). */
-export function chooseMark(random: number): number {
-  return Math.floor(random * marks);
+export function newRequestId(random: number): number {
+  return Math.floor(random * idCount);
 }
 
-export function markRequest(request: InstanceRequest, mark: number): InstanceRequest {
-  return { ...request, truncate_output_at: (request.truncate_output_at ?? defaultLimit) + mark };
+export function withRequestId(request: InstanceRequest, requestId: number): InstanceRequest {
+  return { ...request, truncate_output_at: (request.truncate_output_at ?? defaultLimit) + requestId };
 }
 
 /** What a record, or an entry of the list of operations, says of it; `undefined` where it says nothing. */
-export function limitIn(record: unknown): number | undefined {
+export function outputLimitIn(record: unknown): number | undefined {
   const fields = asRecord(record);
   return asNumber(asRecord(fields?.metadata)?.truncate_output_at) ?? asNumber(fields?.truncate_output_at);
 }

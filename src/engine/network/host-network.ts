@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
 /** What the machine says of its network, as the files have it. */
-export interface MachineNetwork {
+export interface HostNetwork {
   /** `/etc/resolv.conf` */
   resolvConf: string;
   /** `/proc/net/route`: IPv4 routes, addresses in hexadecimal in the machine's byte order. */
@@ -27,7 +27,7 @@ export function readResolvConf(): string {
   return readOptional("/etc/resolv.conf");
 }
 
-export function readMachineNetwork(): MachineNetwork {
+export function readHostNetwork(): HostNetwork {
   return {
     resolvConf: readResolvConf(),
     routes: readOptional("/proc/net/route"),
@@ -39,7 +39,7 @@ export function readMachineNetwork(): MachineNetwork {
  * Returns addresses that hide nothing which the machine reaches. Rejects where a private network would reach nothing: it
  * carries IPv4 only.
  */
-export function findAddresses(machine: MachineNetwork): PrivateAddresses {
+export function findAddresses(machine: HostNetwork): PrivateAddresses {
   const routes = parseRoutes(machine.routes);
   const nameServers = Array.from(
     machine.resolvConf.matchAll(/^nameserver[ \t]+(\S+)/gm),

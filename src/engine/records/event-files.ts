@@ -11,14 +11,14 @@ const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
 
 /** `spid` of an event: the sandbox itself, or the main process in it. Those that are started beside it have the next ones. */
-export const sandbox = 0;
-export const mainProcess = 1;
+export const sandboxSpid = 0;
+export const mainProcessSpid = 1;
 
 /**
  * The events of all operations, each in a file of its own, one JSON object a line: written as they happen, so that another
  * process can follow them, and there after this one is gone.
  */
-export class EventLogs {
+export class EventFiles {
   readonly #layout: Layout;
   readonly #clock: Clock;
   /** Wakes the followers in this process; those of other processes look again now and then. */
@@ -41,7 +41,7 @@ export class EventLogs {
   /** The last event of an operation. On a full disk there is none: the operation's record tells all the same. */
   complete(operation: string, data: Record<string, unknown>): void {
     try {
-      this.append(operation, sandbox, "completion", data);
+      this.append(operation, sandboxSpid, "completion", data);
     } catch {
       for (const wake of this.#followers.get(operation) ?? []) wake();
     }

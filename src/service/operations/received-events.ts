@@ -5,7 +5,7 @@ import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
 import { bytesOf, createOutputDecoder, type OutputDecoder } from "./output.ts";
 
 /** `spid` of the command. */
-const mainProcess = 1;
+const mainProcessSpid = 1;
 
 type StreamName = OutputChunk["stream"];
 
@@ -16,7 +16,7 @@ export interface EventFrame {
   data: string;
 }
 
-export interface EventLog {
+export interface ReceivedEvents {
   /** For `Last-Event-Id`. */
   readonly lastId: string | undefined;
   /** `completion` was seen. */
@@ -58,10 +58,10 @@ interface Stream {
   truncated: boolean;
 }
 
-/** Bytes of one stream: somewhat more than any request asks a service to keep (see operation.ts and mark.ts). */
+/** Bytes of one stream: somewhat more than any request asks a service to keep (see operation.ts and request-id.ts). */
 const maxCharacters = 32 * 1024 * 1024;
 
-export function createEventLog(listener: EventListener = {}): EventLog {
+export function createReceivedEvents(listener: EventListener = {}): ReceivedEvents {
   const streams: Record<StreamName, Stream> = { stdout: newStream(listener), stderr: newStream(listener) };
   let lastId: string | undefined;
   let lastNumber: number | undefined;
@@ -112,7 +112,7 @@ export function createEventLog(listener: EventListener = {}): EventLog {
       const type = asText(event?.type) ?? frame.event;
       const data = asRecord(event?.data) ?? {};
       // What was started beside the command has events of its own; some services say 0 where the command itself is meant.
-      if ((asNumber(event?.spid) ?? mainProcess) > mainProcess) return undefined;
+      if ((asNumber(event?.spid) ?? mainProcessSpid) > mainProcessSpid) return undefined;
       switch (type) {
         case "stdout":
         case "stderr": {

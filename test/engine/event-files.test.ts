@@ -1,19 +1,19 @@
 import { expect, test } from "bun:test";
 import { makeLayout } from "../../src/engine/layout.ts";
-import { EventLogs, sandbox } from "../../src/engine/records/event-log.ts";
+import { EventFiles, sandboxSpid } from "../../src/engine/records/event-files.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test("what is appended while a follower asks whether the operation has ended is told at once", async () => {
-  const logs = new EventLogs(makeLayout(temporaryDirectory()), createManualClock());
-  logs.append("operation", sandbox, "exit", {});
+  const logs = new EventFiles(makeLayout(temporaryDirectory()), createManualClock());
+  logs.append("operation", sandboxSpid, "exit", {});
   const events = logs.read("operation", {
     afterId: 0,
     follow: true,
     signal: new AbortController().signal,
     idleMilliseconds: Number.POSITIVE_INFINITY,
     async hasEnded() {
-      logs.append("operation", sandbox, "shutdown", {});
+      logs.append("operation", sandboxSpid, "shutdown", {});
       logs.complete("operation", {});
       return false;
     },
