@@ -1,0 +1,136 @@
+/** What the source words of `COPY --from` name in an image's tree. Pure: the tree is passed in. */
+import { posix } from "node:path";
+import { escapeGlob, GlobSyntaxError, hasWildcard } from "../context/patterns/glob.ts";
+import {
+  compileSourcePattern,
+  enterDirectory,
+  isMatched,
+  type PatternPosition,
+  patternStart,
+} from "../context/patterns/path-pattern.ts";
+import { BoughError } from "../errors.ts";
+
+/** Paths are absolute and clean. */
+export interface ImageTree {
+  /** As lstat(2): no link is followed, neither on the way nor at the end. */
+  lookUp(path: string): Promise<TreeEntry | undefined>;
+  /** Names, in any order; `directory` has been looked up before. */
+  list(directory: string): Promise<readonly string[]>;
+}
+
+export interface TreeEntry {
+  type: "file" | "directory" | "symlink" | "other";
+  /** Of a link. */
+  target?: string;
+}
+
+export interface CopySource {
+  /** Where it really is: links on the way, and the link that it is itself, are followed inside the root. */
+  path: string;
+  /** The base name under which it goes into a directory: the link's own, where it is one. Empty for the root. */
+  name: string;
+  /** Never a link. */
+  type: TreeEntry["type"];
+  /** Whether it is what a wildcard matched. */
+  hasWildcard: boolean;
+}
+
+/** BuildKit's own limit for one path. */
+const maxLinks = 255;
+
+/**
+ * What BuildKit copies for these words. They count from `/` and are cleaned first, so none leads above the root. Names
+ * before the first wildcard are taken as they are written and must exist; behind it, wildcards match name by name (those
+ * that begin with a dot, too) in real directories only, siblings in the order of their bytes. A match that is a link is
+ * followed like any other source. A word with a wildcard that matches nothing is nothing.
+ *
+ * @throws BoughError where a word without wildcards, the directory before a wildcard, or what a link leads to is not
+ * there, where links go in a circle, and for a pattern that Go's `filepath.Match` calls bad
+ */
+export async function resolveCopySources(words: readonly string[], tree: ImageTree): Promise<CopySource[]> {
+  const sources: CopySource[] = [];
+  for (const word of words) {
+    const path = posix.join("/", word);
+    if (!hasWildcard(path)) sources.push(await followSource(path, false, tree));
+    else
+      for (const match of await expand(path, word, tree)) sources.push(await followSource(match, true, tree));
+  }
+  return sources;
+}
+
+async function followSource(path: string, isMatch: boolean, tree: ImageTree): Promise<CopySource> {
+  const found = await follow(path, tree);
+  return { ...found, name: posix.basename(path), hasWildcard: isMatch };
+}
+
+async function follow(path: string, tree: ImageTree): Promise<Pick<CopySource, "path" | "type">> {
+  let pending = namesIn(path);
+  let at = "/";
+  let type: TreeEntry["type"] = "directory";
+  let links = 0;
+  for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
+    const next = posix.join(at, name);
+    const entry: TreeEntry | undefined = type === "directory" ? await tree.lookUp(next) : undefined;
+    if (entry === undefined) throw missing(path, next, links > 0);
+    if (entry.type !== "symlink") {
+      at = next;
+      type = entry.type;
+      continue;
+    }
+    if (++links > maxLinks)
+      throw new BoughError(`"${path}": too many links`, {
+        hint: "Symbolic links there lead to each other in a circle.",
+      });
+    pending = [...namesIn(posix.resolve(at, entry.target ?? "")), ...pending];
+    at = "/";
+  }
+  return { path: at, type };
+}
+
+/** The paths that match, not followed at their ends. */
+async function expand(path: string, word: string, tree: ImageTree): Promise<string[]> {
+  const names = namesIn(path);
+  const first = names.findIndex(hasWildcard);
+  const pattern = compile(names.slice(first).join("/"), word);
+  const base = await follow(`/${names.slice(0, first).join("/")}`, tree);
+  const paths: string[] = [];
+  const visit = async (directory: string, position: PatternPosition): Promise<void> => {
+    for (const name of (await tree.list(directory)).toSorted(compareBytes)) {
+      const child = posix.join(directory, name);
+      if (isMatched(pattern, position, name)) {
+        paths.push(child);
+        continue;
+      }
+      const next = enterDirectory(pattern, position, name);
+      if (next.length > 0 && (await tree.lookUp(child))?.type === "directory") await visit(child, next);
+    }
+  };
+  if (base.type === "directory") await visit(base.path, patternStart);
+  return paths;
+}
+
+function compile(pattern: string, word: string): ReturnType<typeof compileSourcePattern> {
+  try {
+    return compileSourcePattern(pattern);
+  } catch (error) {
+    if (!(error instanceof GlobSyntaxError)) throw error;
+    throw new BoughError(`${JSON.stringify(word)} is not a valid pattern: ${error.message}`, {
+      kind: "usage",
+      hint: `For the file of that name write ${escapeGlob(word)}.`,
+    });
+  }
+}
+
+/** `at`: the path that is not there. */
+function missing(path: string, at: string, isThroughLink: boolean): BoughError {
+  const hint = isThroughLink ? `A symbolic link leads to ${at}, which is not there.` : undefined;
+  return new BoughError(`${JSON.stringify(path)}: not found`, hint === undefined ? {} : { hint });
+}
+
+function namesIn(path: string): string[] {
+  return path.split("/").filter((name) => name !== "");
+}
+
+function compareBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
