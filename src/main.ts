@@ -8,7 +8,7 @@ import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
 import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
-import { dressLines } from "./terminal/terminal-text.ts";
+import { formatLogLines } from "./terminal/terminal-text.ts";
 
 const interruption = new AbortController();
 /** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */
@@ -36,7 +36,7 @@ function leaveAtOnce(failure: BoughError): never {
   const { text, exitCode } = describeFailure(told, requestedFormat(process.argv.slice(2)));
   try {
     for (const view of runtime.views) view.close();
-    writeSync(2, beginLine + dressLines(text, runtime.stderr));
+    writeSync(2, beginLine + formatLogLines(text, runtime.stderr));
   } catch {
     // There is nowhere to say it.
   }
@@ -148,7 +148,7 @@ async function main(): Promise<void> {
     if (writeFailure !== undefined) throw writeFailure;
   } catch (error) {
     const failure = describeFailure(error, globals?.format ?? requestedFormat(process.argv.slice(2)));
-    runtime.stderr.write(dressLines(failure.text, runtime.stderr));
+    runtime.stderr.write(formatLogLines(failure.text, runtime.stderr));
     exitCode = failure.exitCode;
   }
   // Exiting drops what a pipe has not taken yet.

@@ -4,7 +4,7 @@ import { openSpoolFile } from "../src/cli/builds/spool-file.ts";
 import { jsonText } from "../src/terminal/json-text.ts";
 import { createLog } from "../src/terminal/log.ts";
 import { createPlainProgress } from "../src/terminal/progress.ts";
-import { dressLines, dressOutput } from "../src/terminal/terminal-text.ts";
+import { formatLogLines, formatOutput } from "../src/terminal/terminal-text.ts";
 import { visible, visibleLines } from "../src/visible.ts";
 import { temporaryDirectory } from "./support/bough.ts";
 
@@ -46,11 +46,11 @@ describe("what a command has written is its own", () => {
     const write = (text: string) => {
       written += text;
     };
-    const line = (text: string) => write(dressLines(text, stream));
+    const line = (text: string) => write(formatLogLines(text, stream));
     const progress = createPlainProgress({
       log: createLog("info", line),
       logLevel: "info",
-      write: { line, output: (text) => write(dressOutput(text, stream)) },
+      write: { line, output: (text) => write(formatOutput(text, stream)) },
       openSpoolFile: () => openSpoolFile(temporaryDirectory()),
     });
     const place = { stage: { index: 0, name: null }, step: 1 };

@@ -1,21 +1,21 @@
 import { createPace } from "../pace.ts";
 import {
+  detectLoss,
   forgetLayer,
   isImageMissing,
   MissingImageError,
-  noticeLoss,
   retryAfterLoss,
 } from "./cache/missing-image.ts";
 import { emitFor } from "./events.ts";
 import { interpret, startInterpretation } from "./interpreter/interpret.ts";
 import { createLiveWorld } from "./interpreter/live-world.ts";
-import { locate, titleOf } from "./interpreter/location.ts";
+import { titleOf, withLocation } from "./interpreter/location.ts";
 import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./interpreter/platform.ts";
 import { commitPending } from "./interpreter/run.ts";
 import type { StageState } from "./interpreter/state.ts";
 import { countEvents, recordStep } from "./interpreter/step-record.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
-import { createReasons } from "./interpreter/warnings.ts";
+import { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { BuildJob, BuildRequest, RunningBuild } from "./job.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import { createEarlyUploads } from "./staging/early-uploads.ts";
@@ -30,7 +30,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, emit, clock, tags, session } = build;
   const startedAt = clock.now();
   const { request, uploaded, skippedCopies } = countEvents(build);
-  const explain = createReasons();
+  const explain = explainReasonsOnce();
   const places = placesByLine(dockerfile);
   for (const { rule, message, range } of dockerfile.warnings) {
     const line = range.start;
@@ -75,8 +75,8 @@ async function runInstructions(running: RunningBuild): Promise<{ image: string; 
       build.early.hold();
       build.ahead.begin(step.step);
     }
-    const next = await locate(build, instruction, () =>
-      noticeLoss(state.stage, build, () => interpret(instruction, state, createLiveWorld(build, runs))),
+    const next = await withLocation(build, instruction, () =>
+      detectLoss(state.stage, build, () => interpret(instruction, state, createLiveWorld(build, runs))),
     );
     const record = recordStep(describeStep(step, since, build), state.stage, next.stage);
     steps.push(record);
@@ -110,7 +110,7 @@ async function commitLast(
 ): Promise<StageState> {
   const since = build.clock.now();
   build.early.hold();
-  const committed = await locate(build, last.instruction, () => commitPending(stage, runs, build));
+  const committed = await withLocation(build, last.instruction, () => commitPending(stage, runs, build));
   if (committed !== stage) steps.push(recordStep(describeStep(last, since, build), stage, committed));
   return committed;
 }

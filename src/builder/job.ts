@@ -10,12 +10,12 @@ import type { ImageFacts } from "./cache/image-facts.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { Emit, EmitInStep } from "./events.ts";
-import type { createReasons } from "./interpreter/warnings.ts";
+import type { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
 
 /** The process that builds, in a word that tells it from all others. */
-export interface Owner {
+export interface BuildProcess {
   id: string;
   isAlive(id: string): boolean;
 }
@@ -48,11 +48,11 @@ export interface BuildJob {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
-  owner: Owner;
+  owner: BuildProcess;
   /** Hashes of the context's files, found by what `stat` says of them. */
   hashes: ContextHashes;
   /** Gives a reason with the first warning that has it. */
-  explain: ReturnType<typeof createReasons>;
+  explain: ReturnType<typeof explainReasonsOnce>;
   ahead: LookAhead;
   early: EarlyUploads;
   /** For `ADD <url>`; the service is never reached through this one. */

@@ -1,13 +1,13 @@
 import { numericOwner, root } from "../builder/copy/ownership.ts";
 import { planCopy } from "../builder/copy/plan.ts";
-import { OtherPlatformError, requireImage, requirePlatform } from "../builder/interpreter/base.ts";
+import { OtherPlatformError, requireBaseName, requirePlatform } from "../builder/interpreter/base.ts";
 import { defaultPath } from "../builder/interpreter/inherited.ts";
-import { knowledgeOf } from "../builder/interpreter/known.ts";
+import { createIsKnown } from "../builder/interpreter/known.ts";
 import { localBaseUrl } from "../builder/interpreter/local-base.ts";
 import { pathInImage } from "../builder/interpreter/path-in-image.ts";
 import type { Platform } from "../builder/interpreter/platform.ts";
 import { lookUp, type StageScope } from "../builder/interpreter/scope.ts";
-import { createReasons, describeExcluded } from "../builder/interpreter/warnings.ts";
+import { describeExcluded, explainReasonsOnce } from "../builder/interpreter/warnings.ts";
 import type { PlannedCopy, World } from "../builder/interpreter/world.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
@@ -20,7 +20,7 @@ import { extend } from "../persistent-map.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/types.ts";
 import { type Finding, warn } from "./finding.ts";
-import { describeItem, itemsOfTheirOwn, type PlannedFile } from "./planned-file.ts";
+import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";
 
 export interface DryOptions {
@@ -72,7 +72,7 @@ export function startDryStage(): DryStage {
 export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
   const { context, ignore, signal, buildArgs } = options;
   const files = rememberFiles(localFileSystem);
-  const explain = createReasons();
+  const explain = explainReasonsOnce();
   const world: World<DryStage> = {
     escape,
     buildArgs,
@@ -127,7 +127,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
 }
 
 function startFrom(reference: string, options: DryOptions): DryStage {
-  requireImage(reference);
+  requireBaseName(reference);
   const parsed = isTag(reference) ? undefined : parseReference(reference);
   if (parsed?.kind === "local") localBaseUrl(parsed, options);
   return startDryStage();
@@ -149,14 +149,14 @@ function filesOf(
   stage: DryStage,
   escape: EscapeCharacter,
 ): PlannedFile[] {
-  const isKnown = knowledgeOf(stage, escape);
+  const isKnown = createIsKnown(stage, escape);
   const isCertain =
     !isImageAsked && isPlaceKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
   const destinationIs = plan.destination.isDirectory ? "directory" : "file";
   const isOwnerKnown = isKnown(instruction.chown ?? "");
   const named = words.chown === "" ? root : numericOwner(words.chown);
   const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
-  return itemsOfTheirOwn(plan.items).map((item): PlannedFile => {
+  return withoutImpliedDirectories(plan.items).map((item): PlannedFile => {
     const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
     return {
       line: instruction.range.start,

@@ -27,7 +27,7 @@ export interface PlannedFile {
 }
 
 /** Directories with something in them come with that. */
-export function itemsOfTheirOwn(items: readonly PlannedItem[]): PlannedItem[] {
+export function withoutImpliedDirectories(items: readonly PlannedItem[]): PlannedItem[] {
   return items.filter((item, index) => {
     if (item.kind !== "entry" || item.entry.type !== "directory") return true;
     const next = items[index + 1];

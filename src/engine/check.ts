@@ -8,7 +8,7 @@ import type { Layout } from "./layout.ts";
 import { filePath, isFileName } from "./records/files.ts";
 import { parseObject } from "./records/json-column.ts";
 import { fingerprintLayer } from "./records/layer-fingerprint.ts";
-import { findLayer, type Layer, layerChain, layerDirectory } from "./records/layers.ts";
+import { findLayer, type LayerRecord, layerChain, layerDirectory } from "./records/layers.ts";
 import { hashInPieces } from "./records/stored-content.ts";
 import { findLayerProblem } from "./records/whole-layers.ts";
 
@@ -23,7 +23,7 @@ export interface Damage {
   tags: string[];
 }
 
-export interface CheckReport {
+export interface EngineCheckReport {
   files: number;
   layers: number;
   images: number;
@@ -32,17 +32,20 @@ export interface CheckReport {
   damage: Damage[];
 }
 
-export interface CheckOptions {
+export interface EngineCheckOptions {
   signal: AbortSignal;
   /** What has been looked at so far. */
-  onProgress(done: Omit<CheckReport, "damage">): void;
+  onProgress(done: Omit<EngineCheckReport, "damage">): void;
 }
 
 /**
  * Goes through all that the engine keeps: every uploaded file is hashed, every layer read to its end. Builds may go on
  * meanwhile. The first time that a layer is seen its fingerprint is written down; from then on a change in it is noticed.
  */
-export async function checkEngine(directory: string, options: CheckOptions): Promise<CheckReport> {
+export async function checkEngine(
+  directory: string,
+  options: EngineCheckOptions,
+): Promise<EngineCheckReport> {
   try {
     return await withEngineDirectory(directory, (database, layout) => checkAll(database, layout, options));
   } catch (error) {
@@ -59,9 +62,9 @@ export async function checkEngine(directory: string, options: CheckOptions): Pro
 }
 
 /** What takes no reading: whether everything is where its record says, and as large. Takes milliseconds. */
-export function checkQuickly(directory: string): Promise<CheckReport> {
+export function checkQuickly(directory: string): Promise<EngineCheckReport> {
   return withEngineDirectory(directory, (database, layout) => {
-    const report: CheckReport = { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };
+    const report: EngineCheckReport = { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };
     const look = { database, layout, report };
     for (const file of listFiles(database)) {
       report.files++;
@@ -78,8 +81,12 @@ export function checkQuickly(directory: string): Promise<CheckReport> {
   });
 }
 
-async function checkAll(database: Database, layout: Layout, options: CheckOptions): Promise<CheckReport> {
-  const report: CheckReport = {
+async function checkAll(
+  database: Database,
+  layout: Layout,
+  options: EngineCheckOptions,
+): Promise<EngineCheckReport> {
+  const report: EngineCheckReport = {
     files: 0,
     layers: 0,
     images: 0,
@@ -100,7 +107,7 @@ interface Look {
   database: Database;
   layout: Layout;
   pace: Pace;
-  report: CheckReport;
+  report: EngineCheckReport;
 }
 
 function add({ report }: Pick<Look, "report">, damage: Omit<Damage, "images" | "tags">): void {
@@ -160,7 +167,7 @@ async function findByteProblem(
   }
 }
 
-interface LayerRow extends Layer {
+interface LayerRow extends LayerRecord {
   fingerprint: string | null;
 }
 
@@ -169,7 +176,7 @@ function listLayers(database: Database): LayerRow[] {
 }
 
 /** As far as its own record and the one below it tell. */
-function findPlaceProblem(database: Database, layout: Layout, layer: Layer): string | undefined {
+function findPlaceProblem(database: Database, layout: Layout, layer: LayerRecord): string | undefined {
   const problem = findLayerProblem(layout, layer);
   if (problem !== undefined || layer.parent === null) return problem;
   const below = findLayer(database, layer.parent);

@@ -4,10 +4,10 @@ import type { Transport } from "./http/transport.ts";
 import type { Capabilities, OptionalCall } from "./service.ts";
 
 /** Statuses of a service that has no such call. */
-export const noSuchCall: readonly number[] = [404, 405, 501];
+export const unsupportedStatuses: readonly number[] = [404, 405, 501];
 
 /** These, and those for a token that is good for a build and no more: for calls that bough can do without. */
-export const noSuchCallForUs: readonly number[] = [401, 403, ...noSuchCall];
+export const unavailableStatuses: readonly number[] = [401, 403, ...unsupportedStatuses];
 
 /** For the calls themselves, which find out. */
 export interface LearntCapabilities extends Capabilities {
@@ -42,7 +42,7 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
 
 /** `undefined`: this service has no such call, or does not answer it to everyone. */
 async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
-  const handles = [400, 403, ...noSuchCall];
+  const handles = [400, 403, ...unsupportedStatuses];
   const { status, body } = await transport.call({
     ...{ method: "GET", path: "/v1/whoami", repeatable: true, handles },
   });

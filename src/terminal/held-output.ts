@@ -2,7 +2,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { Ran } from "../builder/events.ts";
 import type { OutputChunk } from "../service/service.ts";
 import type { Log, LogLevel } from "./log.ts";
-import { describeCut } from "./quantity.ts";
+import { describeTruncation } from "./quantity.ts";
 
 type StreamName = OutputChunk["stream"];
 
@@ -60,7 +60,7 @@ export function createHeldOutput({ log, logLevel, write, openSpoolFile }: HeldOu
         }
         spool?.close();
         const { truncated, bytes } = ran[stream];
-        if (truncated) log.warn(describeCut(`${label}${stream}`, bytes));
+        if (truncated) log.warn(describeTruncation(`${label}${stream}`, bytes));
       }
     },
     close() {

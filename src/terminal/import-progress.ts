@@ -3,7 +3,7 @@ import { visible } from "../visible.ts";
 import { truncateToWidth } from "./fit.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import type { Log } from "./log.ts";
-import { plainRow } from "./terminal-text.ts";
+import { sanitizeRow } from "./terminal-text.ts";
 
 /** Shows that an import goes on, however long it takes. */
 export interface ImportProgress {
@@ -51,7 +51,7 @@ export function startImportProgress(options: {
   };
 
   function remember(text: string, show: (line: string) => void): void {
-    last = plainRow(text).trim();
+    last = sanitizeRow(text).trim();
     show(last);
   }
 }

@@ -3,7 +3,7 @@ import { truncateToWidth } from "./fit.ts";
 import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
 import { tailRows } from "./output-tail.ts";
 import { stepCounter } from "./step-count.ts";
-import { plainRow } from "./terminal-text.ts";
+import { sanitizeRow } from "./terminal-text.ts";
 
 export interface RowStyle {
   /** The terminal's width. */
@@ -38,7 +38,7 @@ function renderStep(step: LiveStep, now: number, style: StepStyle): string[] {
   const { activity, tail } = step;
   const width = style.columns - 1;
   const details = [
-    ...(activity === undefined ? [] : [plainRow(describeActivity(activity, now))]),
+    ...(activity === undefined ? [] : [sanitizeRow(describeActivity(activity, now))]),
     ...tailRows(tail, maxOutputRows),
   ];
   const dim = style.hasColor ? paintDim : plain;
@@ -53,7 +53,7 @@ function renderStep(step: LiveStep, now: number, style: StepStyle): string[] {
 /** `[3/9] RUN make ...   12.3s`: the time at the right edge, even where the title is wider than it was taken to be. */
 function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: StepStyle): string {
   const width = columns - 1;
-  const counter = `${plainRow(stepCounter(step, step.steps, isAlone))} `;
+  const counter = `${sanitizeRow(stepCounter(step, step.steps, isAlone))} `;
   const elapsed = ` ${formatElapsed(now - step.since)}`;
   const room = width - counter.length - elapsed.length;
   if (room < 1) return truncateToWidth(counter.trimEnd(), width);

@@ -5,9 +5,9 @@ import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
-import { createTeller, type Progress, type Writers } from "./progress.ts";
+import { createLineLogger, type Progress, type Writers } from "./progress.ts";
 import { createStepLabels } from "./step-count.ts";
-import { dressLines, dressOutput } from "./terminal-text.ts";
+import { formatLogLines, formatOutput } from "./terminal-text.ts";
 
 export interface LiveViewOptions {
   terminal: Terminal;
@@ -41,11 +41,11 @@ export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: Liv
   };
   const stream = { isTerminal: true, hasColor: terminal.hasColor };
   const write: Writers = {
-    line: (text) => area.print(dressLines(text, stream), rows()),
-    output: (text) => area.print(dressOutput(text, stream), rows()),
+    line: (text) => area.print(formatLogLines(text, stream), rows()),
+    output: (text) => area.print(formatOutput(text, stream), rows()),
   };
   const log = createLog(logLevel, write.line);
-  const tell = createTeller(log, logLevel, write);
+  const tell = createLineLogger(log, logLevel, write);
   const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
 
   async function drawOn(): Promise<void> {

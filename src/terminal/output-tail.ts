@@ -1,5 +1,5 @@
 import type { OutputChunk } from "../service/service.ts";
-import { plainRow } from "./terminal-text.ts";
+import { sanitizeRow } from "./terminal-text.ts";
 
 /** The end of what a command has written so far. */
 export interface OutputTail {
@@ -28,7 +28,7 @@ export function appendOutput(tail: OutputTail, { stream, text }: OutputChunk): O
 export function tailRows({ lines, open }: OutputTail, count: number): string[] {
   if (count <= 0) return [];
   return [...lines, open.stdout, open.stderr]
-    .map((line) => plainRow(line.slice(-maxLineLength)))
+    .map((line) => sanitizeRow(line.slice(-maxLineLength)))
     .filter((row) => row.trim() !== "")
     .slice(-count);
 }

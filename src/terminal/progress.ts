@@ -39,7 +39,7 @@ export function createPlainProgress({ log, logLevel, write, openSpoolFile }: Pla
   const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
   const labels = createStepLabels();
   const isStreamed = logLevel === "info" || logLevel === "debug";
-  const tell = createTeller(log, logLevel, write);
+  const tell = createLineLogger(log, logLevel, write);
 
   function show(event: Extract<BuildEvent, { type: "output" | "ran" }>, label: string): void {
     const { step } = event;
@@ -74,7 +74,7 @@ export function createPlainProgress({ log, logLevel, write, openSpoolFile }: Pla
 }
 
 /** Logs a line; one that is always told past the log's level, too. */
-export function createTeller(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
+export function createLineLogger(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
   return ({ level, text, isAlways }) => {
     if (isAlways === true && level === "warn" && logLevel === "error")
       write.line(`[WARN] ${visibleLines(text)}\n`);

@@ -26,7 +26,7 @@ export function formatDuration(seconds: number): string {
 }
 
 /** Describes an output longer than what is kept of it: the end is missing, and with it, often, the error. */
-export function describeCut(stream: string, bytes: number): string {
+export function describeTruncation(stream: string, bytes: number): string {
   const kept = formatBytes(bytes);
   return `${stream} is cut off after ${kept}: its end is missing, and an error there with it. A command can write it to a file instead`;
 }

@@ -15,11 +15,11 @@ const resetColor = "\u001b[0m";
  * Lines as a terminal would show them in the end: of what a carriage return or backspaces overwrite, the last text.
  * Nothing of them moves the cursor; colours stay if they are wanted, and none reaches beyond its line.
  */
-export function tameLines(text: string, keepsColors: boolean): string {
+export function sanitizeLines(text: string, keepsColors: boolean): string {
   if (!/[\r\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text)) return text;
   return text
     .split("\n")
-    .map((line) => tameLine(overwritten(line), keepsColors))
+    .map((line) => sanitizeLine(overwritten(line), keepsColors))
     .join("\n");
 }
 
@@ -29,19 +29,19 @@ interface Stream {
 }
 
 /** Log lines as a stream gets them. */
-export function dressLines(text: string, stream: Stream): string {
-  const shown = dressOutput(text, stream);
+export function formatLogLines(text: string, stream: Stream): string {
+  const shown = formatOutput(text, stream);
   return stream.hasColor ? paintLevel(shown) : shown;
 }
 
 /** What a command wrote, as a stream gets it: a terminal tame lines, a file or a pipe what was written. */
-export function dressOutput(text: string, { isTerminal, hasColor }: Stream): string {
-  return isTerminal ? tameLines(text, hasColor) : text;
+export function formatOutput(text: string, { isTerminal, hasColor }: Stream): string {
+  return isTerminal ? sanitizeLines(text, hasColor) : text;
 }
 
 /** One row without any control character: of what is overwritten, the last text; tabs are spaces. */
-export function plainRow(line: string): string {
-  return tameLine(overwritten(line), false).replaceAll("\t", "    ").replace(directions, "");
+export function sanitizeRow(line: string): string {
+  return sanitizeLine(overwritten(line), false).replaceAll("\t", "    ").replace(directions, "");
 }
 
 function overwritten(line: string): string {
@@ -67,7 +67,7 @@ function typedOver(line: string): string {
   return Array.from(columns, (character) => character ?? " ").join("");
 }
 
-function tameLine(line: string, keepsColors: boolean): string {
+function sanitizeLine(line: string, keepsColors: boolean): string {
   const tamed = line
     .replace(sequences, (sequence) => (keepsColors && colors.test(sequence) ? sequence : ""))
     .replace(controls, "");

@@ -1,7 +1,7 @@
 /** The small languages of the client's arguments, as tables. */
 import { describe, expect, test } from "bun:test";
-import { readMoment } from "../../src/cli/command-line/moment.ts";
 import { splitPartialLine } from "../../src/cli/command-line/partial-line.ts";
+import { parseTime } from "../../src/cli/command-line/time.ts";
 import { readEnvironment } from "../../src/cli/run/environment.ts";
 import { parseFileArgument } from "../../src/cli/run/file-argument.ts";
 import { refuseInteractiveShell } from "../../src/cli/run/interactive-shell.ts";
@@ -47,10 +47,10 @@ describe("a moment", () => {
     ["24h", "2026-01-09T00:00:00.000Z"],
     ["7d", "2026-01-03T00:00:00.000Z"],
     ["1w", "2026-01-03T00:00:00.000Z"],
-  ])("%s", (text, iso) => expect(readMoment(text, "--since", clock)).toBe(iso));
+  ])("%s", (text, iso) => expect(parseTime(text, "--since", clock)).toBe(iso));
 
   test.each(["", "7", "7 d", "soon", "2026", "2026-13-45", "-1h"])("%p is none", (text) => {
-    expect(() => readMoment(text, "--since", clock)).toThrow("--since takes a date or an age");
+    expect(() => parseTime(text, "--since", clock)).toThrow("--since takes a date or an age");
   });
 });
 

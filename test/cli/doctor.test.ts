@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts";
-import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor/limits.ts";
 import { diagnoseNetwork } from "../../src/cli/doctor/network.ts";
 import { BoughError } from "../../src/errors.ts";
@@ -163,7 +163,7 @@ test.each([
   expect(finding?.fix).toContain(fix);
 });
 
-test.each<[string, LimitFacts, Partial<Finding>]>([
+test.each<[string, LimitFacts, Partial<CheckResult>]>([
   [
     "root",
     { isRoot: true, hasVersionTwo: true, controllers: { memory: two, pids: two, cpu: two } },

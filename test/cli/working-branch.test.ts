@@ -1,7 +1,7 @@
 /** Where the next image of a session goes, also where two commands end at once. */
 import { beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
-import { advance, workingBranch } from "../../src/cli/sessions/working-branch.ts";
+import { appendEntries, workingBranch } from "../../src/cli/sessions/working-branch.ts";
 import { systemClock } from "../../src/clock.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -15,11 +15,15 @@ const entry = (image: string) => ({ image, kind: "run" as const, title: image, o
 const hash = "0123456789abcdef".repeat(4);
 
 test("each image comes of the one before, on the branch that was active when the command began", () => {
-  advance(store, workingBranch(store, "k"), [entry("a"), entry("b")]);
+  appendEntries(store, workingBranch(store, "k"), [entry("a"), entry("b")]);
   const from = workingBranch(store, "k");
   store.branches.set("k", "other", from.head?.id ?? 0);
   store.branches.checkOut("k", "other");
-  expect(advance(store, from, [entry("c")])).toMatchObject({ branch: "main", isNew: false, hasMoved: false });
+  expect(appendEntries(store, from, [entry("c")])).toMatchObject({
+    branch: "main",
+    isNew: false,
+    hasMoved: false,
+  });
   expect(store.sessions.history("k")).toMatchObject([
     { image: "a", parent: null },
     { image: "b", parent: 1, branches: ["other"] },
@@ -29,10 +33,10 @@ test("each image comes of the one before, on the branch that was active when the
 });
 
 test("of two commands that began together, the later takes the branch, and neither image is lost", () => {
-  advance(store, workingBranch(store, "k"), [entry("a")]);
+  appendEntries(store, workingBranch(store, "k"), [entry("a")]);
   const [one, two] = [workingBranch(store, "k"), workingBranch(store, "k")];
-  expect(advance(store, one, [entry("b")]).hasMoved).toBe(false);
-  expect(advance(store, two, [entry("c")]).hasMoved).toBe(true);
+  expect(appendEntries(store, one, [entry("b")]).hasMoved).toBe(false);
+  expect(appendEntries(store, two, [entry("c")]).hasMoved).toBe(true);
   expect(store.branches.head("k")?.image).toBe("c");
   expect(store.sessions.history("k")?.map(({ image, parent }) => [image, parent])).toEqual([
     ["a", null],
@@ -44,10 +48,12 @@ test("of two commands that began together, the later takes the branch, and neith
 test("a build's layer never moves: work on it goes to branches of its own", () => {
   store.sessions.commit("build:0", `layer:${hash}`, { ...entry("a"), parent: null });
   store.branches.checkOut("build:0", `layer:${hash}`);
-  const first = advance(store, workingBranch(store, "build:0"), [entry("b")]);
+  const first = appendEntries(store, workingBranch(store, "build:0"), [entry("b")]);
   expect(first).toMatchObject({ branch: "debug:0123456789ab", isNew: true });
   expect(store.branches.active("build:0")).toBe("debug:0123456789ab");
   store.branches.checkOut("build:0", `layer:${hash}`);
-  expect(advance(store, workingBranch(store, "build:0"), [entry("c")]).branch).toBe("debug:0123456789ab-2");
+  expect(appendEntries(store, workingBranch(store, "build:0"), [entry("c")]).branch).toBe(
+    "debug:0123456789ab-2",
+  );
   expect(store.sessions.findBranch("build:0", `layer:${hash}`)?.image).toBe("a");
 });

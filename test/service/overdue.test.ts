@@ -1,7 +1,7 @@
 /** Operations that never end: how long they are waited for, and what is said and done then. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { OverdueError } from "../../src/service/http/errors.ts";
-import { withinItsTime } from "../../src/service/operations/overdue.ts";
+import { withTimeLimit } from "../../src/service/operations/overdue.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
@@ -20,7 +20,7 @@ function wait(timeoutSeconds: number, isQueued = async () => false) {
   const onNotice = ({ text }: { text: string }) => void warnings.push(text);
   const options = { clock, signal: interrupt.signal, onNotice, timeoutSeconds, isQueued };
   const failed = rejection(
-    withinItsTime("op", options, (signal) => {
+    withTimeLimit("op", options, (signal) => {
       const { promise, reject } = Promise.withResolvers<never>();
       signal.addEventListener("abort", () => reject(signal.reason));
       return promise;

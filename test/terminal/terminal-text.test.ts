@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { appendOutput, emptyTail, tailRows } from "../../src/terminal/output-tail.ts";
-import { plainRow, tameLines } from "../../src/terminal/terminal-text.ts";
+import { sanitizeLines, sanitizeRow } from "../../src/terminal/terminal-text.ts";
 import { runs } from "../support/random.ts";
 
 test.each([
@@ -21,10 +21,10 @@ test.each([
   ["backspaces over wide characters", "日本\b\b\b\bab", "ab本"],
   ["backspaces after a tab", "a\tb\b\bX", "a      Xb"],
   ["backspaces after a carriage return", "10 %\r20 %\b\b\b\b30 %", "30 %"],
-])("log lines on a terminal: %s", (_, text, expected) => expect(tameLines(text, true)).toBe(expected));
+])("log lines on a terminal: %s", (_, text, expected) => expect(sanitizeLines(text, true)).toBe(expected));
 
 test("without colours nothing of them is left", () => {
-  expect(tameLines("\u001b[1;31mred\u001b[0m", false)).toBe("red");
+  expect(sanitizeLines("\u001b[1;31mred\u001b[0m", false)).toBe("red");
 });
 
 test("a row has no character that a terminal acts upon, whatever was written", () => {
@@ -48,7 +48,7 @@ test("a row has no character that a terminal acts upon, whatever was written", (
     ),
   });
   fc.assert(
-    fc.property(text, (line) => expect(plainRow(line)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/)),
+    fc.property(text, (line) => expect(sanitizeRow(line)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/)),
     { numRuns: runs(100) },
   );
 });

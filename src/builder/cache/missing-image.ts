@@ -38,7 +38,7 @@ export async function retryAfterLoss<Result>(
 }
 
 /** Runs `action`, which may look into the stage's image; where that is why it fails, with a `MissingImageError`. */
-export async function noticeLoss<Result>(
+export async function detectLoss<Result>(
   stage: StageState | undefined,
   build: BuildJob,
   action: () => Promise<Result>,

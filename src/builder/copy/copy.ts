@@ -10,7 +10,12 @@ import { collectGarbage } from "../staging/gc.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { addStaged, type Owned, type StagedEntry, type StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
-import { defaultDirectoryMode, directoriesAbove, leadsTo, stageDirectories } from "./made-directories.ts";
+import {
+  defaultDirectoryMode,
+  directoriesAbove,
+  isSameOrAbove,
+  stageDirectories,
+} from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
 import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
 
@@ -68,7 +73,7 @@ export async function stageCopy(
   collectGarbage(amount.files);
   build.emit({ type: "staged", title, ...amount });
   const made = directoriesToMake(roots, additions, owner).filter(
-    (path) => !(isIntoExisting && leadsTo(path, place)),
+    (path) => !(isIntoExisting && isSameOrAbove(path, place)),
   );
   const directories = stageDirectories(made, owner, line, stage);
   return { ...stage, staged: addStaged(staged, [...directories, ...additions]) };

@@ -25,7 +25,7 @@ export async function resolveDestination(
 ): Promise<Destination> {
   const path = pathInImage(workdir, destination);
   const isDirectory =
-    saysDirectory(destination) ||
+    namesDirectory(destination) ||
     sources.count !== 1 ||
     sources.anyDirectory ||
     path === "/" ||
@@ -36,7 +36,7 @@ export async function resolveDestination(
 }
 
 /** `dir/`, `.`, `..` and their kind. */
-export function saysDirectory(destination: string): boolean {
+export function namesDirectory(destination: string): boolean {
   return /(^|\/)\.{0,2}$/.test(destination);
 }
 

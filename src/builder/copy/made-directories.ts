@@ -36,10 +36,10 @@ export function directoriesAbove(path: string): string[] {
 }
 
 /** Whether `directory` is `path` itself or on the way to it. */
-export function leadsTo(directory: string, path: string): boolean {
+export function isSameOrAbove(directory: string, path: string): boolean {
   return path === directory || directory === "/" || path.startsWith(`${directory}/`);
 }
 
 function isMadeBefore(path: string, { staged, workdir, workdirIsPending }: StageState): boolean {
-  return (workdirIsPending && leadsTo(path, workdir)) || isStagedBelow(staged, path);
+  return (workdirIsPending && isSameOrAbove(path, workdir)) || isStagedBelow(staged, path);
 }

@@ -4,7 +4,7 @@ import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
 import { isUrl, shownUrl } from "../remote-files/source-url.ts";
-import { saysDirectory } from "./destination.ts";
+import { namesDirectory } from "./destination.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
@@ -74,7 +74,7 @@ function requireDirectory(
   destination: string,
   { name, sources: written }: CopyInstruction | AddInstruction,
 ): void {
-  if (written.length > 1 && !saysDirectory(destination)) {
+  if (written.length > 1 && !namesDirectory(destination)) {
     throw new BoughError(
       `${name} of several sources needs a directory as its destination: ${destination} does not end in a slash`,
       {

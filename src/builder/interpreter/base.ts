@@ -16,7 +16,7 @@ export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: E
 }
 
 /** Throws for what names no image that a build could start from, wherever it is. */
-export function requireImage(reference: string): void {
+export function requireBaseName(reference: string): void {
   requireTransport(reference);
   if (reference !== "scratch") return;
   throw new BoughError("FROM scratch is not supported: the service starts every image from another one", {

@@ -6,7 +6,7 @@ import type { FoundImage } from "../../service/service.ts";
 import type { ImageConfiguration } from "../../service/types.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { BuildJob } from "../job.ts";
-import { requireImage } from "./base.ts";
+import { requireBaseName } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { titleOf } from "./location.ts";
@@ -21,7 +21,7 @@ export async function startFromImage(
   instruction: FromInstruction,
   build: BuildJob,
 ): Promise<StageState> {
-  requireImage(reference);
+  requireBaseName(reference);
   const { uuid, config } = await resolveImage(reference, build);
   build.emit({ type: "resolved", reference, image: uuid });
   const stage = startStage(baseLayer(uuid, instruction, build));

@@ -2,9 +2,9 @@ import type { FromInstruction, Instruction } from "../../dockerfile/instruction.
 import { extend } from "../../persistent-map.ts";
 import { expandBase } from "./base.ts";
 import { interpretCopy } from "./copy.ts";
-import { knowledgeOf, updateUnknown } from "./known.ts";
+import { createIsKnown, updateUnknown } from "./known.ts";
 import { type Platform, platformArguments } from "./platform.ts";
-import { canBeLeftOut } from "./refusals.ts";
+import { isDisposableMount } from "./refusals.ts";
 import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
 import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
@@ -70,7 +70,7 @@ async function interpretInStage<Stage extends StageScope>(
   const { escape, buildArgs } = world;
   const scope = { ...stage, inherited: stage.inherited ?? world.assumed };
   const lookup = lookUp(scope);
-  const isKnown = knowledgeOf(stage, escape);
+  const isKnown = createIsKnown(stage, escape);
   if (world.tellsUndefined(instruction)) {
     for (const warning of undefinedVariables(instruction, { ...stage, globals }, escape))
       world.warn(warning, instruction);
@@ -105,7 +105,7 @@ async function interpretInStage<Stage extends StageScope>(
     case "ADD":
       return interpretCopy(instruction, { stage, lookup, isKnown }, world);
     case "RUN":
-      for (const mount of instruction.mounts.filter(canBeLeftOut))
+      for (const mount of instruction.mounts.filter(isDisposableMount))
         world.warn(leftOutMount(mount), instruction);
       return world.run(instruction, stage);
     case "CMD":

@@ -6,7 +6,10 @@ import type { StageScope } from "./scope.ts";
 /** Whether a word comes to the same whatever the base image sets: that is not looked into. */
 export type IsKnown = (word: string) => boolean;
 
-export function knowledgeOf({ env, args, inherited, unknown }: StageScope, escape: EscapeCharacter): IsKnown {
+export function createIsKnown(
+  { env, args, inherited, unknown }: StageScope,
+  escape: EscapeCharacter,
+): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
       // The image has been asked, or is no part of this.

@@ -8,7 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { PlacementError } from "../staging/placement-error.ts";
 
 /** Performs `action` for an instruction; what it rejects with gets the instruction's place and its source lines. */
-export async function locate<Result>(
+export async function withLocation<Result>(
   { dockerfile, buildArgs }: Pick<BuildJob, "dockerfile" | "buildArgs">,
   instruction: Instruction,
   action: () => Promise<Result>,

@@ -44,13 +44,13 @@ function refusals(instruction: Instruction): string[] {
 }
 
 /** A mount that is empty to begin with, and whose content nobody is meant to keep. */
-export function canBeLeftOut({ type }: Mount): boolean {
+export function isDisposableMount({ type }: Mount): boolean {
   return type === "cache" || type === "tmpfs";
 }
 
 function runRefusals({ mounts, security }: RunInstruction): string[] {
   const found = mounts
-    .filter((mount) => !canBeLeftOut(mount))
+    .filter((mount) => !isDisposableMount(mount))
     .map(
       ({ type }) =>
         `--mount=type=${type}: the service has no such mounts, and the command would miss its files`,

@@ -15,7 +15,7 @@ import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
-import { advance, type StageState } from "./state.ts";
+import { type StageState, withLayer } from "./state.ts";
 
 /**
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
@@ -51,7 +51,7 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
   if (cached !== undefined) {
     emit({ type: "cached", title: spec.title, layer: hash, image: cached.image });
     memory.remember(remembered, hash);
-    return advance(stage, cached);
+    return withLayer(stage, cached);
   }
   explainStep(spec, remembered, stage, build);
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
@@ -75,7 +75,7 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
     });
   });
   memory.remember(remembered, hash);
-  return advance(stage, layer);
+  return withLayer(stage, layer);
 }
 
 /** Linux starts no program with more than that in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */

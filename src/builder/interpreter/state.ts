@@ -47,6 +47,6 @@ export function changeWorkdir(stage: StageState, path: string): StageState {
 }
 
 /** A new layer holds whatever was staged. */
-export function advance(stage: StageState, layer: Layer): StageState {
+export function withLayer(stage: StageState, layer: Layer): StageState {
   return { ...stage, layer, staged: new Map(), workdirIsPending: false };
 }

@@ -7,7 +7,7 @@ import type { Arguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
 /** The names that an instruction's words can use. */
-export interface Scope {
+export interface NamesInScope {
   env: ReadonlyMap<string, string>;
   args: Arguments;
   /** The image's variables; undefined where they are not known. */
@@ -22,7 +22,7 @@ const everywhere = "PATH";
 /** Docker's check UndefinedVar: names that come to nothing, each once. */
 export function undefinedVariables(
   instruction: Instruction,
-  scope: Scope,
+  scope: NamesInScope,
   escape: EscapeCharacter,
 ): BuildWarning[] {
   const { env, args, inherited } = scope;
@@ -39,7 +39,7 @@ export function undefinedVariables(
 /** More names than any Dockerfile has: to compare each with each would take for ever. */
 const maxCompared = 200;
 
-function adviceOn(name: string, { env, args, inherited, globals }: Scope): string {
+function adviceOn(name: string, { env, args, inherited, globals }: NamesInScope): string {
   if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;
   const scopes = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
   const count = scopes.reduce((sum, { size }) => sum + size, 0);

@@ -20,7 +20,7 @@ export interface ReasonedWarning extends BuildWarning {
 }
 
 /** Keeps in mind which reasons have been given: a Dockerfile of ten LABELs is told once why none of them counts. */
-export function createReasons(): (warning: ReasonedWarning) => BuildWarning {
+export function explainReasonsOnce(): (warning: ReasonedWarning) => BuildWarning {
   const given = new Set<string>();
   return ({ rule, message, reason }) => {
     if (given.has(reason)) return { rule, message };

@@ -1,5 +1,5 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
-import { directoriesAbove, leadsTo, stageDirectories } from "../copy/made-directories.ts";
+import { directoriesAbove, isSameOrAbove, stageDirectories } from "../copy/made-directories.ts";
 import { canResolveUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/staged.ts";
@@ -18,7 +18,7 @@ export async function performWorkdir(
   const next = changeWorkdir(stage, path);
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.workdir;
-  const isLost = stage.workdirIsPending && !leadsTo(left, next.workdir) && !(await isThere(left));
+  const isLost = stage.workdirIsPending && !isSameOrAbove(left, next.workdir) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
   const owner = await resolveWorkdirOwner(stage, build);

@@ -30,11 +30,11 @@ export async function followOperation(
   build: BuildJob,
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
-  const output = createOutputTeller(operation, emit);
-  const listener = showsOutput ? { onRest: output.tellRest } : undefined;
+  const output = createOutputReporter(operation, emit);
+  const listener = showsOutput ? { onRest: output.reportRest } : undefined;
   try {
     const outcome = await service
-      .follow(operation, showsOutput ? output.tell : undefined, listener, build.timeoutSeconds)
+      .follow(operation, showsOutput ? output.report : undefined, listener, build.timeoutSeconds)
       .catch((error: unknown) => {
         throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
       });
@@ -62,13 +62,13 @@ export async function followOperation(
 type StreamName = OutputChunk["stream"];
 
 /** Reports what a command writes, each part once, and at its end how much that was. */
-export interface OutputTeller {
-  tell(chunk: OutputChunk): void;
-  tellRest(chunk: OutputChunk): void;
+export interface OutputReporter {
+  report(chunk: OutputChunk): void;
+  reportRest(chunk: OutputChunk): void;
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
 }
 
-export function createOutputTeller(operation: string, emit: EmitInStep): OutputTeller {
+export function createOutputReporter(operation: string, emit: EmitInStep): OutputReporter {
   const bytes = { stdout: 0, stderr: 0 };
   const collect = createOutputCollector();
   const count = ({ stream, text }: OutputChunk) => {
@@ -77,11 +77,11 @@ export function createOutputTeller(operation: string, emit: EmitInStep): OutputT
     collect(length);
   };
   return {
-    tell(chunk) {
+    report(chunk) {
       count(chunk);
       emit({ type: "output", chunk });
     },
-    tellRest(chunk) {
+    reportRest(chunk) {
       count(chunk);
       emit({ type: "output", chunk, isRest: true });
     },

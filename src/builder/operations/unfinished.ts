@@ -4,7 +4,7 @@ import type { OperationOutcome } from "../../service/service.ts";
 import type { UnfinishedEntry } from "../../store/unfinished.ts";
 import type { BuildJob } from "../job.ts";
 import {
-  createOutputTeller,
+  createOutputReporter,
   followOperation,
   isSuccess,
   type OperationStep,
@@ -71,9 +71,9 @@ async function goOnWith(
     if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
     emit({ type: "resumed", operation, title });
     if (step.showsOutput !== false) {
-      const output = createOutputTeller(operation, emit);
+      const output = createOutputReporter(operation, emit);
       for (const stream of ["stdout", "stderr"] as const)
-        output.tellRest({ stream, text: outcome[stream].text });
+        output.reportRest({ stream, text: outcome[stream].text });
       output.end(outcome, true);
     }
     return outcome;

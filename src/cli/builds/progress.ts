@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { isCi } from "../../terminal/color.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { createPlainProgress } from "../../terminal/progress.ts";
-import { dressLines, dressOutput } from "../../terminal/terminal-text.ts";
+import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { openSpoolFile } from "./spool-file.ts";
@@ -21,8 +21,8 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
         log,
         logLevel: globals.logLevel,
         write: {
-          line: (text) => stderr.write(dressLines(text, stderr)),
-          output: (text) => stderr.write(dressOutput(text, stderr)),
+          line: (text) => stderr.write(formatLogLines(text, stderr)),
+          output: (text) => stderr.write(formatOutput(text, stderr)),
         },
         openSpoolFile: open,
       });

@@ -4,8 +4,8 @@ import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { findPlace, type ResultPlace, unsuitable } from "../command-line/result-place.ts";
-import { removeOld, tryOut, writeTogether } from "../command-line/result-writing.ts";
+import { findPlace, type ResultPlace, unusablePlace } from "../command-line/result-place.ts";
+import { removeOld, requireWritable, writeAllOrNone } from "../command-line/result-writing.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 
@@ -31,10 +31,10 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
   });
   for (const place of files) refuseInput(place, invocation);
   refuseSame(files);
-  for (const place of files) tryOut(place);
+  for (const place of files) requireWritable(place);
   for (const place of files) removeOld(place);
   return {
-    write: (result) => writeTogether(files.map((file) => ({ ...file, text: file.textOf(result) }))),
+    write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
   };
 }
 
@@ -51,7 +51,7 @@ function refuseInput(place: ResultPlace, invocation: Invocation): void {
   // Who gives a Dockerfile as the context has mistaken the two, and is to keep it.
   const inputs = [dockerfile.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
   const input = inputs.find((path) => isSameFile(path, place.path));
-  if (input !== undefined) throw unsuitable(place, `this is the build's ${basename(input)}`);
+  if (input !== undefined) throw unusablePlace(place, `this is the build's ${basename(input)}`);
 }
 
 function refuseSame([one, other]: readonly ResultPlace[]): void {

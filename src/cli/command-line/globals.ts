@@ -1,3 +1,4 @@
+import type { LogLevel } from "../../terminal/log.ts";
 import { type ArgumentDefinitions, oneOf, type Values } from "./arguments.ts";
 
 /** Options that every command takes, before its name or after it. */
@@ -47,8 +48,7 @@ export const globalDefinitions = {
   version: { type: "boolean", description: "Print the version and exit" },
 } as const satisfies ArgumentDefinitions;
 
-export const logLevels = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof logLevels)[number];
+const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 export interface GlobalOptions {
   session: string | undefined;

@@ -22,16 +22,16 @@ export function findPlace(option: string, given: string, workingDirectory: strin
   }
   const place = { option, given, path: resolve(workingDirectory, given) };
   const directory = statsOf(dirname(place.path), place);
-  if (directory === undefined) throw unsuitable(place, `there is no directory ${dirname(given)}`);
-  if (!directory.isDirectory()) throw unsuitable(place, `${dirname(given)} is not a directory`);
+  if (directory === undefined) throw unusablePlace(place, `there is no directory ${dirname(given)}`);
+  if (!directory.isDirectory()) throw unusablePlace(place, `${dirname(given)} is not a directory`);
   // The resolved path has lost it.
   if (given.endsWith("/") || given.endsWith(sep))
-    throw unsuitable(place, "a file's path has no slash at its end");
-  if (statsOf(place.path, place)?.isFile() === false) throw unsuitable(place, "this is no file");
+    throw unusablePlace(place, "a file's path has no slash at its end");
+  if (statsOf(place.path, place)?.isFile() === false) throw unusablePlace(place, "this is no file");
   return place;
 }
 
-export function unsuitable({ option, given }: ResultPlace, reason: string, cause?: unknown): BoughError {
+export function unusablePlace({ option, given }: ResultPlace, reason: string, cause?: unknown): BoughError {
   return new BoughError(`${option} ${given}: ${reason}`, {
     kind: "usage",
     hint: `Give ${option} the path of a file that may be written and replaced.`,
@@ -44,6 +44,6 @@ function statsOf(path: string, place: ResultPlace): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    throw unsuitable(place, reasonOf(error), error);
+    throw unusablePlace(place, reasonOf(error), error);
   }
 }

@@ -2,10 +2,10 @@ import { lstatSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
-import { type ResultPlace, unsuitable } from "./result-place.ts";
+import { type ResultPlace, unusablePlace } from "./result-place.ts";
 
 /** What would keep the file from being written in the end is better known before the work than after it. */
-export function tryOut(place: ResultPlace): void {
+export function requireWritable(place: ResultPlace): void {
   // Not kept until then: it would be one of the files that a COPY takes, and left behind by a process that is killed.
   const path = temporaryPath(place);
   try {
@@ -14,7 +14,7 @@ export function tryOut(place: ResultPlace): void {
     unlinkSync(path);
   } catch (error) {
     discard(path);
-    throw unsuitable(place, `no file can be written there: ${reasonOf(error)}`, error);
+    throw unusablePlace(place, `no file can be written there: ${reasonOf(error)}`, error);
   }
 }
 
@@ -23,12 +23,12 @@ export function removeOld(place: ResultPlace): void {
     // A link that leads nowhere is there, too.
     if (lstatSync(place.path, { throwIfNoEntry: false }) !== undefined) unlinkSync(place.path);
   } catch (error) {
-    throw unsuitable(place, `what is there cannot be removed: ${reasonOf(error)}`, error);
+    throw unusablePlace(place, `what is there cannot be removed: ${reasonOf(error)}`, error);
   }
 }
 
 /** Whoever sees one of the files sees all of it; where one of them fails there is none. */
-export function writeTogether(files: readonly (ResultPlace & { text: string })[]): void {
+export function writeAllOrNone(files: readonly (ResultPlace & { text: string })[]): void {
   const made: string[] = [];
   const attempt = ({ option, given }: ResultPlace, write: () => void) => {
     try {

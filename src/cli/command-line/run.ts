@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import { dressLines } from "../../terminal/terminal-text.ts";
+import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
 import type { Runtime } from "../process/runtime.ts";
 import {
@@ -80,7 +80,7 @@ export async function runCommandLine(
   // Not loaded where only help or the version is asked for: that is to be there at once.
   const { runCommand } = await import("citty");
   const { createLog } = await import("../../terminal/log.ts");
-  const log = createLog(globals.logLevel, (text) => stderr.write(dressLines(text, stderr)));
+  const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
   const invocation: Invocation = { values, globals, runtime, log, commands };
   // The arguments are parsed and checked already: citty is given none to look for.
   const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });

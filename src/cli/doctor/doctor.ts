@@ -4,7 +4,7 @@ import { visible } from "../../visible.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { Finding } from "./finding.ts";
+import type { CheckResult } from "./check-result.ts";
 import { checkCredentials, checkSecrets, findService } from "./service.ts";
 import { checkState } from "./state.ts";
 
@@ -26,8 +26,8 @@ export const doctor: Command = {
 };
 
 async function examine(invocation: Invocation): Promise<number> {
-  const findings = await diagnose(invocation);
-  const failed = findings.filter(({ status }) => status === "failed");
+  const results = await diagnose(invocation);
+  const failed = results.filter(({ status }) => status === "failed");
   printResult(invocation, {
     id: failed.map(({ check }) => check),
     json: {
@@ -35,28 +35,28 @@ async function examine(invocation: Invocation): Promise<number> {
       version,
       commit: commit ?? null,
       commitDate: commitDate ?? null,
-      checks: findings.map((finding) => ({ ...finding, fix: finding.fix ?? null })),
+      checks: results.map((result) => ({ ...result, fix: result.fix ?? null })),
     },
-    table: () => render(findings),
+    table: () => renderResults(results),
   });
   return failed.length === 0 ? 0 : 1;
 }
 
-async function diagnose({ runtime, globals }: Invocation): Promise<Finding[]> {
-  const { finding, choice } = findService(runtime, globals);
-  const findings = [describeProgram(runtime), finding, ...checkSecrets(runtime)];
-  if (choice?.kind === "remote") findings.push(await checkCredentials(runtime, choice));
-  findings.push(checkState(runtime, globals, choice !== undefined));
+async function diagnose({ runtime, globals }: Invocation): Promise<CheckResult[]> {
+  const { result, choice } = findService(runtime, globals);
+  const results = [describeProgram(runtime), result, ...checkSecrets(runtime)];
+  if (choice?.kind === "remote") results.push(await checkCredentials(runtime, choice));
+  results.push(checkState(runtime, globals, choice !== undefined));
   if (runtime.platform === "linux") {
     const { diagnoseEngine, examineEngine } = await import("./engine.ts");
-    findings.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
+    results.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
     const { checkEngineStore } = await import("./store.ts");
-    findings.push(...(await checkEngineStore(runtime)));
+    results.push(...(await checkEngineStore(runtime)));
   }
-  return findings;
+  return results;
 }
 
-function describeProgram({ platform }: Runtime): Finding {
+function describeProgram({ platform }: Runtime): CheckResult {
   const origin = commit === undefined ? [] : [`commit ${commit.slice(0, 12)} of ${commitDate?.slice(0, 10)}`];
   const detail = [version, ...origin, `Bun ${Bun.version}`, `${platform} ${process.arch}`].join(", ");
   return { check: "bough", status: "ok", detail };
@@ -70,9 +70,9 @@ function indented(text: string): string {
 }
 
 /** Never cut off, unlike a table: the fix is what it is for. */
-function render(findings: readonly Finding[]): string {
-  const width = Math.max(...findings.map(({ check }) => check.length));
-  return findings
+function renderResults(results: readonly CheckResult[]): string {
+  const width = Math.max(...results.map(({ check }) => check.length));
+  return results
     .map(({ check, status, detail, fix }) => {
       const line = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  ${indented(detail)}\n`;
       return fix === undefined ? line : `${line}${margin}fix: ${indented(fix)}\n`;

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { runHelper } from "../../engine/system/helper.ts";
-import { helperEnvironment, locate, missingPrograms } from "../../engine/system/programs.ts";
+import { findProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
@@ -11,7 +11,7 @@ import {
   needsUserNamespace,
   userNamespaceEntry,
 } from "../process/user-namespace.ts";
-import { type Finding, failureOf } from "./finding.ts";
+import { type CheckResult, failedCheck } from "./check-result.ts";
 import { diagnoseLimits, examineLimits, type LimitFacts } from "./limits.ts";
 import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./network.ts";
 
@@ -29,13 +29,13 @@ export interface EngineFacts {
 }
 
 /** `isNeeded`: nothing else is configured, so what is missing for the engine is missing for all. */
-export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): Finding[] {
+export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResult[] {
   const { isRoot, namespaceProblem, missing, versions, overlay, network, limits } = facts;
   const unmet = isNeeded ? "failed" : "warning";
   return [
     namespaceProblem === undefined
       ? { check: "engine's user", status: "ok", detail: isRoot ? "root" : "root of a user namespace" }
-      : failureOf("engine's user", namespaceProblem, unmet),
+      : failedCheck("engine's user", namespaceProblem, unmet),
     diagnosePrograms(missing, versions, unmet),
     ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
     ...diagnoseNetwork(network),
@@ -47,18 +47,18 @@ function diagnosePrograms(
   missing: EngineFacts["missing"],
   versions: EngineFacts["versions"],
   unmet: "failed" | "warning",
-): Finding {
+): CheckResult {
   const check = "engine's programs";
   if (missing.length > 0) {
     const detail = `missing: ${missing.map(({ program }) => program).join(", ")}`;
     const fix = `apt-get install ${missing.map((entry) => entry.package).join(" ")}`;
     return { check, status: unmet, detail, fix };
   }
-  if (versions instanceof BoughError) return failureOf(check, versions, unmet);
+  if (versions instanceof BoughError) return failedCheck(check, versions, unmet);
   return { check, status: "ok", detail: versions.join(", ") };
 }
 
-function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "failed" | "warning"): Finding {
+function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "failed" | "warning"): CheckResult {
   const check = "engine's layers";
   if (overlay === "mounted") return { check, status: "ok", detail: "overlayfs can be mounted" };
   return {
@@ -97,7 +97,7 @@ async function programVersions(runtime: Runtime): Promise<string[] | BoughError>
   const versions: string[] = [];
   try {
     for (const program of ["runc", "skopeo", "umoci"] as const) {
-      const { stdout } = await runHelper([locate(program, environment), "--version"], options);
+      const { stdout } = await runHelper([findProgram(program, environment), "--version"], options);
       versions.push([program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" "));
     }
     return versions;
@@ -145,7 +145,7 @@ function remove(directory: string): void {
   }
 }
 
-/** `undefined` where there is no room for the trial: that is the state directory's finding. */
+/** `undefined` where there is no room for the trial: that is the state directory's result. */
 function makeTrialDirectory(runtime: Runtime): string | undefined {
   try {
     const parent = stateDirectory(runtime);

@@ -5,7 +5,7 @@ import {
   usableControllers,
 } from "../../engine/sandbox/limits/controllers.ts";
 import { ownHierarchies } from "../../engine/sandbox/limits/hierarchies.ts";
-import type { Finding } from "./finding.ts";
+import type { CheckResult } from "./check-result.ts";
 
 export interface LimitFacts {
   controllers: Controllers;
@@ -20,7 +20,7 @@ const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as cons
  * Without control groups bough looks itself what an ordinary user's command takes. As root there is no RUN without: devices are
  * kept from it by one. `unmet`: how bad that is.
  */
-export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): Finding {
+export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): CheckResult {
   const check = "engine's limits";
   const missing = controllerNames.filter((name) => facts.controllers[name] === undefined);
   if (facts.isRoot && missing.length === controllerNames.length) {

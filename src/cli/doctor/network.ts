@@ -1,15 +1,15 @@
 import { tryPrivateNetwork } from "../../engine/network/private-network.ts";
 import { runHelper } from "../../engine/system/helper.ts";
-import { helperEnvironment, locate } from "../../engine/system/programs.ts";
+import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { Finding } from "./finding.ts";
+import type { CheckResult } from "./check-result.ts";
 
 /** Whether slirp4netns works here: its name and version, or why it does not; `untried` where nothing can be tried. */
 export type NetworkFacts = "untried" | string | BoughError;
 
 /** A warning at most: without a private network builds work all the same. */
-export function diagnoseNetwork(facts: NetworkFacts): Finding[] {
+export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
   const check = "engine's network";
   if (facts === "untried") return [];
   if (!(facts instanceof BoughError)) {
@@ -27,7 +27,7 @@ export async function examineNetwork(
   isRoot: boolean,
 ): Promise<NetworkFacts> {
   try {
-    const program = locate("slirp4netns", environment);
+    const program = findProgram("slirp4netns", environment);
     await tryPrivateNetwork(environment, clock, isRoot);
     const options = { environment: helperEnvironment(environment), clock, signal, seconds: 10 };
     const { stdout } = await runHelper([program, "--version"], options);

@@ -8,19 +8,19 @@ import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { chooseServiceFor } from "../service/connection.ts";
 import { probe } from "../service/probe.ts";
-import { type Finding, failureOf } from "./finding.ts";
+import { type CheckResult, failedCheck } from "./check-result.ts";
 
 /** Which service is meant; without a choice nothing else can be said about it. */
 export function findService(
   runtime: Runtime,
   globals: GlobalOptions,
-): { finding: Finding; choice?: ServiceChoice } {
+): { result: CheckResult; choice?: ServiceChoice } {
   try {
     const choice = chooseServiceFor(runtime, globals);
     const detail = choice.kind === "embedded" ? "the embedded engine" : `${choice.url} (${choice.source})`;
-    return { finding: { check: "service", status: "ok", detail }, choice };
+    return { result: { check: "service", status: "ok", detail }, choice };
   } catch (error) {
-    return { finding: failureOf("service", error) };
+    return { result: failedCheck("service", error) };
   }
 }
 
@@ -28,7 +28,7 @@ export function findService(
 export async function checkCredentials(
   runtime: Runtime,
   choice: Extract<ServiceChoice, { kind: "remote" }>,
-): Promise<Finding> {
+): Promise<CheckResult> {
   const check = "credentials";
   try {
     const { expires, permissions } = await probe(choice, runtime);
@@ -44,12 +44,12 @@ export async function checkCredentials(
     if (error instanceof NotFoundError) {
       return { check, status: "warning", detail: `the service can't be asked: ${messageOf(error)}` };
     }
-    return failureOf(check, error);
+    return failedCheck(check, error);
   }
 }
 
 /** The file with the tokens is its owner's alone. Nothing is said where there is none, or no such modes. */
-export function checkSecrets({ environment, platform }: Runtime): Finding[] {
+export function checkSecrets({ environment, platform }: Runtime): CheckResult[] {
   const path = join(profileDirectory(environment), "auth.ini");
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined || platform === "win32") return [];

@@ -5,13 +5,13 @@ import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { type Finding, failureOf } from "./finding.ts";
+import { type CheckResult, failedCheck } from "./check-result.ts";
 
 /** Less than this is soon used up by a build. */
 const littleRoomBytes = 1_000_000_000;
 
 /** Whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
-export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): Finding {
+export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): CheckResult {
   const check = "state directory";
   const directory = stateDirectory(runtime);
   try {
@@ -33,7 +33,7 @@ export function checkState(runtime: Runtime, globals: GlobalOptions, hasService:
       "Make room on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
     return { check, status: "warning", detail, fix };
   } catch (error) {
-    return failureOf(check, error);
+    return failedCheck(check, error);
   }
 }
 

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { formatCount } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
-import { type Finding, failureOf } from "./finding.ts";
+import { type CheckResult, failedCheck } from "./check-result.ts";
 
 const check = "engine's store";
 
 /** Whether what the engine keeps is where it should be, by its names and sizes. Nothing where there is no engine yet. */
-export async function checkEngineStore(runtime: Runtime): Promise<Finding[]> {
+export async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]> {
   const directory = join(stateDirectory(runtime), "engine");
   if (!existsSync(join(directory, "engine.db"))) return [];
   try {
@@ -25,6 +25,6 @@ export async function checkEngineStore(runtime: Runtime): Promise<Finding[]> {
     const fix = "bough engine check --repair (the next build makes it good by itself, too)";
     return [{ check, status: "warning", detail, fix }];
   } catch (error) {
-    return [failureOf(check, error)];
+    return [failedCheck(check, error)];
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
-import type { CheckReport, Damage } from "../../engine/check.ts";
+import type { Damage, EngineCheckReport } from "../../engine/check.ts";
 import { openStore } from "../../store/store.ts";
 import { isCi } from "../../terminal/color.ts";
 import { createProgressRow } from "../../terminal/progress-row.ts";
@@ -54,7 +54,7 @@ async function checkEngine(invocation: Invocation): Promise<number> {
   const { stderr, clock, signal, environment } = runtime;
   const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
   const row = createProgressRow(clock, isWatched ? stderr : undefined);
-  let report: CheckReport;
+  let report: EngineCheckReport;
   try {
     report = await engine.checkEngine(directory, {
       signal,
@@ -81,7 +81,7 @@ async function checkEngine(invocation: Invocation): Promise<number> {
   return left.size === 0 ? 0 : 1;
 }
 
-function amountOf({ files, layers, images, bytes }: Omit<CheckReport, "damage">): string {
+function amountOf({ files, layers, images, bytes }: Omit<EngineCheckReport, "damage">): string {
   const counts = [
     formatCount(files, "uploaded file"),
     formatCount(layers, "layer"),
@@ -90,7 +90,7 @@ function amountOf({ files, layers, images, bytes }: Omit<CheckReport, "damage">)
   return `${counts.join(", ")}: ${formatBytes(bytes)}`;
 }
 
-function render(report: CheckReport, findings: readonly Finding[]): string {
+function render(report: EngineCheckReport, findings: readonly Finding[]): string {
   const left = findings.filter(({ dropped }) => !dropped);
   const verdict =
     findings.length === 0

@@ -53,7 +53,9 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   });
   let server: ReturnType<typeof listen> | undefined;
   try {
-    server = listen(address, guard(token, withGzip(engine.fetch)), (error) => log.error(messageOf(error)));
+    server = listen(address, requireBearerToken(token, withGzip(engine.fetch)), (error) =>
+      log.error(messageOf(error)),
+    );
     const exposure = describeExposure(address);
     if (exposure !== undefined) log.warn(exposure);
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
@@ -72,7 +74,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
 }
 
 /** Nothing is answered without the bearer token. */
-export function guard(token: string, handler: (request: Request) => Promise<Response>) {
+export function requireBearerToken(token: string, handler: (request: Request) => Promise<Response>) {
   const expected = digest(`Bearer ${token}`);
   return async (request: Request): Promise<Response> => {
     const given = request.headers.get("authorization") ?? "";

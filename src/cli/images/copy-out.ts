@@ -21,7 +21,7 @@ export interface LocalPlace {
 }
 
 /** Where it has ended up. */
-export interface Copied extends Extracted {
+export interface CopyResult extends Extracted {
   path: string;
 }
 
@@ -32,7 +32,7 @@ export async function copyFile(
   { local, endsWithSlash }: LocalPlace,
   service: Service,
   { runtime }: Invocation,
-): Promise<Copied> {
+): Promise<CopyResult> {
   const isDirectory = statsOf(local)?.isDirectory() === true;
   if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is no directory`, { kind: "usage" });
   const name = posix.basename(path);
@@ -69,7 +69,7 @@ export async function copyDirectory(
   { local }: LocalPlace,
   service: Service,
   { runtime, log }: Invocation,
-): Promise<Copied> {
+): Promise<CopyResult> {
   const archive = await service.openArchive(image, path);
   const stats = statsOf(local);
   if (stats?.isDirectory() === false) {

@@ -5,7 +5,7 @@ import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
 
 /** The image that a user names: a UUID, `tag:NAME`, or a bare tag. Returns what the service's calls take. */
-export async function requireImage(service: Service, reference: string): Promise<string> {
+export async function resolveImageArgument(service: Service, reference: string): Promise<string> {
   const found = await service.findImage(reference);
   if (found === "unsupported") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   if (found !== undefined) return found.uuid;

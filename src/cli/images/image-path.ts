@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { Connection } from "../service/connection.ts";
-import { requireImage, requireSessionImage } from "./image-argument.ts";
+import { requireSessionImage, resolveImageArgument } from "./image-argument.ts";
 
 /** A place in an image, as `ls`, `cat` and `cp` take it. */
 export interface ImagePath {
@@ -20,7 +20,10 @@ export async function resolveImagePath(
   const colon = given.indexOf(":/");
   const path = colon < 0 ? given : given.slice(colon + 1);
   return {
-    image: colon < 0 ? requireSessionImage(store, key) : await requireImage(service, given.slice(0, colon)),
+    image:
+      colon < 0
+        ? requireSessionImage(store, key)
+        : await resolveImageArgument(service, given.slice(0, colon)),
     path: posix.resolve("/", path),
     meansContents: /(^|\/)\.$/.test(path),
   };

@@ -3,8 +3,8 @@ import { BoughError } from "../../errors.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { readMoment } from "../command-line/moment.ts";
 import { printResult } from "../command-line/result.ts";
+import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -41,8 +41,8 @@ export const list: Command = {
 async function listImages(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const tag = values.text("tag");
-  const since = readMoment(values.text("since"), "--since", runtime.clock);
-  const until = readMoment(values.text("until"), "--until", runtime.clock);
+  const since = parseTime(values.text("since"), "--since", runtime.clock);
+  const until = parseTime(values.text("until"), "--until", runtime.clock);
   const limit = positiveInteger(values.text("limit"), "--limit");
   const { service, close } = await connect(runtime, globals, log);
   try {

@@ -5,7 +5,7 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { requireImage } from "./image-argument.ts";
+import { resolveImageArgument } from "./image-argument.ts";
 
 const definitions: ArgumentDefinitions = {
   image: { type: "positional", completes: "image", required: true, description: "A UUID, tag:NAME or a tag" },
@@ -42,7 +42,7 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const name = parseTag(given);
   const { service, close } = await connect(runtime, globals, log);
   try {
-    const image = await requireImage(service, reference);
+    const image = await resolveImageArgument(service, reference);
     await service.tagImage(image, name);
     printResult(invocation, {
       id: image,

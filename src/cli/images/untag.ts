@@ -7,7 +7,7 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { requireImage } from "./image-argument.ts";
+import { resolveImageArgument } from "./image-argument.ts";
 
 const definitions: ArgumentDefinitions = {
   image: {
@@ -37,7 +37,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const [reference = ""] = values.positionals;
   const { service, close } = await connect(runtime, globals, log);
   try {
-    const image = await requireImage(service, reference);
+    const image = await resolveImageArgument(service, reference);
     const tags = await tagsOf(service, image);
     const name = reference.replace(/^tag:/, "");
     const named = tags.find((tag) => tag === name) ?? withLatest(name);

@@ -7,8 +7,8 @@ import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, oneOf, positiveInteger } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { readMoment } from "../command-line/moment.ts";
 import { printResult } from "../command-line/result.ts";
+import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
 import { withoutSecrets } from "./secrets.ts";
 
@@ -55,8 +55,8 @@ async function listOperations(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const limit = positiveInteger(values.text("limit"), "--limit") ?? 50;
   const kind = values.text("kind");
-  const since = readMoment(values.text("since"), "--since", runtime.clock);
-  const until = readMoment(values.text("until"), "--until", runtime.clock);
+  const since = parseTime(values.text("since"), "--since", runtime.clock);
+  const until = parseTime(values.text("until"), "--until", runtime.clock);
   const filter: OperationFilter = {
     limit,
     ...(kind === undefined ? {} : { kind: kinds[oneOf(kind, ["run", "import"], "--kind")] }),

@@ -1,7 +1,7 @@
 import type { Service } from "../../service/client.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { Log } from "../../terminal/log.ts";
-import { describeCut } from "../../terminal/quantity.ts";
+import { describeTruncation } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 type StreamName = OutputChunk["stream"];
@@ -40,7 +40,8 @@ export function createOutputRelay(
           log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);
       }
       for (const stream of streams) {
-        if (outcome[stream].truncated) log.warn(describeCut(stream, Buffer.byteLength(outcome[stream].text)));
+        if (outcome[stream].truncated)
+          log.warn(describeTruncation(stream, Buffer.byteLength(outcome[stream].text)));
       }
       await Promise.all(streams.map((stream) => runtime[stream].flush()));
     },

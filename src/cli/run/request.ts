@@ -8,7 +8,7 @@ import type { LocalFile } from "../../service/service.ts";
 import type { InstanceFile, InstanceRequest, NetworkMode, ResourcesLimits } from "../../service/types.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { requireImage, requireSessionImage } from "../images/image-argument.ts";
+import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
 import { readPipedInput } from "../process/piped-input.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FileArgument } from "./file-argument.ts";
@@ -42,7 +42,7 @@ export async function startImage(request: RunRequest, { service, store }: Connec
   await requireLimits(service, request.limits);
   return request.use === undefined
     ? requireSessionImage(store, request.key)
-    : await requireImage(service, request.use);
+    : await resolveImageArgument(service, request.use);
 }
 
 /**

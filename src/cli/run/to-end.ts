@@ -7,7 +7,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Connection } from "../service/connection.ts";
-import { advance, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
+import { appendEntries, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, startImage, withInstance } from "./request.ts";
@@ -78,7 +78,7 @@ function keep(
     log.info(`nothing has changed in image ${image}`);
     return { image, branch: from.branch };
   }
-  const { branch, isNew, hasMoved } = advance(store, from, entries);
+  const { branch, isNew, hasMoved } = appendEntries(store, from, entries);
   if (isNew) log.info(`${from.branch} stays as the build made it: branch ${branch} goes on from there`);
   if (hasMoved)
     log.warn(

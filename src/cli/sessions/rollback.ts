@@ -9,7 +9,7 @@ import { openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
 import { requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
-import { isLayer, workingBranch } from "./working-branch.ts";
+import { isLayerBranch, workingBranch } from "./working-branch.ts";
 
 const definitions: ArgumentDefinitions = {
   steps: { type: "positional", required: false, description: "How many images to go back (default: 1)" },
@@ -49,7 +49,7 @@ function rollBack(invocation: Invocation): void {
 function goBack(store: Store, key: string, steps: number): { branch: string; entry: HistoryEntry } {
   const entries = new Map(requireHistory(store, key).map((entry) => [entry.id, entry]));
   const { branch, head } = workingBranch(store, key);
-  if (isLayer(branch)) {
+  if (isLayerBranch(branch)) {
     throw new BoughError(`${branch} is a build's layer, which stays where it is`, {
       hint: `Go to the layer before it instead: \`bough session show ${key}\`, then session checkout.`,
     });

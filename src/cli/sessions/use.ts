@@ -2,11 +2,11 @@ import { type ArgsDef, defineCommand } from "citty";
 import type { Store } from "../../store/store.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { requireImage, requireSessionImage } from "../images/image-argument.ts";
+import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
 import { sessionKey } from "./session-key.ts";
-import { advance, workingBranch } from "./working-branch.ts";
+import { appendEntries, workingBranch } from "./working-branch.ts";
 
 const definitions: ArgumentDefinitions = {
   image: {
@@ -52,9 +52,9 @@ async function useImage(invocation: Invocation): Promise<void> {
   }
   const { service, store, close } = await connect(runtime, globals, log);
   try {
-    const image = await requireImage(service, reference);
+    const image = await resolveImageArgument(service, reference);
     const title = `use ${reference}`;
-    advance(store, workingBranch(store, key), [{ image, kind: "use", title, operation: null }]);
+    appendEntries(store, workingBranch(store, key), [{ image, kind: "use", title, operation: null }]);
     show(invocation, store, key);
   } finally {
     await close();

@@ -14,11 +14,11 @@ export function workingBranch(store: Store, key: string): WorkingBranch {
 }
 
 /** Branches of a build's layers stay where they are: a build takes their images for what its instructions made. */
-export function isLayer(branch: string): boolean {
+export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
 }
 
-export interface Advanced {
+export interface AppendResult {
   entry: HistoryEntry;
   branch: string;
   /** The branch was made for this entry, since the one that work began on is a layer. */
@@ -28,13 +28,13 @@ export interface Advanced {
 }
 
 /** Adds entries, each on top of the one before, and moves the session's branch to the last. */
-export function advance(
+export function appendEntries(
   store: Store,
   from: WorkingBranch,
   entries: readonly Omit<NewEntry, "parent">[],
-): Advanced {
+): AppendResult {
   const { key } = from;
-  const branch = isLayer(from.branch) ? freeName(store, from) : from.branch;
+  const branch = isLayerBranch(from.branch) ? freeName(store, from) : from.branch;
   const isNew = branch !== from.branch;
   const hasMoved = !isNew && store.sessions.findBranch(key, branch)?.id !== from.head?.id;
   let entry = from.head;

@@ -22,7 +22,7 @@ const worthBytes = 128 * 1024 * 1024;
 const maxThreads = 4;
 
 /** One file is one thread's: there have to be several. */
-export function isWorthThreads(files: readonly FileToHash[]): boolean {
+export function shouldUseThreads(files: readonly FileToHash[]): boolean {
   return files.length > 1 && files.reduce((sum, { size }) => sum + size, 0) >= worthBytes;
 }
 

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../../clock.ts";
 import { createPace } from "../../pace.ts";
 import type { FileEntry } from "../sources/entry.ts";
 import { createFileHasher } from "./hash-file.ts";
-import { hashOnThreads, isWorthThreads } from "./hash-threads.ts";
+import { hashOnThreads, shouldUseThreads } from "./hash-threads.ts";
 import { type HashCache, isSettled } from "./stat-cache.ts";
 
 export interface HashOptions {
@@ -66,7 +66,7 @@ export async function hashFiles(
     }
   }
   const rest = [...large.values()];
-  if (isWorthThreads(rest)) {
+  if (shouldUseThreads(rest)) {
     const readAt = clock.now();
     const onHash = (entry: FileEntry, hash: string) => add(entry, hash, readAt);
     const onMoreBytes = (bytes: number) => {

@@ -31,7 +31,7 @@ export const defaultExcludes: readonly string[] = [
 const ambiguous: readonly string[] = ["build", "dist"];
 
 /** Paths that default excludes left out: those first that somebody may miss. */
-export function sortBySurprise(paths: Iterable<string>): string[] {
+export function ambiguousFirst(paths: Iterable<string>): string[] {
   const isSurprising = (path: string) => ambiguous.includes(posix.basename(path));
   return [...paths].sort((one, other) => Number(isSurprising(other)) - Number(isSurprising(one)));
 }

@@ -11,25 +11,27 @@ import {
 } from "../patterns/path-pattern.ts";
 import type { Rule } from "../patterns/rules.ts";
 import type { EntryPaths } from "./entry-of.ts";
-import { takeSource } from "./path-source.ts";
+import { resolveFoundPath } from "./path-source.ts";
 import { contextPathOf, resolveInContext } from "./resolve-path.ts";
 import {
   failingRule,
+  findSourcePath,
+  ignoredSourceWarning,
   ignoreFilters,
-  leftOut,
-  lookUp,
-  type Outcome,
   ruleAgainst,
-  type Search,
+  type SourceResult,
+  type SourceSearch,
 } from "./search.ts";
 import { childPaths, enterFilters, type Filter, mayKeepBelow, readNames, statChild } from "./walk.ts";
 
 /** A source with wildcards: everything that matches is a source of its own. */
-export async function resolveGlobSource(search: Search, source: string): Promise<Outcome> {
+export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
   const { paths, ignoredBy, excluded } = await expandGlob(search, source, contextPathOf(source));
   const outcomes = [];
   for (const path of paths)
-    outcomes.push(await takeSource(search, source, lookUp(search, path, path), { byName: false }));
+    outcomes.push(
+      await resolveFoundPath(search, source, findSourcePath(search, path, path), { byName: false }),
+    );
   const matches = outcomes.flatMap((outcome) => outcome.matches);
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const rule = outcomes.find((outcome) => outcome.ignoredBy !== undefined)?.ignoredBy ?? ignoredBy;
@@ -39,7 +41,7 @@ export async function resolveGlobSource(search: Search, source: string): Promise
       special,
       excluded: [...excluded, ...outcomes.flatMap(({ excluded = [] }) => excluded)],
     };
-  if (rule !== undefined) return { matches, warnings: [leftOut(source, rule)] };
+  if (rule !== undefined) return { matches, warnings: [ignoredSourceWarning(source, rule)] };
   return { matches, isUnmatched: paths.length === 0 };
 }
 
@@ -59,7 +61,7 @@ interface GlobMatches {
  * @param path clean, relative to the context root
  * @throws BoughError where Go's `filepath.Match` calls the pattern bad
  */
-export async function expandGlob(search: Search, source: string, path: string): Promise<GlobMatches> {
+export async function expandGlob(search: SourceSearch, source: string, path: string): Promise<GlobMatches> {
   const { base, pattern } = parseGlob(source, path);
   const start = resolveInContext(search.root, base, search.files);
   const none = { paths: [], ignoredBy: undefined, excluded: [] };
@@ -87,7 +89,11 @@ function parseGlob(source: string, path: string): { base: string; pattern: PathP
   }
 }
 
-async function findMatches(search: Search, base: EntryPaths, pattern: PathPattern): Promise<GlobMatches> {
+async function findMatches(
+  search: SourceSearch,
+  base: EntryPaths,
+  pattern: PathPattern,
+): Promise<GlobMatches> {
   const { files, pace } = search;
   const paths: string[] = [];
   const excluded: string[] = [];

@@ -8,12 +8,12 @@ import { contextPathOf } from "./resolve-path.ts";
 import {
   excludeFilters,
   type FoundPath,
+  findSourcePath,
+  ignoredSourceWarning,
   ignoreFilters,
-  leftOut,
-  lookUp,
-  type Outcome,
   ruleAgainst,
-  type Search,
+  type SourceResult,
+  type SourceSearch,
 } from "./search.ts";
 import { type Filter, type WalkResult, walkDirectory } from "./walk.ts";
 
@@ -22,7 +22,7 @@ import { type Filter, type WalkResult, walkDirectory } from "./walk.ts";
  * point `/./` on. The part after the pivot may have `**`. Links are not followed.
  * https://docs.docker.com/reference/dockerfile/#copy---parents
  */
-export async function resolveParentsSource(search: Search, source: string): Promise<Outcome> {
+export async function resolveParentsSource(search: SourceSearch, source: string): Promise<SourceResult> {
   const pivot = source.indexOf("/./");
   const base = pivot < 0 ? "" : contextPathOf(source.slice(0, pivot));
   const path = contextPathOf(pivot < 0 ? source : source.slice(pivot + 3));
@@ -32,14 +32,14 @@ export async function resolveParentsSource(search: Search, source: string): Prom
 
   const walks: WalkResult[] = [];
   for (const one of bases) {
-    const from = lookUp(search, source, one);
+    const from = findSourcePath(search, source, one);
     const walked = await walkFrom(search, from, include);
     walks.push(walked);
     if (walked.entries.length > 0) continue;
     if (walked.ignoredBy === undefined && !isOptional)
       requireNoLink(
         source,
-        lookUp(search, source, from.contextPath === "" ? path : `${from.contextPath}/${path}`),
+        findSourcePath(search, source, from.contextPath === "" ? path : `${from.contextPath}/${path}`),
       );
   }
   const matches = walks
@@ -49,12 +49,12 @@ export async function resolveParentsSource(search: Search, source: string): Prom
   const ignoredBy = walks.find((walked) => walked.ignoredBy !== undefined)?.ignoredBy;
   if (matches.length > 0 || special.length > 0)
     return { matches, special, excluded: walks.flatMap((walked) => walked.excluded) };
-  if (ignoredBy !== undefined) return { matches, warnings: [leftOut(source, ignoredBy)] };
+  if (ignoredBy !== undefined) return { matches, warnings: [ignoredSourceWarning(source, ignoredBy)] };
   return { matches, isUnmatched: isOptional };
 }
 
 async function walkFrom(
-  search: Search,
+  search: SourceSearch,
   from: FoundPath,
   include: PathPattern | undefined,
 ): Promise<WalkResult> {

@@ -7,31 +7,33 @@ import {
   excludeFilters,
   type FoundPath,
   failingRule,
+  findSourcePath,
+  ignoredSourceWarning,
   ignoreFilters,
-  leftOut,
-  lookUp,
-  type Outcome,
   ruleAgainst,
-  type Search,
+  type SourceResult,
+  type SourceSearch,
 } from "./search.ts";
 import { walkDirectory } from "./walk.ts";
 
 /** A source that is named outright. */
-export async function resolvePathSource(search: Search, source: string): Promise<Outcome> {
-  const found = lookUp(search, source, contextPathOf(source));
-  const { ignoredBy, ...outcome } = await takeSource(search, source, found, { byName: true });
+export async function resolvePathSource(search: SourceSearch, source: string): Promise<SourceResult> {
+  const found = findSourcePath(search, source, contextPathOf(source));
+  const { ignoredBy, ...outcome } = await resolveFoundPath(search, source, found, { byName: true });
   if (outcome.special !== undefined && !found.stats.isDirectory())
     throw specialSource(source, specialKind(found.stats));
-  return ignoredBy === undefined ? outcome : { ...outcome, warnings: [leftOut(source, ignoredBy)] };
+  return ignoredBy === undefined
+    ? outcome
+    : { ...outcome, warnings: [ignoredSourceWarning(source, ignoredBy)] };
 }
 
 /** What a source path comes to, with the rule of the context, if any, that leaves nothing of it. */
-export async function takeSource(
-  search: Search,
+export async function resolveFoundPath(
+  search: SourceSearch,
   source: string,
   found: FoundPath,
   { byName }: { byName: boolean },
-): Promise<Outcome & { ignoredBy?: Rule }> {
+): Promise<SourceResult & { ignoredBy?: Rule }> {
   const { name, contextPath, absolutePath, stats } = found;
   const rule = ruleAgainst(search, found);
   if (rule !== undefined) return { matches: [], ignoredBy: rule };

@@ -11,7 +11,7 @@ import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path
 import { type Filter, mayKeepBelow, passes, type SpecialFile } from "./walk.ts";
 
 /** What the sources of one instruction are looked for with. */
-export interface Search {
+export interface SourceSearch {
   /** The context directory, absolute and without links. */
   root: string;
   ignore: readonly Filter[];
@@ -21,7 +21,7 @@ export interface Search {
 }
 
 /** What one source word came to. */
-export interface Outcome {
+export interface SourceResult {
   matches: readonly SourceMatch[];
   warnings?: readonly ContextWarning[];
   special?: readonly SpecialFile[];
@@ -42,7 +42,7 @@ export type FoundPath = Extract<Resolution, { kind: "found" }> & {
  *
  * @throws BoughError where the path does not exist or is a link that leads nowhere
  */
-export function lookUp(search: Search, source: string, path: string): FoundPath {
+export function findSourcePath(search: SourceSearch, source: string, path: string): FoundPath {
   const resolution = resolveInContext(search.root, path, search.files);
   if (resolution.kind === "found") return { ...resolution, name: posix.basename(path) };
   const unescaped = unescapeGlob(path);
@@ -54,7 +54,7 @@ export function lookUp(search: Search, source: string, path: string): FoundPath 
 }
 
 /** The ignore rules, as they stand at a directory of the context. */
-export function ignoreFilters(search: Search, contextPath: string): Filter[] {
+export function ignoreFilters(search: SourceSearch, contextPath: string): Filter[] {
   return search.ignore.map(({ cursor, keepsMatched }) => ({
     cursor: enterPath(cursor, contextPath),
     keepsMatched,
@@ -62,12 +62,12 @@ export function ignoreFilters(search: Search, contextPath: string): Filter[] {
 }
 
 /** `--exclude`, relative to the directory that is copied; none where there is no such flag. */
-export function excludeFilters({ exclude }: Search): Filter[] {
+export function excludeFilters({ exclude }: SourceSearch): Filter[] {
   return exclude.length === 0 ? [] : [{ cursor: startRules(exclude), keepsMatched: false }];
 }
 
 /** The rule that leaves out all of a path, or a link on the way to it. */
-export function ruleAgainst(search: Search, found: FoundPath): Rule | undefined {
+export function ruleAgainst(search: SourceSearch, found: FoundPath): Rule | undefined {
   for (const link of found.links) {
     const rule = failingRule(ignoreFilters(search, link));
     if (rule !== undefined) return rule;
@@ -81,7 +81,7 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
   return filters.find((filter) => !passes(filter, filter.cursor.decision))?.cursor.decision;
 }
 
-export function leftOut(source: string, rule: Rule): ContextWarning {
+export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning {
   const isDefault = rule.origin.kind === "default";
   const advice = isDefault ? "; --no-default-excludes turns that list off" : "";
   // Docker's check is about paths: the root of the context is no path that a rule could mean, unless it means everything.

@@ -3,7 +3,7 @@ import type { BuildContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import { localFileSystem } from "../file-system/local-file-system.ts";
-import { sortBySurprise } from "../patterns/default-excludes.ts";
+import { ambiguousFirst } from "../patterns/default-excludes.ts";
 import { escapeGlob, hasWildcard } from "../patterns/glob.ts";
 import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "../patterns/ignore.ts";
 import type { ContextWarning, SourceMatch } from "./entry.ts";
@@ -11,7 +11,7 @@ import { resolveGlobSource } from "./glob-source.ts";
 import { resolveParentsSource } from "./parents-source.ts";
 import { resolvePathSource } from "./path-source.ts";
 import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
-import type { Outcome, Search } from "./search.ts";
+import type { SourceResult, SourceSearch } from "./search.ts";
 import type { SpecialFile } from "./walk.ts";
 
 export interface SourceOptions {
@@ -45,7 +45,7 @@ export interface ResolvedSources {
  */
 export async function resolveSources(options: SourceOptions): Promise<ResolvedSources> {
   const search = startSearch(options);
-  const outcomes: Outcome[] = [];
+  const outcomes: SourceResult[] = [];
   for (const source of options.sources)
     outcomes.push(await resolveSource(search, source, options.parents === true));
 
@@ -56,7 +56,7 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
     warnings.push(nothingMatches(search, unmatched));
   warnings.push(...options.sources.flatMap(wordWarnings));
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
-  const excluded = sortBySurprise(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
+  const excluded = ambiguousFirst(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
   return { matches, warnings: [...warnings, ...specialWarnings(special)], excluded };
 }
 
@@ -66,7 +66,7 @@ function startSearch({
   exclude = [],
   signal,
   files = localFileSystem,
-}: SourceOptions): Search {
+}: SourceOptions): SourceSearch {
   return {
     root: context.realPath,
     ignore: startIgnoreRules(ignore).map((cursor) => ({ cursor, keepsMatched: false })),
@@ -76,7 +76,7 @@ function startSearch({
   };
 }
 
-async function resolveSource(search: Search, source: string, parents: boolean): Promise<Outcome> {
+async function resolveSource(search: SourceSearch, source: string, parents: boolean): Promise<SourceResult> {
   if (parents) return await resolveParentsSource(search, source);
   return hasWildcard(source)
     ? await resolveGlobSource(search, source)
@@ -84,7 +84,7 @@ async function resolveSource(search: Search, source: string, parents: boolean): 
 }
 
 /** BuildKit copies nothing then (`COPY requirements.tx[t] .` is how one copies a file that may be missing). */
-function nothingMatches(search: Search, sources: readonly string[]): ContextWarning {
+function nothingMatches(search: SourceSearch, sources: readonly string[]): ContextWarning {
   const literal = sources.find((source) => isFound(search, contextPathOf(source)));
   const advice =
     literal === undefined ? "" : `; for the file of that name write ${displayPath(escapeGlob(literal))}`;
@@ -107,7 +107,7 @@ function wordWarnings(source: string): ContextWarning[] {
   return [{ rule: "SourceAboveContext", message }];
 }
 
-function isFound(search: Search, path: string): boolean {
+function isFound(search: SourceSearch, path: string): boolean {
   return resolveInContext(search.root, path, search.files).kind === "found";
 }
 

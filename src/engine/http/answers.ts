@@ -13,11 +13,15 @@ export class RequestError extends BoughError {
   }
 }
 
-export function answerJson(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
+export function jsonResponse(value: unknown, status = 200, headers: Record<string, string> = {}): Response {
   return Response.json(value, { status, headers });
 }
 
-export function answerError(status: number, message: string, headers: Record<string, string> = {}): Response {
+export function errorResponse(
+  status: number,
+  message: string,
+  headers: Record<string, string> = {},
+): Response {
   const body: ErrorBody = { error: message, status };
-  return answerJson(body, status, headers);
+  return jsonResponse(body, status, headers);
 }

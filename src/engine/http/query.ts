@@ -12,7 +12,7 @@ export function readPage(url: URL): { limit: number; offset: number } {
  * A moment as an ISO 8601 date, in seconds since the epoch, or as a time before now such as `90s`, `15m`, `1h` or `2d`;
  * returned in milliseconds since the epoch.
  */
-export function readMoment(url: URL, name: string, now: number): number | undefined {
+export function readTime(url: URL, name: string, now: number): number | undefined {
   const text = url.searchParams.get(name);
   if (text === null || text === "") return undefined;
   const [, amount, unit] = /^(\d+(?:\.\d+)?)([smhdw]?)$/.exec(text) ?? [];

@@ -1,7 +1,7 @@
 import { describeFault, isDiskFull } from "../faults.ts";
 import type { EngineState } from "../state.ts";
 import { MissingProgramError } from "../system/programs.ts";
-import { answerError, RequestError } from "./answers.ts";
+import { errorResponse, RequestError } from "./answers.ts";
 
 /** Parts of a path that a route left open, by their names. */
 export type Parameters = Readonly<Record<string, string>>;
@@ -29,17 +29,17 @@ export function makeRouter(
 ): (request: Request) => Promise<Response> {
   return async (request) => {
     const url = URL.parse(request.url);
-    if (url === null) return answerError(400, "the request's path and Host make no address");
+    if (url === null) return errorResponse(400, "the request's path and Host make no address");
     const matches = routes.flatMap((route) => {
       const parameters = matchPath(route.path, url.pathname);
       return parameters === undefined ? [] : [{ route, parameters }];
     });
-    if (matches.length === 0) return answerError(404, `there is no ${url.pathname}`);
+    if (matches.length === 0) return errorResponse(404, `there is no ${url.pathname}`);
     const method = request.method === "HEAD" ? "GET" : request.method;
     const match = matches.find(({ route }) => route.method === method);
     if (match === undefined) {
       const allowed = matches.map(({ route }) => route.method).join(", ");
-      return answerError(405, `${url.pathname} does not take ${request.method}`, { Allow: allowed });
+      return errorResponse(405, `${url.pathname} does not take ${request.method}`, { Allow: allowed });
     }
     try {
       const response = await match.route.answer({ state, request, url, parameters: match.parameters });
@@ -54,9 +54,9 @@ export function makeRouter(
 
 function answerFault(error: unknown, state: EngineState): Response {
   const message = describeFault(error, state.layout.directory);
-  if (error instanceof RequestError) return answerError(error.status, message, error.headers);
-  if (error instanceof MissingProgramError) return answerError(501, message);
-  return answerError(isDiskFull(error) ? 507 : 500, message);
+  if (error instanceof RequestError) return errorResponse(error.status, message, error.headers);
+  if (error instanceof MissingProgramError) return errorResponse(501, message);
+  return errorResponse(isDiskFull(error) ? 507 : 500, message);
 }
 
 function matchPath(pattern: string, path: string): Parameters | undefined {

@@ -3,7 +3,7 @@ import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { decompress, detectCompression } from "./compression.ts";
-import { type ImageFile, type ImageFiles, openRegular, readPart, showName } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, openRegular, quoteName, readPart } from "./image-files.ts";
 import { type Budget, maxArchiveEntries } from "./limits.ts";
 
 /** In the operation's directory: a compressed archive without its compression. */
@@ -53,7 +53,7 @@ function findMember(
   name: string,
   { archive, plain }: { archive: string; plain: string },
 ): ImageFile | undefined {
-  const shown = `${showName(name)} in ${archive}`;
+  const shown = `${quoteName(name)} in ${archive}`;
   let member = members.get(memberName(name));
   for (let links = 0; member !== undefined && "target" in member; links++) {
     // What leads out of the archive has no member's name.

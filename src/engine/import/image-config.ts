@@ -6,7 +6,7 @@ import { asObject, asTexts, type Json, optionalText, parseJson } from "./json-fi
 import { maxLayers } from "./limits.ts";
 
 /** What an image's configuration says of it. */
-export interface ImageFacts {
+export interface ImportedConfig {
   /** The configuration's digest. It names the content of every layer, so equal digests are equal images. */
   configDigest: string;
   /** Equal where the root file systems are. */
@@ -18,7 +18,7 @@ export interface ImageFacts {
 }
 
 /** Throws where the manifest and the configuration do not speak of the same layers. */
-export function readFacts({ config, layers }: ImageParts, name: string): ImageFacts {
+export function readImageConfig({ config, layers }: ImageParts, name: string): ImportedConfig {
   const what = `the configuration of ${name}`;
   const json = asObject(parseJson(config.bytes, what), what);
   const rootfs = asObject(json.rootfs ?? {}, what);

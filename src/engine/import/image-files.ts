@@ -19,13 +19,13 @@ export interface ImageFile {
 }
 
 /** A name of the image's own choosing, for messages: with quotes where it could be taken for something else. */
-export function showName(name: string): string {
+export function quoteName(name: string): string {
   return /^[\w./:@+-]{1,200}$/.test(name) ? name : JSON.stringify(name.slice(0, 200));
 }
 
 /** For hints: which of an image's names could be meant. */
-export function showNames(names: readonly string[]): { hint?: string } {
-  const shown = names.slice(0, 10).map(showName).join(", ");
+export function namesHint(names: readonly string[]): { hint?: string } {
+  const shown = names.slice(0, 10).map(quoteName).join(", ");
   return shown === "" ? {} : { hint: `It has ${shown}: name one after a colon.` };
 }
 

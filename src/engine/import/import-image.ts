@@ -6,14 +6,14 @@ import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import { addLayer, findLayerByContent, restoreLayer } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
-import { createLayerProbe } from "../records/whole-layers.ts";
+import { createLayerCheck } from "../records/whole-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { syncToDisk } from "../system/disk.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { archiveFile } from "./archive-files.ts";
 import { downloadDirectory, downloadImage, type RegistryCredentials } from "./download.ts";
-import { type ImageFacts, readFacts } from "./image-config.ts";
+import { type ImportedConfig, readImageConfig } from "./image-config.ts";
 import type { ImageParts } from "./image-parts.ts";
 import type { ImageSource } from "./image-source.ts";
 import { createBudget } from "./limits.ts";
@@ -51,12 +51,12 @@ export async function performImport(
   );
   try {
     const parts = await bringImage(state, spec, run, signal);
-    const image = readFacts(parts, spec.source.name);
+    const image = readImageConfig(parts, spec.source.name);
     checkPlatform(image, spec.source);
     const content = join(run.directory, "content");
     const existing = findLayerByContent(database, image.contentDigest);
     // Both digests are of what was verified when it was stored: nothing of this one's layers would be used.
-    if (existing === undefined || !createLayerProbe(state)(existing.id)) {
+    if (existing === undefined || !createLayerCheck(state)(existing.id)) {
       await unpackImage(state, parts, image, { spec, run, content, signal });
       await syncToDisk(state, content, signal);
     }
@@ -88,7 +88,7 @@ function keepContent(
   createdAt: number,
 ): number {
   const existing = findLayerByContent(database, contentDigest);
-  if (existing !== undefined && createLayerProbe({ database, layout })(existing.id)) return existing.id;
+  if (existing !== undefined && createLayerCheck({ database, layout })(existing.id)) return existing.id;
   if (!existsSync(content))
     throw new BoughError("the image's layer was removed while it was being imported: import it again");
   if (existing === undefined) {
@@ -121,7 +121,7 @@ async function bringImage(
 async function unpackImage(
   state: EngineState,
   parts: ImageParts,
-  image: ImageFacts,
+  image: ImportedConfig,
   {
     spec,
     run,
@@ -141,7 +141,7 @@ async function unpackImage(
 }
 
 /** Refuses an image of another platform. From an index this machine's was picked already. */
-function checkPlatform(image: ImageFacts, source: ImageSource): void {
+function checkPlatform(image: ImportedConfig, source: ImageSource): void {
   const machine = machineArchitecture();
   const { os = "linux", architecture = machine } = image.platform;
   if (os === "linux" && architecture === machine) return;

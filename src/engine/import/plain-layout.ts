@@ -1,7 +1,7 @@
 import { createImageLayout, type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
-import type { ImageFacts } from "./image-config.ts";
+import type { ImportedConfig } from "./image-config.ts";
 import type { ImageParts } from "./image-parts.ts";
-import { type LayerJob, takeLayer } from "./take-layer.ts";
+import { addLayerBlob, type LayerJob } from "./take-layer.ts";
 
 /** The name of the one image in the layout. */
 export const layoutImage = "import";
@@ -12,7 +12,7 @@ export const layoutImage = "import";
  */
 export async function makePlainLayout(
   { layers }: ImageParts,
-  facts: ImageFacts,
+  facts: ImportedConfig,
   directory: string,
   job: Omit<LayerJob, "blobs" | "used"> & { report: (message: string) => void },
 ): Promise<void> {
@@ -21,7 +21,7 @@ export async function makePlainLayout(
   const taken: Descriptor[] = [];
   for (const [index, layer] of layers.entries()) {
     job.report(`Verifying layer ${index + 1} of ${layers.length}`);
-    taken.push(await takeLayer(layer, facts.diffIds[index] ?? "", { ...job, blobs: layout.blobs, used }));
+    taken.push(await addLayerBlob(layer, facts.diffIds[index] ?? "", { ...job, blobs: layout.blobs, used }));
   }
   const { platform, diffIds } = facts;
   const config = { ...platform, config: {}, rootfs: { type: "layers", diff_ids: diffIds } };

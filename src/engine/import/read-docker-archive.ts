@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { digestOf } from "../../image/oci-layout.ts";
-import { type ImageFile, type ImageFiles, showNames } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, namesHint } from "./image-files.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
@@ -52,7 +52,7 @@ function choose(images: readonly Json[], reference: string | undefined, name: st
   );
   if (first !== undefined && others.length === 0) return first;
   const names = images.flatMap(namesOf);
-  const hint = showNames(names);
+  const hint = namesHint(names);
   if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
   throw new BoughError(
     reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { type ImageFile, type ImageFiles, showNames } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, namesHint } from "./image-files.ts";
 import {
   type FileDescriptor,
   type ImageParts,
@@ -58,7 +58,7 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
   const [first, ...others] = found;
   if (first !== undefined && others.length === 0) return first;
   const names = manifests.map(nameOf).filter((known) => known !== undefined);
-  const hint = showNames(names);
+  const hint = namesHint(names);
   if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
   throw new BoughError(
     reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,

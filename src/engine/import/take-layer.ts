@@ -25,7 +25,7 @@ export interface LayerJob {
  * Puts one layer into the layout, as it is or, where umoci would not know how to read it, decompressed. Rejects where its bytes
  * are not what the manifest says, or its content not what the configuration says.
  */
-export async function takeLayer(layer: LayerFile, diffId: string, job: LayerJob): Promise<Descriptor> {
+export async function addLayerBlob(layer: LayerFile, diffId: string, job: LayerJob): Promise<Descriptor> {
   const { file } = layer;
   const compression = detectCompression(await firstBytes(file), file.name);
   const isDecompressed = compression === "zstd";

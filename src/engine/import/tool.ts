@@ -2,9 +2,9 @@ import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { endHelper, endingWithBough, startHelper } from "../system/helper.ts";
-import { noteHelper } from "../system/helper-process.ts";
-import { helperEnvironment, locate, type ProgramName } from "../system/programs.ts";
+import { dyingWithParent, endHelper, startHelper } from "../system/helper.ts";
+import { recordHelper } from "../system/helper-process.ts";
+import { findProgram, helperEnvironment, type ProgramName } from "../system/programs.ts";
 
 /** Not before it is noted who it is, and not where bough was killed meanwhile. */
 const script = `read -r go && exec "$@"`;
@@ -18,9 +18,9 @@ export async function runTool(
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
-  const path = locate(program, state.environment);
-  const command = [locate("sh", state.environment), "-c", script, "sh", path, ...args];
-  const tool = startHelper(endingWithBough(command, state.environment), {
+  const path = findProgram(program, state.environment);
+  const command = [findProgram("sh", state.environment), "-c", script, "sh", path, ...args];
+  const tool = startHelper(dyingWithParent(command, state.environment), {
     workingDirectory: run.directory,
     environment: {
       // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
@@ -31,7 +31,7 @@ export async function runTool(
       TMPDIR: run.directory,
     },
   });
-  noteHelper(run.directory, tool.pid);
+  recordHelper(run.directory, tool.pid);
   const kill = () => endHelper(tool);
   signal.addEventListener("abort", kill, { once: true });
   try {

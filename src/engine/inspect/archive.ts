@@ -3,7 +3,7 @@ import { basename, dirname } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, startHelper } from "../system/helper.ts";
-import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 import type { ImageView } from "./image-view.ts";
 
 /** PAX, reproducible, and with everything that a file system of Linux holds. */
@@ -34,7 +34,7 @@ export function streamArchive(
 ): ReadableStream<Uint8Array> {
   const [directory, name] = stats.isDirectory() ? [path, "."] : [dirname(path), basename(path)];
   const command = [
-    locate("tar", environment),
+    findProgram("tar", environment),
     "--create",
     ...options,
     `--directory=${directory}`,

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { RequestError } from "../http/answers.ts";
 import { type Deadline, runHelper } from "../system/helper.ts";
-import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 export interface GrepQuery {
   patterns: readonly string[];
@@ -42,7 +42,12 @@ export async function grepFiles(
   query: GrepQuery,
   { environment, clock, signal }: { environment: Environment; clock: Clock; signal: AbortSignal },
 ): Promise<{ matches: GrepMatch[]; truncated: boolean }> {
-  const command = [locate("rg", environment), ...optionsOf(query), "--", ...places.map(({ path }) => path)];
+  const command = [
+    findProgram("rg", environment),
+    ...optionsOf(query),
+    "--",
+    ...places.map(({ path }) => path),
+  ];
   const deadline: Deadline = { clock, seconds: maxSeconds, signal, hint: "Search fewer files." };
   const { status, stdout, stderr } = await runHelper(command, {
     environment: helperEnvironment(environment),

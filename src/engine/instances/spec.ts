@@ -14,7 +14,7 @@ import type { Layout } from "../layout.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
 import { readStagedFiles } from "../sandbox/root/staged-files.ts";
-import type { StagedFile } from "../sandbox/root/staging.ts";
+import type { PlacedFile } from "../sandbox/root/staging.ts";
 
 /** Seconds. */
 export const maxTimeout = 86_400;
@@ -22,7 +22,7 @@ export const maxTimeout = 86_400;
 /** The body of `POST /v1/instances`, checked and with its defaults. */
 export interface InstanceSpec extends ExecSpec {
   image: string;
-  files: StagedFile[];
+  files: PlacedFile[];
   timeoutSeconds: number;
   disposable: boolean;
   hostname: string;

@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, type Helper, startHelper } from "../system/helper.ts";
-import { type Environment, helperEnvironment, locate } from "../system/programs.ts";
+import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** A network is there in some 10 milliseconds. */
 const maxSeconds = 10;
@@ -67,8 +67,8 @@ export function namespaceHolder(
   command: readonly string[] = [],
   otherNamespaces: readonly string[] = [],
 ): string[] {
-  const shell = [locate("sh", environment), "-c", `echo && read -r go && exec "$@"`, "sh"];
-  return [locate("unshare", environment), ...otherNamespaces, "--net", ...shell, ...command];
+  const shell = [findProgram("sh", environment), "-c", `echo && read -r go && exec "$@"`, "sh"];
+  return [findProgram("unshare", environment), ...otherNamespaces, "--net", ...shell, ...command];
 }
 
 /**
@@ -85,14 +85,14 @@ export function slirp(
   // Its sandbox has nothing of the file system but /etc and /run, and it reads the name server's address again and again.
   const isSandboxed = !hasNameServer || isBelow(["/etc", "/run"], "/etc/resolv.conf");
   return [
-    ...(isRoot ? [locate("unshare", environment), "--mount", "--propagation", "private"] : []),
+    ...(isRoot ? [findProgram("unshare", environment), "--mount", "--propagation", "private"] : []),
     // It has more to say on its standard output.
     ...[
-      locate("sh", environment),
+      findProgram("sh", environment),
       "-c",
       `exec "$@" 3>&1 >/dev/null`,
       "sh",
-      locate("slirp4netns", environment),
+      findProgram("slirp4netns", environment),
     ],
     ...["--configure", "--mtu=65520", `--cidr=${network}.0/24`, "--disable-host-loopback"],
     ...(hasNameServer ? [] : ["--disable-dns"]),

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
-import { type Environment, locate } from "../system/programs.ts";
+import { type Environment, findProgram } from "../system/programs.ts";
 import type { PrivateAddresses } from "./host-network.ts";
 import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 
@@ -30,7 +30,7 @@ export function startPrivateNetwork(
   environment: Environment,
   clock: Clock,
 ): PrivateNetwork {
-  locate("slirp4netns", environment);
+  findProgram("slirp4netns", environment);
   const helpers = new NetworkHelpers(environment, clock);
   const sandboxes = helpers.spawn(namespaceHolder(environment));
   const inner = slirp(environment, {

@@ -6,9 +6,9 @@ import { type EventResources, eventResources } from "../sandbox/limits/usage.ts"
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { forEachChunk } from "../sandbox/supervise.ts";
-import { beforeDeadline, endHelper, endingWithBough, startHelper } from "../system/helper.ts";
+import { beforeDeadline, dyingWithParent, endHelper, startHelper } from "../system/helper.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
-import { helperEnvironment, locate } from "../system/programs.ts";
+import { findProgram, helperEnvironment } from "../system/programs.ts";
 import type { InputSpec } from "./exec-spec.ts";
 import { ProcessInput } from "./process-input.ts";
 
@@ -59,11 +59,11 @@ export async function startInSandbox(
   const path = (kind: string) => join(live.directory, `${request.name}.${kind}`);
   // The environment is in it, and so are its secrets.
   writeFileSync(path("json"), JSON.stringify(live.configure(request.process)), { mode: 0o600 });
-  const enter = [locate("nsenter", environment), "--target", String(first), "--mount", "--pid"];
-  const runc = [...live.prefix, locate("runc", environment), "--root", layout.containers];
+  const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
+  const runc = [...live.prefix, findProgram("runc", environment), "--root", layout.containers];
   const log = ["--log", path("log"), "--log-format", "json"];
   const exec = ["exec", "--process", path("json"), "--pid-file", path("pid"), live.id];
-  const command = endingWithBough([...enter, ...runc, ...log, ...exec], environment);
+  const command = dyingWithParent([...enter, ...runc, ...log, ...exec], environment);
   const startedAt = clock.now();
   const helper = startHelper(command, { environment: helperEnvironment(environment) });
   live.helpers.add(helper.pid);

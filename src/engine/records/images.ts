@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { ImageRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import { parseObject } from "./json-column.ts";
-import { createLayerProbe, type Records } from "./whole-layers.ts";
+import { createLayerCheck, type Records } from "./whole-layers.ts";
 
 /** What a command in the image gets from it where the request says nothing. */
 export interface ImageConfig {
@@ -68,7 +68,7 @@ export function findImage(records: Records, reference: string): Image | undefine
           )
           .get(tag);
   const config = row === null ? undefined : parseConfig(row.config);
-  if (row === null || config === undefined || !createLayerProbe(records)(row.layer)) return undefined;
+  if (row === null || config === undefined || !createLayerCheck(records)(row.layer)) return undefined;
   return { ...row, config };
 }
 
@@ -153,7 +153,7 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
        WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag`,
     )
     .all(...parameters, filter.tagPrefix ?? "");
-  const isWhole = createLayerProbe(records);
+  const isWhole = createLayerCheck(records);
   const page: ImageRecord[] = [];
   let passedOver = 0;
   for (const row of rows) {

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
 
 /** One overlay directory. Its name on disk is its number in base 36, since all names of a mount share one page. */
-export interface Layer {
+export interface LayerRecord {
   id: number;
   parent: number | null;
   /** How many layers it stands on, itself included. */
@@ -26,8 +26,8 @@ export function layerDirectory(layout: Layout, id: number): string {
 export function addLayer(
   database: Database,
   layout: Layout,
-  layer: { directory: string; parent: Layer | undefined; content?: string; createdAt: number },
-): Layer {
+  layer: { directory: string; parent: LayerRecord | undefined; content?: string; createdAt: number },
+): LayerRecord {
   const parent = layer.parent?.id ?? null;
   const depth = (layer.parent?.depth ?? 0) + 1;
   if (depth > maxDepth) {
@@ -62,9 +62,10 @@ function placeLayer(layout: Layout, id: number, directory: string): void {
   closeSync(parentDirectory);
 }
 
-export function findLayer(database: Database, id: number): Layer | undefined {
+export function findLayer(database: Database, id: number): LayerRecord | undefined {
   return (
-    database.query<Layer, [number]>("SELECT id, parent, depth FROM layers WHERE id = ?").get(id) ?? undefined
+    database.query<LayerRecord, [number]>("SELECT id, parent, depth FROM layers WHERE id = ?").get(id) ??
+    undefined
   );
 }
 
@@ -77,10 +78,11 @@ export function layerNames(database: Database): string[] {
 }
 
 /** The layer that holds an imported image's content, by the digest of all its parts. */
-export function findLayerByContent(database: Database, content: string): Layer | undefined {
+export function findLayerByContent(database: Database, content: string): LayerRecord | undefined {
   return (
-    database.query<Layer, [string]>("SELECT id, parent, depth FROM layers WHERE content = ?").get(content) ??
-    undefined
+    database
+      .query<LayerRecord, [string]>("SELECT id, parent, depth FROM layers WHERE content = ?")
+      .get(content) ?? undefined
   );
 }
 

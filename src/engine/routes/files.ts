@@ -1,5 +1,5 @@
-import { answerJson, RequestError } from "../http/answers.ts";
-import { readMoment, readPage, readText } from "../http/query.ts";
+import { jsonResponse, RequestError } from "../http/answers.ts";
+import { readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
 
@@ -8,11 +8,11 @@ export const fileRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/files",
     answer: ({ state, url }) =>
-      answerJson({
+      jsonResponse({
         files: listFiles(state.database, {
           sha256: readText(url, "sha256"),
-          since: readMoment(url, "since", state.clock.now()),
-          until: readMoment(url, "until", state.clock.now()),
+          since: readTime(url, "since", state.clock.now()),
+          until: readTime(url, "until", state.clock.now()),
           ...readPage(url),
         }),
       }),
@@ -28,7 +28,7 @@ export const fileRoutes: readonly Route[] = [
         state.clock.now,
         request.signal,
       );
-      return answerJson(stored, 201);
+      return jsonResponse(stored, 201);
     },
   },
   {
@@ -38,7 +38,7 @@ export const fileRoutes: readonly Route[] = [
       const file = findFile(state.database, state.layout, "sha256", parameters.sha256 ?? "");
       if (file === undefined)
         throw new RequestError(404, `there is no file with the SHA-256 ${parameters.sha256}`);
-      return answerJson(file);
+      return jsonResponse(file);
     },
   },
 ];

@@ -1,4 +1,4 @@
-import { answerJson, RequestError } from "../http/answers.ts";
+import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readChoice, readNumber, readTexts } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { grepFiles } from "../inspect/grep.ts";
@@ -29,7 +29,7 @@ export const grepRoutes: readonly Route[] = [
       try {
         const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
         const found = await grepFiles(places, query, { ...state, signal: request.signal });
-        return answerJson({ path: paths.join(",") || "/", patterns, ...found });
+        return jsonResponse({ path: paths.join(",") || "/", patterns, ...found });
       } finally {
         view.close();
       }

@@ -1,7 +1,7 @@
 import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
 import { isTag } from "../../service/types.ts";
-import { answerJson, RequestError } from "../http/answers.ts";
+import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
   optionalFields,
   optionalNumber,
@@ -11,13 +11,13 @@ import {
   refuse,
   refuseUnknown,
 } from "../http/fields.ts";
-import { readFlag, readMoment, readPage, readText } from "../http/query.ts";
+import { readFlag, readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { parseImageSource } from "../import/image-source.ts";
 import { performImport } from "../import/import-image.ts";
 import { describeImage, listImages, removeTags, requireImage, setTag } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
-import { locate } from "../system/programs.ts";
+import { findProgram } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const imageRoutes: readonly Route[] = [
@@ -25,13 +25,13 @@ export const imageRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/images",
     answer: ({ state, url }) =>
-      answerJson({
+      jsonResponse({
         images: listImages(state, {
           tagPrefix: readText(url, "tag"),
           taggedOnly: readFlag(url, "tagged"),
           uuid: readText(url, "uuid"),
-          since: readMoment(url, "since", state.clock.now()),
-          until: readMoment(url, "until", state.clock.now()),
+          since: readTime(url, "since", state.clock.now()),
+          until: readTime(url, "until", state.clock.now()),
           ...readPage(url),
         }),
       }),
@@ -50,10 +50,10 @@ export const imageRoutes: readonly Route[] = [
       const tag = optionalString(body, "tag");
       if (tag !== undefined) checkTag(tag);
       const source = parseSource(url, state.importTransports);
-      if (source.kind === "registry") locate("skopeo", state.environment);
-      locate("umoci", state.environment);
+      if (source.kind === "registry") findProgram("skopeo", state.environment);
+      findProgram("umoci", state.environment);
       // An image is of little use without it: told before one waits for an import.
-      locate("runc", state.environment);
+      findProgram("runc", state.environment);
       const spec = {
         source,
         credentials: login && {
@@ -82,7 +82,7 @@ export const imageRoutes: readonly Route[] = [
       return inTransaction(state.database, () => {
         const image = requireImage(state, parameters.uuid ?? "");
         setTag(state.database, tag, image.uuid);
-        return answerJson(describeImage(state.database, image.uuid, tag));
+        return jsonResponse(describeImage(state.database, image.uuid, tag));
       });
     },
   },

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { answerJson, RequestError } from "../http/answers.ts";
+import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { streamArchive } from "../inspect/archive.ts";
@@ -24,7 +24,7 @@ export const inspectRoutes: readonly Route[] = [
     path: "/v1/inspect/:uuid/",
     answer({ state, parameters }) {
       const { uuid } = requireImage(state, parameters.uuid ?? "");
-      return answerJson(describeImage(state.database, uuid, findTag(state.database, uuid)));
+      return jsonResponse(describeImage(state.database, uuid, findTag(state.database, uuid)));
     },
   },
   {
@@ -34,7 +34,7 @@ export const inspectRoutes: readonly Route[] = [
       const { view, ...found } = await findPath(call);
       try {
         const files = describeEntries(view.root, found);
-        if (!readFlag(call.url, "text")) return answerJson({ path: found.inside, files });
+        if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
         return new Response(formatEntries(files), {
           headers: { "Content-Type": "text/plain;charset=utf-8" },
         });

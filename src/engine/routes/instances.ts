@@ -6,7 +6,7 @@ import { performInstance } from "../instances/perform.ts";
 import { readInstanceSpec } from "../instances/spec.ts";
 import { requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
-import { locate } from "../system/programs.ts";
+import { findProgram } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const instanceRoutes: readonly Route[] = [
@@ -21,7 +21,7 @@ export const instanceRoutes: readonly Route[] = [
           "networking.mode host: the network of a server's machine is not for its clients",
         );
       const image = requireImage(state, spec.image);
-      locate("runc", state.environment);
+      findProgram("runc", state.environment);
       const metadata = describeRequest(spec, image);
       const uuid = startOperation(state, {
         kind: "instance",

@@ -1,7 +1,7 @@
 import { operationStatuses } from "../../service/types.ts";
 import { cancelOperation } from "../cancel.ts";
-import { answerJson, RequestError } from "../http/answers.ts";
-import { readChoice, readMoment, readPage } from "../http/query.ts";
+import { jsonResponse, RequestError } from "../http/answers.ts";
+import { readChoice, readPage, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { withOutput } from "../processes/folded-result.ts";
 import { describeOperation, listOperations, summarizeOperation } from "../records/operations.ts";
@@ -15,11 +15,11 @@ export const operationRoutes: readonly Route[] = [
       const operations = listOperations(state.database, {
         status: readChoice(url, "status", operationStatuses),
         kind: readChoice(url, "kind", ["instance", "image_import"]),
-        since: readMoment(url, "since", state.clock.now()),
-        until: readMoment(url, "until", state.clock.now()),
+        since: readTime(url, "since", state.clock.now()),
+        until: readTime(url, "until", state.clock.now()),
         ...readPage(url),
       });
-      return answerJson(operations.map((operation) => summarizeOperation(operation, state.clock.now())));
+      return jsonResponse(operations.map((operation) => summarizeOperation(operation, state.clock.now())));
     },
   },
   {
@@ -29,7 +29,7 @@ export const operationRoutes: readonly Route[] = [
       const operation = await requireOperation(state, parameters.uuid ?? "");
       const events = () => state.events.readAll(operation.uuid, state.closing);
       const result = operation.result && (await withOutput(operation.result, events));
-      return answerJson(describeOperation({ ...operation, result }, state.clock.now()));
+      return jsonResponse(describeOperation({ ...operation, result }, state.clock.now()));
     },
   },
   {
@@ -41,12 +41,12 @@ export const operationRoutes: readonly Route[] = [
         throw new RequestError(409, `operation ${operation.uuid} has already ended (${operation.status})`);
       }
       cancelOperation(state, operation);
-      return answerJson({ uuid: operation.uuid }, 202);
+      return jsonResponse({ uuid: operation.uuid }, 202);
     },
   },
 ];
 
 /** `request`: what the answer says of it. */
 export function answerStarted(uuid: string, request: Record<string, unknown> = {}): Response {
-  return answerJson({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
+  return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }

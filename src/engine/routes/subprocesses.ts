@@ -1,4 +1,4 @@
-import { answerJson, RequestError } from "../http/answers.ts";
+import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody, refuseUnknown } from "../http/fields.ts";
 import { readText } from "../http/query.ts";
 import type { Call, Route } from "../http/router.ts";
@@ -21,7 +21,7 @@ export const subprocessRoutes: readonly Route[] = [
       refuseUnknown(body, execFields);
       const spid = await processes.create(readExecSpec(body));
       const { pathname } = call.url;
-      return answerJson({ spid }, 201, { Location: `${pathname}/${spid}` });
+      return jsonResponse({ spid }, 201, { Location: `${pathname}/${spid}` });
     },
   },
   {
@@ -35,9 +35,9 @@ export const subprocessRoutes: readonly Route[] = [
         throw new RequestError(410, `the events of operation ${operation.uuid} are not kept any more`);
       const events = state.events.readAll(operation.uuid, state.closing);
       const result = await foldResult(events, spid);
-      if (result !== undefined) return answerJson(result);
+      if (result !== undefined) return jsonResponse(result);
       if (spid !== mainProcessSpid) throw unknownProcess(call);
-      return answerJson({ state: { exit_code: -1, signal: -1, timed_out: false } });
+      return jsonResponse({ state: { exit_code: -1, signal: -1, timed_out: false } });
     },
   },
   {
@@ -46,7 +46,7 @@ export const subprocessRoutes: readonly Route[] = [
     async answer(call) {
       const { processes, spid } = await requireProcess(call);
       await processes.signal(spid, readSignal(readText(call.url, "signal")));
-      return answerJson({ spid }, 202);
+      return jsonResponse({ spid }, 202);
     },
   },
   {
@@ -55,7 +55,7 @@ export const subprocessRoutes: readonly Route[] = [
     async answer(call) {
       const { processes, spid } = await requireProcess(call);
       await processes.write(spid, readInput(await readBody(call.request), "", false));
-      return answerJson({ spid }, 202);
+      return jsonResponse({ spid }, 202);
     },
   },
 ];

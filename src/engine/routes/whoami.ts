@@ -1,5 +1,5 @@
 import type { OperationKind } from "../../service/types.ts";
-import { answerJson } from "../http/answers.ts";
+import { jsonResponse } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
 import { maxTimeout } from "../instances/spec.ts";
 import { unfinishedOperations } from "../records/operations.ts";
@@ -36,7 +36,7 @@ export const whoamiRoutes: readonly Route[] = [
     answer({ state }) {
       const running = unfinishedOperations(state.database);
       const count = (kind: OperationKind) => running.filter((operation) => operation.kind === kind).length;
-      return answerJson({
+      return jsonResponse({
         token_uuid: token,
         token_expiration: null,
         permissions,

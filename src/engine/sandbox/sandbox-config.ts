@@ -1,5 +1,5 @@
 import type { SandboxNetwork } from "../network/networks.ts";
-import { cpuHeatCounters } from "../system/machine.ts";
+import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
 import { seccompFilter } from "./seccomp.ts";
 
@@ -134,7 +134,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
         ...options.limits.resources,
         devices: [{ allow: false, access: "rwm" }, ...openDevices.map(allowDevice)],
       },
-      maskedPaths: [...maskedPaths, ...cpuHeatCounters()],
+      maskedPaths: [...maskedPaths, ...thermalThrottleDirectories()],
       readonlyPaths,
       ...networkSettings(options.inUserNamespace, network),
       seccomp: seccompFilter(options.architecture, grantedWith(network)),

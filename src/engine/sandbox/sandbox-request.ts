@@ -7,7 +7,7 @@ import type { ProcessInput } from "../processes/process-input.ts";
 import type { Environment } from "../system/programs.ts";
 import type { InstanceLimits } from "./limits/limits.ts";
 import type { EventResources } from "./limits/usage.ts";
-import type { StagedFile } from "./root/staging.ts";
+import type { PlacedFile } from "./root/staging.ts";
 import type { SandboxProcess } from "./sandbox-config.ts";
 
 export interface SandboxHost {
@@ -25,7 +25,7 @@ export interface SandboxRequest {
   directory: string;
   /** The image's layers, the uppermost first. */
   layers: readonly [number, ...number[]];
-  files: readonly StagedFile[];
+  files: readonly PlacedFile[];
   /** Told of the mounted root, since who runs the command may depend on the image's files. */
   process: (root: string) => SandboxProcess;
   hostname: string;

@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
-import { noteHelper } from "../system/helper-process.ts";
+import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { locate } from "../system/programs.ts";
+import { findProgram } from "../system/programs.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
@@ -44,7 +44,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       command: [...guard.prefix, ...runcCommand(host, request)],
       descriptor: network.namespaces,
       started(process) {
-        noteHelper(request.directory, process.pid);
+        recordHelper(request.directory, process.pid);
         kill.arm(process);
       },
     });
@@ -77,7 +77,7 @@ function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
   const log = ["--log", join(directory, "log"), "--log-format", "json"];
   // The control groups have to tell first which limits the command ran into.
   const run = ["run", "--keep", "--bundle", directory, "--pid-file", join(directory, "pid"), id];
-  return [locate("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
+  return [findProgram("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
 }
 
 /** Returns how to configure other processes of the same sandbox. */

@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { runHelper } from "./helper.ts";
-import { type Environment, helperEnvironment, locate } from "./programs.ts";
+import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
 
 /** A slow disk takes its time for a layer of many gigabytes; one that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
@@ -15,7 +15,7 @@ export async function syncToDisk(
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { status, stderr } = await runHelper([locate("sync", host.environment), "-f", path], {
+  const { status, stderr } = await runHelper([findProgram("sync", host.environment), "-f", path], {
     environment: helperEnvironment(host.environment),
     clock: host.clock,
     seconds: maxSyncSeconds,

@@ -7,7 +7,7 @@ import { identify, isAlive } from "../../process-identity.ts";
  * Notes which process works for an operation at the moment, so that it can be ended should this process be killed. It leads a
  * session of its own.
  */
-export function noteHelper(directory: string, pid: number): void {
+export function recordHelper(directory: string, pid: number): void {
   writeFileSync(join(directory, "helper"), identify(pid));
 }
 
@@ -51,7 +51,7 @@ export function findDescendant(helper: number, numberInNamespace: number): numbe
 /** How long to wait for one that was killed, in milliseconds: it is gone at once, unless the disk holds it. */
 const patience = 5_000;
 
-/** Ends what `noteHelper` noted, and waits until it is gone: until then it may write to the directory. */
+/** Ends what `recordHelper` noted, and waits until it is gone: until then it may write to the directory. */
 export async function killHelper(directory: string, clock: Clock): Promise<void> {
   const helper = notedHelper(directory);
   if (helper === undefined || !isAlive(helper)) return;

@@ -2,7 +2,7 @@
 import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { type Environment, locate } from "./programs.ts";
+import { type Environment, findProgram } from "./programs.ts";
 
 export type Helper = Subprocess<"pipe", "pipe", "pipe">;
 
@@ -50,8 +50,8 @@ export function startHelper(command: readonly string[], place: HelperPlace): Hel
  * The command of a program that the kernel kills the moment bough is gone, however bough went; not what that program starts
  * in turn. It may do nothing before it has read a line of its standard input: bough can be gone before the kernel is told.
  */
-export function endingWithBough(command: readonly string[], environment: Environment): string[] {
-  return [locate("setpriv", environment), "--pdeathsig", "KILL", ...command];
+export function dyingWithParent(command: readonly string[], environment: Environment): string[] {
+  return [findProgram("setpriv", environment), "--pdeathsig", "KILL", ...command];
 }
 
 /** Kills the helper and all that it started, also what is left of them after its end. */

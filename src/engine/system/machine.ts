@@ -7,7 +7,7 @@ export function machineArchitecture(): string {
 }
 
 /** Directories of sysfs that tell when a processor was too hot, by which others' work can be watched (GHSA-6fw5-f8r9-fgfm). */
-export function cpuHeatCounters(sysfs = "/sys/devices/system/cpu"): string[] {
+export function thermalThrottleDirectories(sysfs = "/sys/devices/system/cpu"): string[] {
   const counters = (cpu: string) => join(sysfs, cpu, "thermal_throttle");
   // All processors of a machine have them or none has, and there can be hundreds.
   if (!existsSync(counters("cpu0"))) return [];

@@ -30,7 +30,7 @@ export class MissingProgramError extends BoughError {}
  * The absolute path of a program. Rejects with the package to install where it is missing: looked for when first
  * needed, so that a fully cached build works without it.
  */
-export function locate(program: ProgramName, environment: Environment): string {
+export function findProgram(program: ProgramName, environment: Environment): string {
   const found = Bun.which(program, { PATH: searchPath(environment) });
   if (found !== null) return found;
   throw new MissingProgramError(`${program} is not installed, and the embedded engine needs it`, {

@@ -6,7 +6,7 @@ import { forEachConcurrently } from "../http/concurrency.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, LocalFile, UploadProgress } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
-import { changed, createFileBody, guardFile, readChecked } from "./local-file.ts";
+import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 
 /** The local memory of what a service has: file ids by SHA-256. */
 export interface KnownFiles {
@@ -53,7 +53,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     parent: AbortSignal,
     onBytes: (taken: number) => void,
   ): Promise<string> {
-    const guard = guardFile(file);
+    const guard = watchForChanges(file);
     const body = createFileBody(file, onBytes);
     const stop = childOf(parent);
     // A file that shrinks leaves a request that waits for ever for bytes that it has promised.
@@ -127,6 +127,6 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
 }
 
 function checked(file: LocalFile, stored: StoredFile): StoredFile {
-  if (stored.sha256 !== undefined && stored.sha256 !== file.sha256) throw changed(file);
+  if (stored.sha256 !== undefined && stored.sha256 !== file.sha256) throw changedFileError(file);
   return stored;
 }

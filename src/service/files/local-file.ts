@@ -9,7 +9,7 @@ import type { LocalFile } from "../service.ts";
  */
 export function readChecked(file: LocalFile): Uint8Array {
   const bytes = readWhole(file);
-  if (Bun.CryptoHasher.hash("sha256", bytes, "hex") !== file.sha256) throw changed(file);
+  if (Bun.CryptoHasher.hash("sha256", bytes, "hex") !== file.sha256) throw changedFileError(file);
   return bytes;
 }
 
@@ -17,9 +17,9 @@ function readWhole(file: LocalFile): Uint8Array {
   let descriptor: number | undefined;
   try {
     descriptor = openRegular(file);
-    if (fstatSync(descriptor).size !== file.size) throw changed(file);
+    if (fstatSync(descriptor).size !== file.size) throw changedFileError(file);
     const bytes = new Uint8Array(file.size);
-    if (readSync(descriptor, bytes, 0, file.size, null) !== file.size) throw changed(file);
+    if (readSync(descriptor, bytes, 0, file.size, null) !== file.size) throw changedFileError(file);
     return bytes;
   } catch (error) {
     throw error instanceof BoughError ? error : unreadable(file, error);
@@ -54,7 +54,7 @@ export function createFileBody(file: LocalFile, onBytes: (taken: number) => void
         const chunk = new Uint8Array(Math.min(chunkBytes, file.size - taken));
         if (descriptor !== own) return;
         const length = readSync(own, chunk, 0, chunk.length, taken);
-        if (length === 0) throw changed(file);
+        if (length === 0) throw changedFileError(file);
         yield chunk.subarray(0, length);
         taken += length;
       }
@@ -74,13 +74,13 @@ function openRegular(file: LocalFile): number {
 }
 
 /** For a file that is sent from the disk: notices from its state that somebody wrote to it. */
-export function guardFile(file: LocalFile) {
+export function watchForChanges(file: LocalFile) {
   const before = stateOf(file);
   const check = () => {
     const now = stateOf(file);
     const fields = ["dev", "ino", "size", "mtimeNs", "ctimeNs"] as const;
     if (now.size !== BigInt(file.size) || fields.some((field) => before[field] !== now[field])) {
-      throw changed(file);
+      throw changedFileError(file);
     }
   };
   check();
@@ -94,13 +94,13 @@ export function guardFile(file: LocalFile) {
       await reading(file, async () => {
         for await (const chunk of Bun.file(file.absolutePath).stream()) hasher.update(chunk);
       });
-      if (hasher.digest("hex") !== file.sha256) throw changed(file);
+      if (hasher.digest("hex") !== file.sha256) throw changedFileError(file);
       check();
     },
   };
 }
 
-export function changed(file: LocalFile): BoughError {
+export function changedFileError(file: LocalFile): BoughError {
   return new BoughError(`${file.absolutePath} changed while it was being read`, {
     hint: "Build again once nothing writes to it any more. A log of this very command is kept elsewhere, or named in .dockerignore.",
   });

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { NotFoundError, RefusedTokenError } from "./errors.ts";
-import { type CallName, nameOf, printable, statusText } from "./failure-text.ts";
+import { type CallName, callName, printable, statusText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
 
 export interface Answer {
@@ -75,7 +75,7 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
 }
 
 function malformed({ call, redact }: Expectation, status: number, how: string): Result {
-  const error = new BoughError(redact(`${nameOf(call)} answered ${status} ${how}`), {
+  const error = new BoughError(redact(`${callName(call)} answered ${status} ${how}`), {
     hint: "Is this address an image service's?",
   });
   return { failure: { kind: "malformed" }, error };
@@ -83,7 +83,7 @@ function malformed({ call, redact }: Expectation, status: number, how: string): 
 
 /** Nobody sends so much by accident: to ask again would only take it all once more. */
 function excessive({ call, redact }: Expectation, status: number, what: string): Result {
-  const error = new BoughError(redact(`${nameOf(call)} answered ${status} with ${what}`), {
+  const error = new BoughError(redact(`${callName(call)} answered ${status} with ${what}`), {
     hint: "bough takes no more than that. Is this address an image service's?",
   });
   return { failure: { kind: "excessive" }, error };

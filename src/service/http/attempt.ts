@@ -7,7 +7,7 @@ import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
-import { connectionText, nameOf } from "./failure-text.ts";
+import { callName, connectionText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
 
 /** Something that a person who waits would like to know; for the log. */
@@ -137,7 +137,7 @@ function tellOfWaiting(
 ): () => void {
   const over = new AbortController();
   if (body !== undefined && parts.json === undefined) return () => undefined;
-  const text = `${nameOf(exchange.nameOf(parts))}: no answer yet, still waiting`;
+  const text = `${callName(exchange.nameOf(parts))}: no answer yet, still waiting`;
   clock.sleep(patienceMilliseconds, over.signal).then(
     () => onNotice({ level: "warn", text: exchange.redact(text) }),
     () => undefined,

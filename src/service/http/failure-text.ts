@@ -18,14 +18,14 @@ export function statusText(call: CallName, status: number, body: string): string
   const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
   const words = name === undefined ? String(status) : `${status} ${name}`;
   const message = serverMessage(body);
-  return `${nameOf(call)} answered ${words}${message === undefined || message === name ? "" : `: ${message}`}`;
+  return `${callName(call)} answered ${words}${message === undefined || message === name ? "" : `: ${message}`}`;
 }
 
 export function connectionText(call: CallName, reason: string): string {
-  return `${nameOf(call)}: ${reason}`;
+  return `${callName(call)}: ${reason}`;
 }
 
-export function nameOf(call: CallName): string {
+export function callName(call: CallName): string {
   return `${call.method} ${call.shown}`;
 }
 

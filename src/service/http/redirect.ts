@@ -1,5 +1,5 @@
 import type { BoughError } from "../../errors.ts";
-import { type CallName, nameOf } from "./failure-text.ts";
+import { type CallName, callName } from "./failure-text.ts";
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const maxRedirects = 5;
@@ -23,18 +23,18 @@ export async function followRedirect<R extends Response>(
     const shown = target === undefined ? "an address that is none" : `${target.origin}${target.pathname}`;
     if (target === undefined || target.origin !== new URL(url).origin) {
       throw fail(
-        `${nameOf(call)} redirects to ${shown}, which is not followed: the token is for ${new URL(url).origin} only`,
+        `${callName(call)} redirects to ${shown}, which is not followed: the token is for ${new URL(url).origin} only`,
         "If the service has moved, give its new address with --url or in the profile.",
       );
     }
     if (call.method !== "GET") {
       throw fail(
-        `${nameOf(call)} redirects to ${shown}; only a GET is redirected`,
+        `${callName(call)} redirects to ${shown}; only a GET is redirected`,
         "Give the address that it redirects to with --url or in the profile.",
       );
     }
     if (count === maxRedirects)
-      throw fail(`${nameOf(call)} redirects more than ${maxRedirects} times`, "Check the address.");
+      throw fail(`${callName(call)} redirects more than ${maxRedirects} times`, "Check the address.");
     target.username = "";
     target.password = "";
     url = target.href;

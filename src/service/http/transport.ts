@@ -7,7 +7,7 @@ import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
 import { SpentBodyError, UnknownOutcomeError } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
-import { nameOf } from "./failure-text.ts";
+import { callName } from "./failure-text.ts";
 import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
 export interface TransportOptions extends ExchangeOptions {
@@ -96,7 +96,7 @@ export function createTransport(options: TransportOptions): Transport {
       }
     },
 
-    nameOf: (parts) => exchange.redact(nameOf(exchange.nameOf(parts))),
+    nameOf: (parts) => exchange.redact(callName(exchange.nameOf(parts))),
   };
 }
 

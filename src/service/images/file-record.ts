@@ -4,11 +4,11 @@ import { asText, type JsonRecord } from "../http/json.ts";
 import type { PathType } from "../service.ts";
 
 /** Some services list names, some whole paths. */
-export function nameOf({ path }: JsonRecord): string {
+export function fileName({ path }: JsonRecord): string {
   return posix.basename(asText(path) ?? "");
 }
 
-export function typeOf(file: JsonRecord): PathType {
+export function fileType(file: JsonRecord): PathType {
   if (file.is_symlink === true) return "symlink";
   if (file.is_dir === true) return "directory";
   return file.is_regular === true ? "file" : "other";

@@ -5,7 +5,7 @@ import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { PathType } from "../service.ts";
-import { nameOf, typeOf } from "./file-record.ts";
+import { fileName, fileType } from "./file-record.ts";
 
 export interface ImageFile {
   name: string;
@@ -89,8 +89,8 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
   if (record === undefined || typeof record.path !== "string") return undefined;
   const modified = asNumber(record.mtime) ?? 0;
   return {
-    name: nameOf(record),
-    type: typeOf(record),
+    name: fileName(record),
+    type: fileType(record),
     mode: mode === undefined ? null : mode & 0o7777,
     uid: asInteger(record.uid) ?? 0,
     gid: asInteger(record.gid) ?? 0,

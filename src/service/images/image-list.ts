@@ -1,6 +1,6 @@
 /** `GET /v1/images`, and what may be concluded from it. */
 import { BoughError } from "../../errors.ts";
-import { type LearntCapabilities, noSuchCall } from "../capabilities.ts";
+import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
 import { asId, asRecord, asText, idIn } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -64,10 +64,10 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
         path: "/v1/images",
         query: queryOf(filter, offset, manners[manner] ?? {}),
         repeatable: true,
-        handles: isLast ? noSuchCall : [...noSuchCall, ...refusesQuery],
+        handles: isLast ? unsupportedStatuses : [...unsupportedStatuses, ...refusesQuery],
         requires: aList("images"),
       });
-      if (noSuchCall.includes(answer.status)) {
+      if (unsupportedStatuses.includes(answer.status)) {
         capabilities.learn("imageList", false);
         return [];
       }

@@ -1,16 +1,16 @@
 /** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
 
 import { posix } from "node:path";
-import { type LearntCapabilities, noSuchCallForUs } from "../capabilities.ts";
+import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageInspector, ImageService, PathType } from "../service.ts";
-import { nameOf, typeOf } from "./file-record.ts";
+import { fileName, fileType } from "./file-record.ts";
 
 /** 404: there is no such path, or no such call. */
-const noSuchRoute = noSuchCallForUs.filter((status) => status !== 404);
+const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
 /** The others: the path is of another type. */
 const noSuchThing = [400, 404, 409, 422];
 
@@ -54,11 +54,11 @@ export function createInspector(
     const resolved = asText(list?.path) ?? path;
     const name = asText(only?.path);
     if (only === undefined || others.length > 0 || only.is_dir === true) return "directory";
-    if (name === path || name === resolved) return typeOf(only);
+    if (name === path || name === resolved) return fileType(only);
     if (name !== posix.basename(resolved)) return "directory";
     const above = await ask(image, "list", posix.dirname(resolved));
     const itself = filesIn(asRecord(above.body)).find((file) => file.path === name);
-    return itself === undefined || itself.is_dir === true ? "directory" : typeOf(itself);
+    return itself === undefined || itself.is_dir === true ? "directory" : fileType(itself);
   }
 
   return {
@@ -74,7 +74,10 @@ export function createInspector(
     async listTypes(image, directory) {
       const { status, body } = await ask(image, "list", directory);
       if (status !== 200) return undefined;
-      const files = filesIn(asRecord(body)).map((file): [string, PathType] => [nameOf(file), typeOf(file)]);
+      const files = filesIn(asRecord(body)).map((file): [string, PathType] => [
+        fileName(file),
+        fileType(file),
+      ]);
       return new Map(files);
     },
 

@@ -1,4 +1,4 @@
-import { noSuchCall } from "../capabilities.ts";
+import { unsupportedStatuses } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageList } from "./image-list.ts";
 
@@ -10,7 +10,7 @@ export interface Untagging {
 }
 
 /** The service does not know `?tag=`, or not this tag. */
-const refusesTag = [400, 422, ...noSuchCall];
+const refusesTag = [400, 422, ...unsupportedStatuses];
 
 export function createUntagging(
   transport: Transport,

@@ -1,6 +1,6 @@
 /** The events of an operation so far, without waiting for those to come. */
 import { BoughError } from "../../errors.ts";
-import { noSuchCallForUs } from "../capabilities.ts";
+import { unavailableStatuses } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
 import type { EventListener } from "../service.ts";
 import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
@@ -12,7 +12,7 @@ export interface EventSnapshots {
 }
 
 /** This service, or this operation, has none. */
-const noEvents = [400, 406, 410, 425, ...noSuchCallForUs];
+const noEvents = [400, 406, 410, 425, ...unavailableStatuses];
 
 export function createEventSnapshots(transport: Transport, signal: AbortSignal): EventSnapshots {
   return {

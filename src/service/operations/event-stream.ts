@@ -1,7 +1,7 @@
 /** One connection to an operation's event stream. */
 import type { Clock } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
-import { noSuchCallForUs } from "../capabilities.ts";
+import { unavailableStatuses } from "../capabilities.ts";
 import { childOf, DeadlineError } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
 import { parseRetryAfter } from "../http/retry.ts";
@@ -30,7 +30,7 @@ export interface StreamReader {
   look(): Promise<boolean>;
 }
 
-const noSuchRoute = [400, 406, ...noSuchCallForUs];
+const noSuchRoute = [400, 406, ...unavailableStatuses];
 const tickMilliseconds = 1000;
 /** Without a byte for so long, keepalives included, the connection counts as dead. */
 const silenceMilliseconds = 45_000;

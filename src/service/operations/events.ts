@@ -2,7 +2,7 @@
 
 import type { OutputChunk } from "../service.ts";
 import { readEventStream, type StreamEnd } from "./event-stream.ts";
-import { lookAtOperation, maxWishMilliseconds, type PollingOptions, waits } from "./polling.ts";
+import { lookAtOperation, maxRetryAfterMilliseconds, type PollingOptions, pollIntervals } from "./polling.ts";
 import type { ReceivedEvents } from "./received-events.ts";
 
 /**
@@ -34,7 +34,7 @@ export async function followEvents(
     look: () => nothingLeftToRead(options, operation),
   };
   let fruitlessBreaks = 0;
-  for (const pause of waits()) {
+  for (const pause of pollIntervals()) {
     const before = log.lastId;
     const end: StreamEnd = await readEventStream(options, operation, reader);
     let wait = pause;
@@ -46,7 +46,7 @@ export async function followEvents(
       case "no such route":
         return log.lastId === undefined ? "unsupported" : "given up";
       case "not ready":
-        wait = Math.min(end.waitMilliseconds ?? pause, maxWishMilliseconds);
+        wait = Math.min(end.waitMilliseconds ?? pause, maxRetryAfterMilliseconds);
         break;
       case "excessive": {
         const call = options.transport.nameOf({

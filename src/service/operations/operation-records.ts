@@ -1,5 +1,5 @@
 /** What the service tells about operations that somebody started: their list, one record, its output. */
-import { type LearntCapabilities, noSuchCall } from "../capabilities.ts";
+import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
 import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -79,10 +79,10 @@ export function createOperationRecords(
           path: "/v1/operations",
           query: { ...filter, limit: String(wanted), offset: String(listed.size) },
           repeatable: true,
-          handles: noSuchCall,
+          handles: unsupportedStatuses,
           requires: aList("operations"),
         });
-        if (noSuchCall.includes(answer.status)) {
+        if (unsupportedStatuses.includes(answer.status)) {
           capabilities.learn("operationList", false);
           return [];
         }

@@ -9,7 +9,7 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk } from "../service.ts";
 import type { OperationKind } from "../types.ts";
 import { followEvents } from "./events.ts";
-import { withinItsTime } from "./overdue.ts";
+import { withTimeLimit } from "./overdue.ts";
 import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
@@ -141,7 +141,7 @@ export function createOperations(options: OperationsOptions): Operations {
     if (timeoutSeconds === undefined) return await work(options);
     const isQueued = async () => (await lookAtOperation(options, operation)).view.isQueued;
     try {
-      return await withinItsTime(operation, { ...options, timeoutSeconds, isQueued }, (signal) =>
+      return await withTimeLimit(operation, { ...options, timeoutSeconds, isQueued }, (signal) =>
         work({ ...options, signal }),
       );
     } catch (error) {

@@ -15,7 +15,7 @@ export function createOutputDecoder(): OutputDecoder {
   };
 }
 
-export function decodeBytes(bytes: WireBytes): string {
+export function decodeText(bytes: WireBytes): string {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(bytes));
 }
 

@@ -23,7 +23,7 @@ const maxQueuedMilliseconds = 24 * 60 * 60 * 1000;
  * Runs `work`, which waits for the operation, with a signal that is aborted with an OverdueError at twice the timeout, though
  * not before the timeout and two graces. A warning comes before, at the timeout and one grace.
  */
-export async function withinItsTime<T>(
+export async function withTimeLimit<T>(
   operation: string,
   options: OverdueOptions,
   work: (signal: AbortSignal) => Promise<T>,

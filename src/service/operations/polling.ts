@@ -26,7 +26,7 @@ const firstWaitMilliseconds = 50;
 const maxWaitMilliseconds = 2000;
 const growth = 1.5;
 /** However long a service wishes to be left alone. */
-export const maxWishMilliseconds = 60_000;
+export const maxRetryAfterMilliseconds = 60_000;
 
 /** Rejects with NotFoundError where the service knows no such operation. */
 export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
@@ -55,7 +55,7 @@ export async function pollUntilEnded(
 ): Promise<EndedView> {
   const { clock, signal, onNotice } = options;
   let unknownSince: number | undefined;
-  for (const wait of waits()) {
+  for (const wait of pollIntervals()) {
     const { view, waitMilliseconds } = await lookAtOperation(options, operation);
     const { ended } = view;
     if (ended !== undefined) return { ...view, ended };
@@ -74,14 +74,15 @@ export async function pollUntilEnded(
     } else {
       unknownSince = undefined;
     }
-    const wish = waitMilliseconds === undefined ? wait : Math.min(waitMilliseconds, maxWishMilliseconds);
+    const wish =
+      waitMilliseconds === undefined ? wait : Math.min(waitMilliseconds, maxRetryAfterMilliseconds);
     await clock.sleep(Math.max(wish, firstWaitMilliseconds), signal);
   }
   throw new Error("unreachable: the waits never end");
 }
 
 /** 50 ms, growing to 2 s, for ever. */
-export function* waits(): Generator<number> {
+export function* pollIntervals(): Generator<number> {
   for (let wait = firstWaitMilliseconds; ; wait = Math.min(maxWaitMilliseconds, wait * growth)) yield wait;
 }
 

@@ -3,7 +3,7 @@ import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } fr
 import type { CapturedOutput, OperationOutcome } from "../service.ts";
 import type { LimitHit } from "../types.ts";
 import { readLimitHits } from "./limits.ts";
-import { decodeBytes } from "./output.ts";
+import { decodeText } from "./output.ts";
 
 type EndStatus = OperationOutcome["status"];
 
@@ -96,7 +96,7 @@ function readOutput(value: unknown): CapturedOutput | undefined {
   const bytes = asRecord(value);
   if (typeof bytes?.value !== "string") return undefined;
   return {
-    text: decodeBytes({ value: bytes.value, encoding: asText(bytes.encoding) ?? "ascii" }),
+    text: decodeText({ value: bytes.value, encoding: asText(bytes.encoding) ?? "ascii" }),
     truncated: bytes.truncated === true,
   };
 }

@@ -5,7 +5,13 @@ import type { ServiceNotice } from "../http/attempt.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
 import type { InstanceRequest } from "../types.ts";
 import { withRequestId } from "./request-id.ts";
-import { type Search, type SearchOptions, type Sent, searchPatiently, searchSpawned } from "./spawned.ts";
+import {
+  type SearchOptions,
+  type Sent,
+  type SpawnSearch,
+  searchPatiently,
+  searchSpawned,
+} from "./spawned.ts";
 
 export interface SpawnOptions extends SearchOptions {
   onNotice: (notice: ServiceNotice) => void;
@@ -89,7 +95,7 @@ async function settle(
   const mayResend = resends !== undefined && resends < maxResends;
   const mayResendBlindly = resends !== undefined && resends < maxBlindResends;
   onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
-  let search: Search;
+  let search: SpawnSearch;
   try {
     search = await searchPatiently(options, sent);
   } catch (cause) {

@@ -1,6 +1,6 @@
 /** Looking for the operation of a request whose answer never came. */
 import type { Clock } from "../../clock.ts";
-import { type LearntCapabilities, noSuchCallForUs } from "../capabilities.ts";
+import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import { asRecord, asText, idIn } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -14,7 +14,7 @@ export interface Sent {
   command?: string;
 }
 
-export type Search =
+export type SpawnSearch =
   | { kind: "found"; operation: string }
   /** `similar`: operations of the same command that don't tell their request id. */
   | { kind: "not there"; similar: readonly string[] }
@@ -35,7 +35,7 @@ const maxListed = 1000;
 const maxLookedAt = 25;
 
 /** One look at what the service has started since. */
-export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<Search> {
+export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const { transport, capabilities, signal } = options;
   if (capabilities.lacks("operationList")) return { kind: "unsupported" };
   const answer = await transport.call({
@@ -47,11 +47,11 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
       limit: String(maxListed),
     },
     repeatable: true,
-    handles: noSuchCallForUs,
+    handles: unavailableStatuses,
     requires: aList("operations"),
     signal,
   });
-  if (noSuchCallForUs.includes(answer.status)) {
+  if (unavailableStatuses.includes(answer.status)) {
     capabilities.learn("operationList", false);
     return { kind: "unsupported" };
   }
@@ -77,7 +77,7 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
 const secondLookMilliseconds = 4000;
 
 /** As `searchSpawned`, and once more some seconds later. */
-export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<Search> {
+export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const search = await searchSpawned(options, sent);
   if (search.kind !== "not there") return search;
   await options.clock.sleep(secondLookMilliseconds, options.signal);
@@ -89,7 +89,7 @@ async function look({ transport, signal }: SearchOptions, operation: string): Pr
     method: "GET",
     ...transport.operations.addressOf(operation),
     repeatable: true,
-    handles: noSuchCallForUs,
+    handles: unavailableStatuses,
     requires: anObject,
     signal,
   });

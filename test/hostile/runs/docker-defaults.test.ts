@@ -9,7 +9,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { limitSettings } from "../../../src/engine/sandbox/limits/settings.ts";
 import { type SandboxConfigOptions, sandboxConfig } from "../../../src/engine/sandbox/sandbox-config.ts";
-import { cpuHeatCounters } from "../../../src/engine/system/machine.ts";
+import { thermalThrottleDirectories } from "../../../src/engine/system/machine.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 
 const docker = `
@@ -256,11 +256,11 @@ test("the heat counters of all processors are masked, too", () => {
   for (const name of ["cpu0/thermal_throttle", "cpu1/thermal_throttle", "cpu2", "cpufreq"])
     mkdirSync(join(sysfs, name), { recursive: true });
   writeFileSync(join(sysfs, "online"), "0-2\n");
-  expect(cpuHeatCounters(sysfs).sort()).toEqual([
+  expect(thermalThrottleDirectories(sysfs).sort()).toEqual([
     join(sysfs, "cpu0/thermal_throttle"),
     join(sysfs, "cpu1/thermal_throttle"),
   ]);
-  expect(cpuHeatCounters(join(sysfs, "cpu2"))).toEqual([]);
+  expect(thermalThrottleDirectories(join(sysfs, "cpu2"))).toEqual([]);
 });
 
 /** runc's configuration as lines to compare, sorted; without what is the request's own. */
@@ -297,7 +297,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
   );
   const sets = Object.entries(capabilities);
   const names = [...new Set(sets.flatMap(([, members]) => members))];
-  const ofThisMachine = cpuHeatCounters();
+  const ofThisMachine = thermalThrottleDirectories();
   return [
     ...others,
     ...names.map((name) => {

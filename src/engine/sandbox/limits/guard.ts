@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
 import type { LimitHit } from "../../../service/types.ts";
-import { locate } from "../../system/programs.ts";
+import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
 import type { KillSwitch } from "../kill-switch.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
@@ -39,7 +39,7 @@ export class LimitGuard {
   /** What runc runs behind. */
   get prefix(): string[] {
     if (this.#controllers.cpu !== undefined) return [];
-    return [locate("nice", this.#host.environment), "-n", String(niceness)];
+    return [findProgram("nice", this.#host.environment), "-n", String(niceness)];
   }
 
   get settings(): LimitSettings {

@@ -3,8 +3,8 @@ import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import { beforeDeadline, endingWithBough, startHelper } from "../../system/helper.ts";
-import { type Environment, helperEnvironment, locate } from "../../system/programs.ts";
+import { beforeDeadline, dyingWithParent, startHelper } from "../../system/helper.ts";
+import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 
 /**
  * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
@@ -51,19 +51,19 @@ export async function enterMountNamespace(
     started?: (process: Subprocess) => void;
   },
 ): Promise<MountNamespace> {
-  locate("mount", environment);
+  findProgram("mount", environment);
   const overlay = overlayOptions(layout, options.layers, {
     operation: options.operation,
     inUserNamespace: options.inUserNamespace,
   });
   const { command } = options;
   const unshare = [
-    locate("unshare", environment),
+    findProgram("unshare", environment),
     "--mount",
     ...(command === undefined ? [] : withProcesses),
   ];
-  const enter = [...unshare, locate("sh", environment), "-c", script, "sh"];
-  const helper = startHelper(endingWithBough([...enter, overlay, ...(command ?? [])], environment), {
+  const enter = [...unshare, findProgram("sh", environment), "-c", script, "sh"];
+  const helper = startHelper(dyingWithParent([...enter, overlay, ...(command ?? [])], environment), {
     workingDirectory: layout.layers,
     environment: helperEnvironment(environment),
     descriptor: options.descriptor,

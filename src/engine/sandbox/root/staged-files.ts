@@ -5,17 +5,17 @@ import { asFields, type Fields, readString, refuse, refuseUnknown } from "../../
 import type { Layout } from "../../layout.ts";
 import { readId, refuseNul } from "../../processes/exec-spec.ts";
 import { filePath, findFile } from "../../records/files.ts";
-import type { StagedFile } from "./staging.ts";
+import type { PlacedFile } from "./staging.ts";
 
 /** The field `files` of a request: what is put in place before its command starts. */
 export async function readStagedFiles(
   fields: Fields,
   database: Database,
   layout: Layout,
-): Promise<StagedFile[]> {
+): Promise<PlacedFile[]> {
   // A large context has very many, each with a look at the disk.
   const pace = createPace(undefined);
-  const files: StagedFile[] = [];
+  const files: PlacedFile[] = [];
   for (const [destination, value] of Object.entries(fields)) {
     files.push(readStagedFile(destination, value, database, layout));
     await pace.step();
@@ -23,7 +23,7 @@ export async function readStagedFiles(
   return files;
 }
 
-function readStagedFile(destination: string, value: unknown, database: Database, layout: Layout): StagedFile {
+function readStagedFile(destination: string, value: unknown, database: Database, layout: Layout): PlacedFile {
   const name = `files[${JSON.stringify(destination)}]`;
   const last = destination.split("/").at(-1);
   if (!destination.startsWith("/") || last === "" || last === "." || last === "..") {

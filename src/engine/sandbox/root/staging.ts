@@ -5,7 +5,7 @@ import { resolveInRoot } from "./root-path.ts";
 import { createVerifiedCopier, type StoredContent } from "./verified-copy.ts";
 
 /** A stored content on its way to a place in a sandbox. */
-export interface StagedFile extends StoredContent {
+export interface PlacedFile extends StoredContent {
   /** Absolute, as the image sees it. */
   destination: string;
   /** The store's name of it. */
@@ -17,7 +17,7 @@ export class DamagedFilesError extends BoughError {
   /** SHA-256 of what was sent. */
   readonly damaged: readonly string[];
 
-  constructor(damaged: readonly StagedFile[]) {
+  constructor(damaged: readonly PlacedFile[]) {
     const [first] = damaged;
     const many =
       damaged.length === 1 ? "a stored file no longer has" : `${damaged.length} stored files no longer have`;
@@ -33,10 +33,10 @@ export class DamagedFilesError extends BoughError {
  *
  * @throws DamagedFilesError naming all files whose stored bytes do not have their SHA-256
  */
-export async function stageFiles(root: string, files: readonly StagedFile[]): Promise<void> {
+export async function stageFiles(root: string, files: readonly PlacedFile[]): Promise<void> {
   const directories = new Map<string, string>();
   const copy = createVerifiedCopier();
-  const damaged: StagedFile[] = [];
+  const damaged: PlacedFile[] = [];
   for (const [index, file] of files.entries()) {
     // Thousands of small files must not keep everything else in this process waiting.
     if (index % 100 === 99) await Bun.sleep(0);
