@@ -11,7 +11,7 @@ const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
   store: [],
-  service: [],
+  service: ["image/config.ts"],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: ["dockerfile/mask.ts", "dockerfile/secrets.ts", "image", "service/types.ts"],
   builder: ["dockerfile", "context", "service", "store", "image"],

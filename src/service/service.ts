@@ -3,7 +3,8 @@
  * (`service/`). Every method rejects with a `BoughError` that names the call, the address and what the service said,
  * and with the signal's reason once the signal that the service was made with is aborted.
  */
-import type { ImageConfiguration, InstanceRequest, LimitHit } from "./types.ts";
+import type { ImageConfig } from "../image/config.ts";
+import type { InstanceRequest, LimitHit } from "./types.ts";
 
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
@@ -121,7 +122,7 @@ export interface ImageImport {
 export interface FoundImage {
   uuid: string;
   /** Where the service says it. */
-  config?: ImageConfiguration;
+  config?: ImageConfig;
 }
 
 /** A look into an image without starting anything. `"unsupported"`: this service has no such call. */

@@ -2,6 +2,7 @@
  * The service's wire types (version 1 of its API), as far as bough uses them. Shared with `engine/`, which answers
  * the same calls. A client reads them from `unknown` and checks; only what is listed as required can be relied on.
  */
+import type { ImageConfig } from "../image/config.ts";
 
 export const operationStatuses = [
   "PENDING",
@@ -153,18 +154,11 @@ export interface ImageRecord {
   tag: string | null;
   created_at: string;
   operation_uuid?: string | null;
-  /** What the image was made to be started with. An extension that bough's own engine has. */
-  config?: ImageConfiguration;
-}
-
-export interface ImageConfiguration {
-  env: Record<string, string>;
-  working_dir: string | null;
-  /** As in a USER instruction. */
-  user: string | null;
-  /** Triggers and the shell of its own, as the image's Dockerfile gave them. */
-  onbuild: string[];
-  shell: string[];
+  /**
+   * Where the image was asked for by its UUID or tag. Part of the extension `config`, which bough's own engine has. Not `config`:
+   * older versions have another shape under that name.
+   */
+  oci_config?: ImageConfig;
 }
 
 export interface FileRecord {

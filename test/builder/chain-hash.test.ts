@@ -39,8 +39,8 @@ describe("what the chain hash depends on", () => {
     ["the directive", base, ["RUN", "shell", "make all"]],
     ["the form", base, ["RUN", "exec", "make"]],
     ["how words are divided", base, ["RUN", "exec", "make", "all"]],
-    ["the working directory", { ...base, workdir: "/app" }, run],
-    ["the user", { ...base, user: "app" }, run],
+    ["the working directory", { ...base, config: { WorkingDir: "/app" } }, run],
+    ["the user", { ...base, config: { ...base.config, User: "app" } }, run],
     ["a variable", { ...base, env: new Map([["A", "1"]]) }, run],
     ["its value", { ...base, env: new Map([["A", "2"]]) }, run],
     ["an argument", { ...base, args: declareArgument(new Map(), "A", "1", new Map()) }, run],
@@ -188,8 +188,7 @@ const empty: Input = { directive: [], workdir: "/", user: undefined, env: [], ar
 function hashOf({ directive, workdir, user, env, args, links }: Input): Promise<string> {
   const stage: StageState = {
     ...base,
-    workdir,
-    user,
+    config: { WorkingDir: workdir, ...(user === undefined ? {} : { User: user }) },
     env: new Map(env),
     args: new Map(args.map(([name, value]) => [name, { value, isSupplied: false }])),
     staged: new Map(links.map(([path, target]) => [path, { type: "symlink", target, uid: 0, gid: 0 }])),

@@ -6,15 +6,10 @@ import {
   lookUp,
   predefinedArguments,
 } from "../../src/builder/interpreter/scope.ts";
-import { changeWorkdir, startStage } from "../../src/builder/interpreter/state.ts";
+import { changeUser, changeWorkdir, startStage, withLayer } from "../../src/builder/interpreter/state.ts";
 
-const start = startStage({
-  hash: "base",
-  image: "base",
-  entry: 1,
-  cached: false,
-  operation: null,
-});
+const base = { hash: "base", image: "base", entry: 1, cached: false, operation: null };
+const start = startStage(base);
 const none: Arguments = new Map();
 
 describe("a name's value comes from the first source that has it", () => {
@@ -60,7 +55,27 @@ test.each([
   ["../app/", "/app"],
   [".", "/srv"],
 ])("WORKDIR %s below /srv", (given, workdir) => {
-  expect(changeWorkdir({ ...start, workdir: "/srv" }, given).workdir).toBe(workdir);
+  const { config } = changeWorkdir({ ...start, config: { WorkingDir: "/srv", User: "app" } }, given);
+  expect(config).toEqual({ WorkingDir: workdir, User: "app" });
+});
+
+describe("a stage has its base's configuration", () => {
+  const config = {
+    User: "app",
+    WorkingDir: "srv/./app",
+    Cmd: ["serve"],
+    Labels: { a: "b" },
+    Hostname: "of others",
+  };
+
+  test("whole, and keeps it", () => {
+    const stage = withLayer(changeWorkdir(changeUser(startStage(base, config), "root"), "new"), base);
+    expect<unknown>(stage.config).toEqual({ ...config, User: "root", WorkingDir: "/srv/app/new" });
+  });
+
+  test("or none", () => {
+    expect(start.config).toEqual({ WorkingDir: "/" });
+  });
 });
 
 test("a RUN's environment has what substitution would put in, and proxies under it", () => {

@@ -33,8 +33,8 @@ const withVariables = (env: Record<string, string>, args: Record<string, string>
 describe("whatever changes the chain hash is found as a difference", () => {
   test.each<[string, StageState, StageState]>([
     ["parent", base, { ...base, layer: { ...base.layer, hash: "other" } }],
-    ["USER", base, { ...base, user: "app" }],
-    ["WORKDIR", base, { ...base, workdir: "/app" }],
+    ["USER", base, { ...base, config: { ...base.config, User: "app" } }],
+    ["WORKDIR", base, { ...base, config: { WorkingDir: "/app" } }],
     ["ENV", base, withVariables({ A: "" })],
     ["ENV", withVariables({ A: "1" }), withVariables({ A: "2" })],
     ["ENV", withVariables({ TOKEN: "old-secret" }), withVariables({ TOKEN: "new-secret" })],

@@ -55,17 +55,17 @@ describe("finding an image", () => {
   });
 
   test("with what it was made to be started with, where the service says so", async () => {
-    const config = { env: { A: "1", B: 2 }, working_dir: "/srv", user: 7, onbuild: ["RUN x", 1] };
+    const config = { Env: ["A=1"], WorkingDir: "/srv", User: 7, Labels: { a: "b" }, Cmd: null, Other: 1 };
     const images = [
-      { uuid: "i-1", tag: "app:1", config },
-      { uuid: "i-2", tag: "app:2", config: "none" },
+      { uuid: "i-1", tag: "app:1", oci_config: config },
+      { uuid: "i-2", tag: "app:2", oci_config: "none" },
+      { uuid: "i-3", tag: "app:3", config: { env: { A: "of an older engine" } } },
     ];
     const { service } = await start({ intercept: () => Response.json({ images }) });
-    expect(await service.findImage("app:1")).toEqual({
-      uuid: "i-1",
-      config: { env: { A: "1" }, working_dir: "/srv", user: null, onbuild: ["RUN x"], shell: [] },
-    });
+    const read = { Env: ["A=1"], WorkingDir: "/srv", Labels: { a: "b" }, Other: 1 };
+    expect(await service.findImage("app:1")).toEqual({ uuid: "i-1", config: read });
     expect(await service.findImage("app:2")).toEqual({ uuid: "i-2" });
+    expect(await service.findImage("app:3")).toEqual({ uuid: "i-3" });
   });
 
   test("that no tag can name is not asked for", async () => {

@@ -23,8 +23,8 @@ export async function chainHash(
       ),
     ),
     env: sorted([...effectiveEnv(stage)]),
-    user: stage.user ?? null,
-    workdir: stage.workdir,
+    user: stage.config.User ?? null,
+    workdir: stage.config.WorkingDir,
   };
   const hasher = new Bun.CryptoHasher("sha256");
   hasher.update(JSON.stringify([formatVersion, stage.layer.hash, state, directive]).slice(0, -1));

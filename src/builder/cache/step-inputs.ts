@@ -35,6 +35,7 @@ export function inputsOf(
 ): StepInputs {
   const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
   const env = effectiveEnv(stage);
+  const { User, WorkingDir } = stage.config;
   const secrets = secretsAmong([...args, ...env]);
   const variables = (values: Iterable<readonly [string, string | null]>): Variables =>
     Object.fromEntries(
@@ -50,8 +51,8 @@ export function inputsOf(
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),
     env: variables(env),
-    user: stage.user === undefined ? null : secrets.mask(stage.user),
-    workdir: secrets.mask(stage.workdir),
+    user: User === undefined ? null : secrets.mask(User),
+    workdir: secrets.mask(WorkingDir),
     files: describeFiles(stage.staged, secrets),
   };
 }

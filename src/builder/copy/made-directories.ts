@@ -40,6 +40,6 @@ export function isSameOrAbove(directory: string, path: string): boolean {
   return path === directory || directory === "/" || path.startsWith(`${directory}/`);
 }
 
-function isMadeBefore(path: string, { staged, workdir, workdirIsPending }: StageState): boolean {
-  return (workdirIsPending && isSameOrAbove(path, workdir)) || isStagedBelow(staged, path);
+function isMadeBefore(path: string, { staged, config, workdirIsPending }: StageState): boolean {
+  return (workdirIsPending && isSameOrAbove(path, config.WorkingDir)) || isStagedBelow(staged, path);
 }

@@ -62,7 +62,7 @@ function numberOf(text: string): number | undefined {
 
 /** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
 export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
-  const { user } = stage;
+  const user = stage.config.User;
   if (user === undefined || !user.includes(":") || numericUser(user) !== undefined) return user;
   const { uid, gid } = await resolveOwner(user, stage, build);
   return `${uid}:${gid}`;

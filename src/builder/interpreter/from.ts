@@ -1,9 +1,8 @@
-import { posix } from "node:path";
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
-import type { ImageConfiguration } from "../../service/types.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { BuildJob } from "../job.ts";
 import { requireBaseName } from "./base.ts";
@@ -15,7 +14,7 @@ import { type Layer, type StageState, startStage } from "./state.ts";
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;
 
-/** The image's own WORKDIR, USER and ENV go on to hold, where the service says what they are. */
+/** The image's own configuration goes on to hold, where the service says what it is. */
 export async function startFromImage(
   reference: string,
   instruction: FromInstruction,
@@ -24,28 +23,23 @@ export async function startFromImage(
   requireBaseName(reference);
   const { uuid, config } = await resolveImage(reference, build);
   build.emit({ type: "resolved", reference, image: uuid });
-  const stage = startStage(baseLayer(uuid, instruction, build));
+  const stage = startStage(baseLayer(uuid, instruction, build), config);
   if (config === undefined) return stage;
   warnOfConfiguration(reference, config, instruction, build);
-  return {
-    ...stage,
-    workdir: posix.resolve("/", config.working_dir ?? "/"),
-    user: config.user ?? undefined,
-    inherited: inheritedVariables(Object.entries(config.env)),
-  };
+  return { ...stage, inherited: inheritedVariables(Object.entries(variablesIn(config))) };
 }
 
 function warnOfConfiguration(
   reference: string,
-  { onbuild, shell }: ImageConfiguration,
+  { OnBuild = [], Shell = [] }: ImageConfig,
   { range }: FromInstruction,
   { emit }: BuildJob,
 ): void {
   const ignored = [
-    ...onbuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
-    ...(shell.length === 0
+    ...OnBuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
+    ...(Shell.length === 0
       ? []
-      : [`its SHELL ${JSON.stringify(shell)} is not used: every RUN goes through /bin/sh`]),
+      : [`its SHELL ${JSON.stringify(Shell)} is not used: every RUN goes through /bin/sh`]),
   ];
   for (const what of ignored) emit({ type: "warning", message: `${reference}: ${what}`, line: range.start });
 }

@@ -8,7 +8,7 @@ import { startFromImage } from "./from.ts";
 import { inheritEnvironment, takesVariables } from "./inherited.ts";
 import { performRun } from "./run.ts";
 import { lookUp } from "./scope.ts";
-import type { StageState } from "./state.ts";
+import { changeUser, type StageState } from "./state.ts";
 import { performWorkdir } from "./workdir.ts";
 import type { World } from "./world.ts";
 
@@ -34,11 +34,12 @@ export function createLiveWorld(build: BuildJob, runs: number): World<StageState
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
     changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
-    changeUser: (user, stage) => ({ ...stage, user }),
+    changeUser: (user, stage) => (user === undefined ? stage : changeUser(stage, user)),
 
-    async copyOptions(instruction, { workdir, staged, layer }) {
+    async copyOptions(instruction, { config, staged, layer }) {
       ahead = await build.ahead.take(instruction);
       const isDirectoryInImage = (path: string) => build.facts.isDirectory(layer.image, path);
+      const workdir = config.WorkingDir;
       return { context, ignore, signal, workdir, staged, found: ahead?.sources, isDirectoryInImage };
     },
     planCopy,

@@ -47,7 +47,7 @@ export function runSpecOf(
     directive: whole.form === "shell" ? [name, "shell", whole.line] : [name, "exec", ...whole.words],
     command: expandCommand(instruction, lookup, escape, secrets.has),
     env,
-    cwd: stage.workdir,
+    cwd: stage.config.WorkingDir,
     network: networkFields(network),
     isCommit: false,
   };
@@ -55,7 +55,7 @@ export function runSpecOf(
 
 /** Makes the directory of a WORKDIR where that is still to be done, else nothing. */
 export function commitSpec(ordinal: number, stage: StageState, build: BuildJob): RunSpec {
-  const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.workdir)}` : ":";
+  const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.config.WorkingDir)}` : ":";
   return {
     title: `RUN ${line}`,
     line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,

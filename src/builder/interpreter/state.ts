@@ -1,3 +1,5 @@
+import { posix } from "node:path";
+import type { ImageConfig } from "../../image/config.ts";
 import type { Staged } from "../staging/staged.ts";
 import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
@@ -5,11 +7,13 @@ import type { StageScope } from "./scope.ts";
 /** What the next RUN depends on; its chain hash is computed from this and from nothing else. */
 export interface StageState extends StageScope {
   layer: Layer;
-  /** Absolute. */
-  workdir: string;
+  /** The base image's, with what the instructions make of it. `Env` stays the base's own: what the Dockerfile sets is in `env`. */
+  config: ImageConfig & {
+    /** Absolute. */
+    WorkingDir: string;
+  };
   /** WORKDIR makes its directory; true until a layer has done that. */
   workdirIsPending: boolean;
-  user: string | undefined;
   staged: Staged;
 }
 
@@ -27,23 +31,28 @@ export interface Layer {
   operation: string | null;
 }
 
-export function startStage(layer: Layer): StageState {
+/** `config`: the image's own, where it is known. */
+export function startStage(layer: Layer, config: ImageConfig = {}): StageState {
   return {
     name: undefined,
     layer,
-    workdir: "/",
+    config: { ...config, WorkingDir: posix.resolve("/", config.WorkingDir ?? "/") },
     workdirIsPending: false,
     env: new Map(),
     args: new Map(),
     inherited: undefined,
     unknown: new Map(),
-    user: undefined,
     staged: new Map(),
   };
 }
 
 export function changeWorkdir(stage: StageState, path: string): StageState {
-  return { ...stage, workdir: pathInImage(stage.workdir, path), workdirIsPending: true };
+  const WorkingDir = pathInImage(stage.config.WorkingDir, path);
+  return { ...stage, config: { ...stage.config, WorkingDir }, workdirIsPending: true };
+}
+
+export function changeUser(stage: StageState, User: string): StageState {
+  return { ...stage, config: { ...stage.config, User } };
 }
 
 /** A new layer holds whatever was staged. */

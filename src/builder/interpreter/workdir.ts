@@ -17,20 +17,21 @@ export async function performWorkdir(
 ): Promise<StageState> {
   const next = changeWorkdir(stage, path);
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
-  const left = stage.workdir;
-  const isLost = stage.workdirIsPending && !isSameOrAbove(left, next.workdir) && !(await isThere(left));
+  const left = stage.config.WorkingDir;
+  const entered = next.config.WorkingDir;
+  const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
   const owner = await resolveWorkdirOwner(stage, build);
-  if (isRoot(owner) || (await isThere(next.workdir))) return { ...next, staged };
-  const paths = [...directoriesAbove(next.workdir), next.workdir];
+  if (isRoot(owner) || (await isThere(entered))) return { ...next, staged };
+  const paths = [...directoriesAbove(entered), entered];
   const made = stageDirectories(paths, owner, line, { ...stage, staged });
   return { ...next, staged: addStaged(staged, made), workdirIsPending: false };
 }
 
 /** Root where the service can't be asked who USER is. */
 async function resolveWorkdirOwner(stage: StageState, build: BuildJob): Promise<Owner> {
-  const { user } = stage;
+  const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
   const isNumber = /^\d+(:\d+)?$/.test(user);
   return isNumber || (await canResolveUsers(stage, build)) ? resolveOwner(user, stage, build) : root;

@@ -1,8 +1,8 @@
 import { BoughError } from "../../errors.ts";
-import type { ImageConfig } from "../records/images.ts";
+import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { requireDigest } from "./image-parts.ts";
-import { asObject, asTexts, type Json, optionalText, parseJson } from "./json-file.ts";
+import { asObject, asTexts, optionalText, parseJson } from "./json-file.ts";
 import { maxLayers } from "./limits.ts";
 
 /** What an image's configuration says of it. */
@@ -35,21 +35,8 @@ export function readImageConfig({ config, layers }: ImageParts, name: string): I
     contentDigest: new Bun.CryptoHasher("sha256").update(JSON.stringify(diffIds)).digest("hex"),
     diffIds,
     platform: { os: optionalText(json.os), architecture: optionalText(json.architecture) },
-    config: readSettings(asObject(json.config ?? {}, what), what),
+    config: parseImageConfig(asObject(json.config ?? {}, what), (problem) => {
+      throw new BoughError(`${what} is malformed: ${problem}`);
+    }),
   };
-}
-
-function readSettings(settings: Json, what: string): ImageConfig {
-  return {
-    env: Object.fromEntries(asTexts(settings.Env, what).map(splitVariable)),
-    workingDirectory: optionalText(settings.WorkingDir),
-    user: optionalText(settings.User),
-    onbuild: asTexts(settings.OnBuild, what),
-    shell: asTexts(settings.Shell, what),
-  };
-}
-
-function splitVariable(entry: string): [string, string] {
-  const end = entry.indexOf("=");
-  return end === -1 ? [entry, ""] : [entry.slice(0, end), entry.slice(end + 1)];
 }

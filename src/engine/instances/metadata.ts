@@ -6,7 +6,7 @@ import type { InstanceSpec } from "./spec.ts";
 const defaultDirectory = "/root";
 
 export function workingDirectoryOf(spec: Pick<InstanceSpec, "cwd">, { config }: Image): string {
-  return spec.cwd ?? config.workingDirectory ?? defaultDirectory;
+  return spec.cwd ?? config.WorkingDir ?? defaultDirectory;
 }
 
 /**

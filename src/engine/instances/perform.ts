@@ -1,13 +1,14 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { variablesIn, withVariables } from "../../image/config.ts";
 import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
 import { mainProcessSpid, sandboxSpid } from "../records/event-files.ts";
 import { dropDamagedFiles } from "../records/files.ts";
-import { addImage, type Image, type ImageConfig } from "../records/images.ts";
+import { addImage, type Image } from "../records/images.ts";
 import { addLayer, findLayer, layerChain, layerDirectory } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -57,7 +58,7 @@ async function runCommand(
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
-  const env = { PATH: defaultPath, ...image.config.env, ...spec.env };
+  const env = { PATH: defaultPath, ...variablesIn(image.config), ...spec.env };
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
 
@@ -132,7 +133,7 @@ async function keepChanges(
   }
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
-  const config: ImageConfig = spec.preserveEnv ? { ...image.config, env: spec.env } : image.config;
+  const config = spec.preserveEnv ? withVariables(image.config, spec.env) : image.config;
   if (!unchanged) await syncToDisk(state, upper, run.signal);
   return () => {
     const { database, layout } = state;

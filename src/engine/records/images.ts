@@ -1,30 +1,14 @@
 import type { Database } from "bun:sqlite";
+import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import type { ImageRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import { parseObject } from "./json-column.ts";
 import { createLayerCheck, type Records } from "./whole-layers.ts";
 
-/** What a command in the image gets from it where the request says nothing. */
-export interface ImageConfig {
-  env: Record<string, string>;
-  workingDirectory: string | undefined;
-  /** Says as whom a build goes on from this image; a request that names nobody is root's all the same. */
-  user: string | undefined;
-  /** What no command here gets from it, and a build has to tell its user. */
-  onbuild: readonly string[];
-  shell: readonly string[];
-}
-
 export interface Image {
   uuid: string;
   layer: number;
   config: ImageConfig;
-}
-
-interface ImageRow {
-  uuid: string;
-  layer: number;
-  config: string;
 }
 
 export function addImage(
@@ -57,17 +41,12 @@ export function addImage(
 export function findImage(records: Records, reference: string): Image | undefined {
   const { database } = records;
   const tag = reference.startsWith("tag:") ? reference.slice("tag:".length) : undefined;
-  const row =
+  const query =
     tag === undefined
-      ? database
-          .query<ImageRow, [string]>("SELECT uuid, layer, config FROM images WHERE uuid = ?")
-          .get(reference)
-      : database
-          .query<ImageRow, [string]>(
-            "SELECT uuid, layer, config FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?",
-          )
-          .get(tag);
-  const config = row === null ? undefined : parseConfig(row.config);
+      ? "SELECT uuid, layer FROM images WHERE uuid = ?"
+      : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?";
+  const row = database.query<Omit<Image, "config">, [string]>(query).get(tag ?? reference);
+  const config = row === null ? undefined : readConfig(database, row.uuid);
   if (row === null || config === undefined || !createLayerCheck(records)(row.layer)) return undefined;
   return { ...row, config };
 }
@@ -131,9 +110,11 @@ export interface ImageFilter {
 
 /**
  * An exact match of the tag leads, then the newest first. An image with several tags is listed once for each, one that has lost a
- * layer not at all.
+ * layer not at all. Only an image that the filter names comes with its configuration, which may be large: a thousand of them are
+ * more than a client takes.
  */
 export function listImages(records: Records, filter: ImageFilter): ImageRecord[] {
+  const { database } = records;
   const conditions = ["1"];
   const parameters: (string | number)[] = [];
   const where = (condition: string, ...values: (string | number)[]) => {
@@ -147,9 +128,9 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
   if (filter.since !== undefined) where("created_at >= ?", filter.since);
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
-  const rows = records.database
+  const rows = database
     .query<RecordRow & { layer: number }, (string | number)[]>(
-      `SELECT uuid, layer, tag, created_at, operation, config FROM images LEFT JOIN tags ON tags.image = images.uuid
+      `SELECT uuid, layer, tag, created_at, operation FROM images LEFT JOIN tags ON tags.image = images.uuid
        WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag`,
     )
     .all(...parameters, filter.tagPrefix ?? "");
@@ -158,24 +139,27 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   let passedOver = 0;
   for (const row of rows) {
     if (page.length >= filter.limit) break;
-    const record = isWhole(row.layer) ? toRecord(row) : undefined;
-    if (record === undefined) continue;
+    const config = isWhole(row.layer) ? readConfig(database, row.uuid) : undefined;
+    if (config === undefined) continue;
     if (passedOver < filter.offset) passedOver++;
-    else page.push(record);
+    else page.push(toRecord(row, isNamed(row, filter) ? config : undefined));
   }
   return page;
+}
+
+/** By its UUID, or by its tag as a FROM has it. */
+function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilter): boolean {
+  return uuid === asked || (tagPrefix !== undefined && (tag === tagPrefix || tag === `${tagPrefix}:latest`));
 }
 
 /** One image under one of its tags, or as an untagged one. */
 export function describeImage(database: Database, uuid: string, tag: string | null): ImageRecord {
   const row = database
-    .query<Omit<RecordRow, "tag">, [string]>(
-      "SELECT uuid, created_at, operation, config FROM images WHERE uuid = ?",
-    )
+    .query<Omit<RecordRow, "tag">, [string]>("SELECT uuid, created_at, operation FROM images WHERE uuid = ?")
     .get(uuid);
-  const record = row === null ? undefined : toRecord({ ...row, tag });
-  if (record === undefined) throw new RequestError(404, `there is no image ${uuid}`);
-  return record;
+  const config = readConfig(database, uuid);
+  if (row === null || config === undefined) throw new RequestError(404, `there is no image ${uuid}`);
+  return toRecord({ ...row, tag }, config);
 }
 
 interface RecordRow {
@@ -183,32 +167,23 @@ interface RecordRow {
   tag: string | null;
   created_at: number;
   operation: string | null;
-  config: string;
 }
 
-function toRecord(row: RecordRow): ImageRecord | undefined {
-  const parsed = parseConfig(row.config);
-  if (parsed === undefined) return undefined;
-  const { env, workingDirectory, user, onbuild, shell } = parsed;
+function toRecord(row: RecordRow, config: ImageConfig | undefined): ImageRecord {
   return {
     uuid: row.uuid,
     tag: row.tag,
     created_at: new Date(row.created_at).toISOString(),
     operation_uuid: row.operation,
-    config: {
-      env,
-      working_dir: workingDirectory ?? null,
-      user: user ?? null,
-      onbuild: [...onbuild],
-      shell: [...shell],
-    },
+    ...(config === undefined ? {} : { oci_config: config }),
   };
 }
 
-/** `undefined`: the record was damaged. */
-function parseConfig(text: string): ImageConfig | undefined {
-  const config = parseObject(text) as Partial<ImageConfig> | undefined;
-  if (config === undefined) return undefined;
-  const { env = {}, workingDirectory, user, onbuild = [], shell = [] } = config;
-  return { env, workingDirectory, user, onbuild, shell };
+/** `undefined`: there is no record, or a damaged one. */
+function readConfig(database: Database, uuid: string): ImageConfig | undefined {
+  const row = database
+    .query<{ config: string }, [string]>("SELECT config FROM images WHERE uuid = ?")
+    .get(uuid);
+  const stored = row === null ? undefined : parseObject(row.config);
+  return stored && parseImageConfig(stored);
 }

@@ -49,4 +49,12 @@ export const migrations: readonly string[] = [
    UPDATE layers SET content = NULL;`,
   // By `engine check`, the first time that it has seen the layer.
   "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
+  // An image's configuration as OCI has it. What older versions left out at its import comes with the next import.
+  `UPDATE images SET config = json_patch('{}', json_object(
+     'Env', json((SELECT json_group_array(key || '=' || value) FROM json_each(config, '$.env') WHERE type = 'text')),
+     'WorkingDir', config ->> 'workingDirectory',
+     'User', config ->> 'user',
+     'OnBuild', config -> 'onbuild',
+     'Shell', config -> 'shell'
+   )) WHERE CASE WHEN json_valid(config) THEN json_type(config) = 'object' ELSE FALSE END;`,
 ];

@@ -11,6 +11,8 @@ const extensions: readonly string[] = [
   "image-list",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
   "resource-limits",
+  // `oci_config` in an image's record, where the list is asked for it by `uuid` or by its `tag`: its whole configuration.
+  "config",
 ];
 
 /** What is for a client in the same process alone. */

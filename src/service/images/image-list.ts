@@ -1,10 +1,11 @@
 /** `GET /v1/images`, and what may be concluded from it. */
 import { BoughError } from "../../errors.ts";
+import { parseImageConfig } from "../../image/config.ts";
 import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
 import { asId, asRecord, asText, idIn } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageConfiguration, ImageRecord } from "../types.ts";
+import type { ImageRecord } from "../types.ts";
 
 export interface ImageFilter {
   /** The beginning of a tag. */
@@ -145,34 +146,15 @@ function readImages(body: unknown): ImageRecord[] {
     const uuid = idIn(record);
     if (uuid === undefined) return [];
     const operation = asId(record?.operation_uuid);
-    const config = readConfiguration(record?.config);
+    const config = asRecord(record?.oci_config);
     return [
       {
         uuid,
         tag: asText(record?.tag) ?? null,
         created_at: asText(record?.created_at) ?? "",
         ...(operation === undefined ? {} : { operation_uuid: operation }),
-        ...(config === undefined ? {} : { config }),
+        ...(config === undefined ? {} : { oci_config: parseImageConfig(config) }),
       },
     ];
   });
-}
-
-function readConfiguration(value: unknown): ImageConfiguration | undefined {
-  const record = asRecord(value);
-  if (record === undefined) return undefined;
-  const variables = Object.entries(asRecord(record.env) ?? {}).filter(
-    (entry): entry is [string, string] => typeof entry[1] === "string",
-  );
-  return {
-    env: Object.fromEntries(variables),
-    working_dir: asText(record.working_dir) ?? null,
-    user: asText(record.user) ?? null,
-    onbuild: textsIn(record.onbuild),
-    shell: textsIn(record.shell),
-  };
-}
-
-function textsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }

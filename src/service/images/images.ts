@@ -130,6 +130,6 @@ function namesOperation({ headers }: Answer): boolean {
   return headers.get("location")?.includes("/operations/") === true;
 }
 
-function foundImage({ uuid, config }: ImageRecord): FoundImage {
+function foundImage({ uuid, oci_config: config }: ImageRecord): FoundImage {
   return { uuid, ...(config === undefined ? {} : { config }) };
 }
