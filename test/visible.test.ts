@@ -6,6 +6,7 @@ import { createLog } from "../src/terminal/log.ts";
 import { createPlainProgress } from "../src/terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../src/terminal/terminal-text.ts";
 import { visible, visibleLines } from "../src/visible.ts";
+import { createManualClock } from "./fake-service/manual-clock.ts";
 import { temporaryDirectory } from "./support/bough.ts";
 
 test.each([
@@ -49,6 +50,7 @@ describe("what a command has written is its own", () => {
     const line = (text: string) => write(formatLogLines(text, stream));
     const progress = createPlainProgress({
       log: createLog("info", line),
+      clock: createManualClock(),
       logLevel: "info",
       write: { line, output: (text) => write(formatOutput(text, stream)) },
       openSpoolFile: () => openSpoolFile(temporaryDirectory()),

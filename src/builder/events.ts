@@ -10,7 +10,8 @@ export type BuildEvent = (StepEvent & StepPlace) | ((Warning | WideEvent) & NoPl
 
 /** What the performing of one instruction reports. */
 export type StepEvent =
-  | { type: "step"; instruction: Instruction; steps: number }
+  /** `inStage`: where the build is shown by its stages, as those of several are at work at once. */
+  | { type: "step"; instruction: Instruction; steps: number; inStage?: StepInStage }
   | { type: "step-end"; record: StepRecord }
   | Warning
   | { type: "resolved"; reference: string; image: string }
@@ -43,8 +44,14 @@ export type StepEvent =
   /** `isRest`: it did not come while the command ran, but is what its record has beyond that. */
   | { type: "output"; chunk: OutputChunk; isRest?: true }
   | ({ type: "ran" } & Ran)
-  | { type: "cancelling"; operation: string }
+  | { type: "cancelling"; operation: string; abandoned?: true }
   | { type: "cancelled"; operation: string; confirmed: boolean };
+
+/** The 2 and the 5 of `[build 2/5]`. */
+export interface StepInStage {
+  step: number;
+  steps: number;
+}
 
 /** What belongs to no instruction. */
 type WideEvent =
@@ -72,6 +79,8 @@ export interface Ran {
   operation: string;
   /** Its exit code is 0, and it was not stopped. */
   succeeded: boolean;
+  /** It was ended since another stage has failed, which is what there is to tell. */
+  abandoned?: true;
   stdout: OutputSummary;
   stderr: OutputSummary;
 }

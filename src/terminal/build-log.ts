@@ -13,8 +13,17 @@ export interface LogLine {
   isAlways?: boolean;
 }
 
-/** A build as log lines, of shapes that programs may read. What a command writes is shown beside them. */
-export function renderBuildEvent(event: BuildEvent): LogLine[] {
+/**
+ * A build as log lines, of shapes that programs may read. What a command writes is shown beside them. `label` comes before
+ * those that name no line of the Dockerfile: `[build 2/5] `.
+ */
+export function renderBuildEvent(event: BuildEvent, label = ""): LogLine[] {
+  const lines = renderUnlabelled(event);
+  if (label === "" || ("line" in event && event.line !== undefined)) return lines;
+  return lines.map((line) => ({ ...line, text: `${label}${line.text}` }));
+}
+
+function renderUnlabelled(event: BuildEvent): LogLine[] {
   switch (event.type) {
     case "step": {
       const { name, range } = event.instruction;
@@ -92,8 +101,10 @@ export function renderBuildEvent(event: BuildEvent): LogLine[] {
     case "download-progress":
     case "upload-progress":
       return [];
-    case "cancelling":
-      return [{ level: "warn", text: `interrupted: cancelling operation ${event.operation}` }];
+    case "cancelling": {
+      const why = event.abandoned === true ? "another stage has failed" : "interrupted";
+      return [{ level: "warn", text: `${why}: cancelling operation ${event.operation}` }];
+    }
     case "cancelled":
       return event.confirmed
         ? [{ level: "warn", text: `operation ${event.operation} is cancelled` }]

@@ -56,9 +56,10 @@ function isAmount({ type }: BuildEvent): boolean {
 function fieldsOf(event: BuildEvent): object {
   switch (event.type) {
     case "step": {
-      const { instruction, steps } = event;
+      const { instruction, steps, inStage } = event;
       const { name, range } = instruction;
-      return { steps, line: range.start, name, instruction: titleOf(instruction) };
+      const shown = { steps, line: range.start, name, instruction: titleOf(instruction) };
+      return inStage === undefined ? shown : { ...shown, inStage };
     }
     case "step-end":
       return event.record;

@@ -1,7 +1,7 @@
 import type { BuildEvent, StepEvent } from "../builder/events.ts";
 import { titleOf } from "../builder/interpreter/location.ts";
 import type { StepPlace } from "../builder/step-place.ts";
-import { appendOutput, emptyTail, type OutputTail } from "./output-tail.ts";
+import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
 import { formatBytes } from "./quantity.ts";
 
 /** What the live view shows: the steps at work and those just over, by their numbers; last the one of the last event. */

@@ -1,10 +1,10 @@
 import type { Clock } from "../clock.ts";
 import { renderBuildEvent } from "./build-log.ts";
-import { createHeldOutput, type SpoolFile } from "./held-output.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
+import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
 import { createLineLogger, type Progress, type Writers } from "./progress.ts";
 import { createStepLabels } from "./step-count.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
@@ -45,7 +45,7 @@ export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: Liv
     output: (text) => area.print(formatOutput(text, stream), rows()),
   };
   const log = createLog(logLevel, write.line);
-  const tell = createLineLogger(log, logLevel, write);
+  const logLine = createLineLogger(log, logLevel, write);
   const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
 
   async function drawOn(): Promise<void> {
@@ -65,7 +65,7 @@ export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: Liv
       labels.note(event);
       if (event.type === "output") held.hold(event.step, event.chunk);
       else if (event.type === "ran") held.tell(event.step, event, labels.labelOf(event));
-      else for (const line of renderBuildEvent(event)) tell(line);
+      else for (const line of renderBuildEvent(event, labels.stageLabelOf(event))) logLine(line);
     },
     fail: () => false,
     close() {

@@ -1,10 +1,12 @@
 import type { BuildEvent, Emit } from "../builder/events.ts";
+import type { Clock } from "../clock.ts";
 import { visibleLines } from "../visible.ts";
 import { type LogLine, renderBuildEvent } from "./build-log.ts";
-import { createHeldOutput, type SpoolFile } from "./held-output.ts";
 import type { Log, LogLevel } from "./log.ts";
+import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
+import { createLabelledOutput } from "./output/labelled-output.ts";
+import { createStreamedOutput } from "./output/streamed-output.ts";
 import { createStepLabels } from "./step-count.ts";
-import { createStreamedOutput } from "./streamed-output.ts";
 
 /** How a build is shown while it goes on. */
 export interface Progress {
@@ -19,6 +21,7 @@ export interface Progress {
 
 export interface PlainOptions {
   log: Log;
+  clock: Clock;
   /** The log's. */
   logLevel: LogLevel;
   /** To where the log goes. */
@@ -33,40 +36,58 @@ export interface Writers {
   output(text: string): void;
 }
 
-/** Log lines, and behind them what commands write: as it comes, or, where the log is to show errors only, with a failure. */
-export function createPlainProgress({ log, logLevel, write, openSpoolFile }: PlainOptions): Progress {
-  const output = createStreamedOutput(write.output, (stream, label) => log.info(`${label}${stream}:`));
-  const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
+/**
+ * Log lines, and behind them what commands write: as it comes, or, where the log is to show errors only, with a failure.
+ * Where stages are built at once, each line says whose it is.
+ */
+export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile }: PlainOptions): Progress {
   const labels = createStepLabels();
+  const output = createStreamedOutput(write.output, (stream, label) => log.info(`${label}${stream}:`));
+  const labelled = createLabelledOutput({
+    ...{ write: write.output, clock },
+    isShared: () => labels.running > 1,
+  });
+  const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
   const isStreamed = logLevel === "info" || logLevel === "debug";
-  const tell = createLineLogger(log, logLevel, write);
+  const logLine = createLineLogger(log, logLevel, write);
 
-  function show(event: Extract<BuildEvent, { type: "output" | "ran" }>, label: string): void {
+  function show(event: Extract<BuildEvent, { type: "output" | "ran" }>): void {
     const { step } = event;
+    const label = labels.labelOf(event);
     if (event.type === "ran") {
+      labelled.end(step);
       output.end(step, label);
       held.tell(step, event, label);
-    } else if (isStreamed) output.show(step, event.chunk, label, event.isRest);
-    else held.hold(step, event.chunk);
+    } else if (!isStreamed) held.hold(step, event.chunk);
+    else if (labels.stageLabelOf(event) !== "") labelled.show(step, event.chunk, label);
+    else output.show(step, event.chunk, label, event.isRest);
+  }
+
+  function endLine(): void {
+    labelled.endLine();
+    output.endLine();
+  }
+
+  function after(action: () => void): void {
+    endLine();
+    action();
   }
 
   return {
     log: {
-      debug: (message) => after(output, () => log.debug(message)),
-      info: (message) => after(output, () => log.info(message)),
-      warn: (message) => after(output, () => log.warn(message)),
-      error: (message) => after(output, () => log.error(message)),
+      debug: (message) => after(() => log.debug(message)),
+      info: (message) => after(() => log.info(message)),
+      warn: (message) => after(() => log.warn(message)),
+      error: (message) => after(() => log.error(message)),
     },
     emit(event) {
       labels.note(event);
-      if (event.type === "output" || event.type === "ran") return show(event, labels.labelOf(event));
-      for (const line of renderBuildEvent(event)) {
-        output.endLine();
-        tell(line);
-      }
+      if (event.type === "output" || event.type === "ran") return show(event);
+      for (const line of renderBuildEvent(event, labels.stageLabelOf(event))) after(() => logLine(line));
     },
     fail: () => false,
     close() {
+      labelled.close();
       output.endLine();
       held.close();
     },
@@ -80,9 +101,4 @@ export function createLineLogger(log: Log, logLevel: LogLevel, write: Writers): 
       write.line(`[WARN] ${visibleLines(text)}\n`);
     else log[level](text);
   };
-}
-
-function after(output: { endLine(): void }, action: () => void): void {
-  output.endLine();
-  action();
 }

@@ -4,6 +4,7 @@ import { emitFor } from "../../src/builder/events.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createJsonProgress } from "../../src/terminal/json-progress.ts";
+import { beginStep, operation } from "./stage-events.ts";
 
 const dockerfile = parseDockerfile("ARG V=1\nFROM a AS Build\nRUN make\nFROM b\nRUN test\n", "Dockerfile");
 
@@ -75,5 +76,31 @@ test("what one step has uploaded does not hush another", () => {
   expect(amounts.map(({ step, files }) => [step, files])).toEqual([
     [3, 1],
     [5, 1],
+  ]);
+});
+
+test("steps of stages that are built at once say their place in the stage, and end each for itself", () => {
+  const { progress, events } = start();
+  const [make, test] = [beginStep(2, progress.emit), beginStep(5, progress.emit)];
+  make.ran({ succeeded: false });
+  test.ran({ succeeded: false, abandoned: true });
+  test.end();
+  make.end();
+  const [second, first] = [
+    { stage: { index: 1, name: null }, step: 5 },
+    { stage: build, step: 2 },
+  ];
+  const none = { bytes: 0, truncated: false };
+  const ran = { type: "ran", operation, succeeded: false, stdout: none, stderr: none };
+  const made = { layer: null, image: null, operation: null, cached: null, seconds: 0 };
+  const inBuild = { line: 2, instruction: "RUN make all" };
+  const inSecond = { line: 5, instruction: "RUN npm test" };
+  expect(events()).toEqual([
+    { type: "step", ...first, steps: 8, name: "RUN", ...inBuild, inStage: { step: 2, steps: 3 } },
+    { type: "step", ...second, steps: 8, name: "RUN", ...inSecond, inStage: { step: 2, steps: 2 } },
+    { ...ran, ...first },
+    { ...ran, ...second, abandoned: true },
+    { type: "step-end", ...second, ...inSecond, ...made },
+    { type: "step-end", ...first, ...inBuild, ...made },
   ]);
 });

@@ -7,6 +7,7 @@ import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import { createLog, type LogLevel } from "../../src/terminal/log.ts";
 import { createPlainProgress } from "../../src/terminal/progress.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 const dockerfile = parseDockerfile("FROM a AS build\nRUN make\nFROM a\nRUN test\n", "Dockerfile");
@@ -17,7 +18,8 @@ function start(logLevel: LogLevel = "info") {
     written += text;
   };
   const progress = createPlainProgress({
-    ...{ log: createLog(logLevel, write), logLevel, write: { line: write, output: write } },
+    ...{ log: createLog(logLevel, write), clock: createManualClock(), logLevel },
+    write: { line: write, output: write },
     openSpoolFile: () => openSpoolFile(temporaryDirectory()),
   });
   return { ...progress, written: () => written };

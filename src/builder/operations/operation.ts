@@ -4,6 +4,7 @@ import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
+import { abandonmentOf } from "../abandoned.ts";
 import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
 import { createOutputCollector } from "../staging/gc.ts";
@@ -30,7 +31,7 @@ export async function followOperation(
   build: BuildJob,
 ): Promise<OperationOutcome> {
   const { service, emit } = build;
-  const output = createOutputReporter(operation, emit);
+  const output = createOutputReporter(operation, build);
   const listener = showsOutput ? { onRest: output.reportRest } : undefined;
   try {
     const outcome = await service
@@ -50,7 +51,7 @@ export async function followOperation(
       const unknown = { truncated: false };
       // What a command has said before it hung is what tells why.
       if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
-      emit({ type: "cancelling", operation });
+      emit({ type: "cancelling", operation, ...abandonmentOf(build.signal) });
       const confirmed = await service.cancel(operation);
       if (confirmed) finishOperations([key], build);
       emit({ type: "cancelled", operation, confirmed });
@@ -68,7 +69,10 @@ export interface OutputReporter {
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
 }
 
-export function createOutputReporter(operation: string, emit: EmitInStep): OutputReporter {
+export function createOutputReporter(
+  operation: string,
+  { emit, signal }: { emit: EmitInStep; signal: AbortSignal },
+): OutputReporter {
   const bytes = { stdout: 0, stderr: 0 };
   const collect = createOutputCollector();
   const count = ({ stream, text }: OutputChunk) => {
@@ -91,7 +95,7 @@ export function createOutputReporter(operation: string, emit: EmitInStep): Outpu
         stdout: summary("stdout", stdout.truncated),
         stderr: summary("stderr", stderr.truncated),
       };
-      emit({ type: "ran", operation, succeeded, ...streams });
+      emit({ type: "ran", operation, succeeded, ...(succeeded ? {} : abandonmentOf(signal)), ...streams });
     },
   };
 }

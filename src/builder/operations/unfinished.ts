@@ -71,7 +71,7 @@ async function goOnWith(
     if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
     emit({ type: "resumed", operation, title });
     if (step.showsOutput !== false) {
-      const output = createOutputReporter(operation, emit);
+      const output = createOutputReporter(operation, build);
       for (const stream of ["stdout", "stderr"] as const)
         output.reportRest({ stream, text: outcome[stream].text });
       output.end(outcome, true);

@@ -19,6 +19,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
     case "plain":
       return createPlainProgress({
         log,
+        clock,
         logLevel: globals.logLevel,
         write: {
           line: (text) => stderr.write(formatLogLines(text, stderr)),

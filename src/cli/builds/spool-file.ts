@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { SpoolFile } from "../../terminal/held-output.ts";
+import type { SpoolFile } from "../../terminal/output/held-output.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
 

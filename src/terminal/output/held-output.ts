@@ -1,15 +1,15 @@
 import { StringDecoder } from "node:string_decoder";
-import type { Ran } from "../builder/events.ts";
-import type { OutputChunk } from "../service/service.ts";
-import type { Log, LogLevel } from "./log.ts";
-import { describeTruncation } from "./quantity.ts";
+import type { Ran } from "../../builder/events.ts";
+import type { OutputChunk } from "../../service/service.ts";
+import type { Log, LogLevel } from "../log.ts";
+import { describeTruncation } from "../quantity.ts";
 
 type StreamName = OutputChunk["stream"];
 
 /** What running commands have written, for when they are over: beyond some size on the disk, not in memory. */
 export interface HeldOutput {
   hold(step: number, chunk: OutputChunk): void;
-  /** All of a step's output, one stream after the other. It is held no longer. */
+  /** All of a step's output, one stream after the other, unless the step was abandoned. It is held no longer. */
   tell(step: number, ran: Ran, label: string): void;
   close(): void;
 }
@@ -54,7 +54,7 @@ export function createHeldOutput({ log, logLevel, write, openSpoolFile }: HeldOu
     tell(step, ran, label) {
       for (const stream of ["stdout", "stderr"] as const) {
         const spool = take(step, stream);
-        if (spool !== undefined && (isShown || !ran.succeeded)) {
+        if (spool !== undefined && (isShown || !ran.succeeded) && ran.abandoned !== true) {
           log[isShown || ran.succeeded ? "info" : "error"](`${label}${stream}:`);
           for (const lines of spool.lines()) write(lines);
         }

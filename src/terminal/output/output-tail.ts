@@ -1,5 +1,5 @@
-import type { OutputChunk } from "../service/service.ts";
-import { sanitizeRow } from "./terminal-text.ts";
+import type { OutputChunk } from "../../service/service.ts";
+import { sanitizeRow } from "../terminal-text.ts";
 
 /** The end of what a command has written so far. */
 export interface OutputTail {

@@ -1,4 +1,4 @@
-import type { OutputChunk } from "../service/service.ts";
+import type { OutputChunk } from "../../service/service.ts";
 
 type StreamName = OutputChunk["stream"];
 
