@@ -35,7 +35,6 @@ const shared = [
   "thread-url.ts",
   "version.ts",
   "visible.ts",
-  "write-ahead-log.ts",
 ];
 
 const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [

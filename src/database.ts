@@ -2,10 +2,10 @@ import { Database } from "bun:sqlite";
 import { closeSync, fchmodSync, fstatSync, openSync } from "node:fs";
 import { BoughError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
-import { useWriteAheadLog } from "./write-ahead-log.ts";
 
 /** How long a process waits for others that write. */
 const waitMilliseconds = 15_000;
+const pauseMilliseconds = 5;
 
 /**
  * Opens, or makes, one of bough's own databases (0600) and brings its tables up to date; safe with several processes at once.
@@ -21,7 +21,7 @@ export function openDatabase(
   makeFile(path);
   const database = new Database(path, { create: true, strict: true });
   try {
-    useWriteAheadLog(database, waitMilliseconds);
+    useWriteAheadLog(database);
     database.run("PRAGMA synchronous = NORMAL");
     database.run("PRAGMA foreign_keys = ON");
     check(database);
@@ -56,6 +56,25 @@ export function isDamaged(error: unknown): boolean {
 /** Runs `work` with the database's one write lock held; rolled back when it throws. */
 export function inTransaction<T>(database: Database, work: () => T): T {
   return database.transaction(work).immediate();
+}
+
+/**
+ * Has a database wait for others, and keeps its changes in a write-ahead log. That the waiting time does not hold
+ * for the switch to the log is SQLite's way: where several processes make it at the same moment, it fails at once for all
+ * but one.
+ */
+function useWriteAheadLog(database: Database): void {
+  database.run(`PRAGMA busy_timeout = ${waitMilliseconds}`);
+  const until = performance.now() + waitMilliseconds;
+  for (;;) {
+    try {
+      database.run("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (errorCode(error) !== "SQLITE_BUSY" || performance.now() > until) throw error;
+      Bun.sleepSync(pauseMilliseconds);
+    }
+  }
 }
 
 function migrate(database: Database, migrations: readonly string[], path: string): void {

@@ -1,11 +1,10 @@
 import type { Database } from "bun:sqlite";
-import { mkdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isDamaged, makeFile, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { reasonOf } from "../system-error.ts";
-import { DamageError, setAside } from "./damage.ts";
 
 export interface OpenOptions {
   /** Called with the new name of a damaged file, in whose place there is an empty one. Without it, damage is an error. */
@@ -52,4 +51,25 @@ function requireWhole(database: Database, path: string): void {
   if (statSync(path).size > checkedBytes) return;
   const found = database.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
   if (found !== "ok") throw new DamageError(found ?? "it can't be checked");
+}
+
+/** A look through the file has found that it does not hang together. */
+class DamageError extends Error {
+  override readonly name = "DamageError";
+  /** As SQLite has it. */
+  readonly code = "SQLITE_CORRUPT";
+}
+
+/**
+ * Moves a database and its journal to a free name beside it, and returns that. `inode`: of the file that was found to be
+ * damaged; where another process has put a new one in its place already, nothing is moved.
+ */
+function setAside(path: string, inode: bigint): string | undefined {
+  if (statSync(path, { bigint: true }).ino !== inode) return undefined;
+  let name = `${path}.damaged`;
+  for (let number = 2; existsSync(name); number++) name = `${path}.damaged-${number}`;
+  renameSync(path, name);
+  if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${name}-wal`);
+  rmSync(`${path}-shm`, { force: true });
+  return name;
 }

@@ -1,7 +1,6 @@
 import { BoughError, exitCodes, messageOf } from "../errors.ts";
 import { visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
-import { stateFailure } from "./state-failure.ts";
 
 /** How the command line ends when something was thrown: what to print on standard error, and the exit code. */
 export function describeFailure(
@@ -28,3 +27,27 @@ function defect(error: unknown): BoughError {
     cause: error,
   });
 }
+
+/** A failure of bough's own state files while they are in use, for people; `undefined` for anything else. */
+function stateFailure(error: unknown): BoughError | undefined {
+  // By its name: a command that needs no database does not load one.
+  if (!(error instanceof Error) || error.name !== "SQLiteError") return undefined;
+  const code = "code" in error ? String(error.code) : "";
+  const kind = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? "";
+  return new BoughError(`bough's state can't be used: ${error.message}`, {
+    hint: hints[kind] ?? "Look at the directory of its state: $BOUGH_HOME, else ~/.local/state/bough.",
+    cause: error,
+  });
+}
+
+const hints: Record<string, string> = {
+  SQLITE_FULL: "The disk is full that holds $BOUGH_HOME, else ~/.local/state/bough.",
+  SQLITE_READONLY: "$BOUGH_HOME, else ~/.local/state/bough, must be writable.",
+  SQLITE_BUSY: "Another bough holds on to it: try again when that has ended.",
+  SQLITE_CORRUPT:
+    "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
+  SQLITE_NOTADB:
+    "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
+  SQLITE_IOERR:
+    "The disk that holds $BOUGH_HOME, else ~/.local/state/bough, can't be read or written, or is full.",
+};

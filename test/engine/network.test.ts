@@ -11,8 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
-import { findAddresses } from "../../src/engine/network/host-network.ts";
-import { privateResolvConf } from "../../src/engine/network/resolv-conf.ts";
+import { findAddresses, privateResolvConf } from "../../src/engine/network/host-network.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
 

@@ -8,6 +8,7 @@ import { retryAfterLoss } from "../cache/missing-image.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
+import { cannotBeStarted } from "../operations/ask-image.ts";
 import { FailedStepError } from "../operations/failed-step.ts";
 import { finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
@@ -104,10 +105,11 @@ function resultOf(outcome: OperationOutcome, spec: RunSpec, stage: StageState, b
 
 /** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
 function placementError(
-  { status, error, exitCode, operation }: OperationOutcome,
+  outcome: OperationOutcome,
   { isCommit, directive }: RunSpec,
   { staged }: StageState,
 ): PlacementError | undefined {
+  const { status, error, operation } = outcome;
   if (status === "FAILED" && error !== undefined) {
     // The error may well say why the program itself can't be started.
     const [, form, program = ""] = directive;
@@ -115,7 +117,7 @@ function placementError(
     const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
     return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
   }
-  if (!isCommit || (exitCode !== 126 && exitCode !== 127)) return undefined;
+  if (!isCommit || !cannotBeStarted(outcome)) return undefined;
   const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",

@@ -48,7 +48,7 @@ const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
 
 function refuseInput(place: ResultPlace, invocation: Invocation): void {
   const { dockerfile, ignore } = locateInputs(invocation);
-  // Who gives a Dockerfile as the context has mistaken the two, and is to keep it.
+  // A Dockerfile passed as CONTEXT must not be overwritten.
   const inputs = [dockerfile.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
   const input = inputs.find((path) => isSameFile(path, place.path));
   if (input !== undefined) throw unusablePlace(place, `this is the build's ${basename(input)}`);

@@ -1,5 +1,5 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { formatMode } from "../../terminal/file-mode.ts";
+import { formatMode } from "../../image/file-mode.ts";
 import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";

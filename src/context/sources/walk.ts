@@ -1,7 +1,6 @@
 import type { BigIntStats } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
-import { sortByBytes } from "../file-system/byte-order.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
@@ -103,6 +102,14 @@ export function readNames(directory: EntryPaths, files: FileSystem): string[] {
   } catch (error) {
     throw fileError("read the directory", directory.contextPath || ".", error);
   }
+}
+
+/** Sorts names in place by the bytes of their UTF-8 form, the order that does not depend on any locale. */
+function sortByBytes(names: string[]): string[] {
+  // UTF-16 order is the order of the bytes but for characters that take two units.
+  return /[\uD800-\uDFFF]/.test(names.join(""))
+    ? names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    : names.sort();
 }
 
 export function childPaths(parent: EntryPaths, name: string): EntryPaths {

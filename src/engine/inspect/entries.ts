@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
 import { basename } from "node:path";
+import { formatMode } from "../../image/file-mode.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
@@ -39,7 +40,7 @@ export function describeEntries(
 /** For people, as `ls -l` has it. */
 export function formatEntries(items: readonly FileItem[]): string {
   const rows = items.map((item) => [
-    formatMode(item),
+    formatMode(item.mode, typeOf(item)),
     String(item.nlink),
     String(item.owner),
     String(item.group),
@@ -85,17 +86,9 @@ function describeEntry(name: Buffer, path: Buffer, names: ReturnType<typeof acco
   };
 }
 
-function formatMode(item: FileItem): string {
-  const type = item.is_dir ? "d" : item.is_symlink ? "l" : item.is_socket ? "s" : item.is_fifo ? "p" : "-";
-  const bits = ["r", "w", "x", "r", "w", "x", "r", "w", "x"];
-  const text = bits.map((letter, index) => ((item.mode >> (8 - index)) & 1 ? letter : "-"));
-  const special = [
-    [0o4000, 2, "s"],
-    [0o2000, 5, "s"],
-    [0o1000, 8, "t"],
-  ] as const;
-  for (const [bit, place, letter] of special) {
-    if ((item.mode & bit) !== 0) text[place] = text[place] === "x" ? letter : letter.toUpperCase();
-  }
-  return type + text.join("");
+function typeOf(item: FileItem): Parameters<typeof formatMode>[1] {
+  if (item.is_dir) return "directory";
+  if (item.is_symlink) return "symlink";
+  if (item.is_socket) return "socket";
+  return item.is_fifo ? "fifo" : "file";
 }

@@ -2,9 +2,8 @@ import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import type { NetworkMode } from "../../service/types.ts";
 import type { Environment } from "../system/programs.ts";
-import { findAddresses, readHostNetwork, readResolvConf } from "./host-network.ts";
+import { findAddresses, privateResolvConf, readHostNetwork, readResolvConf } from "./host-network.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
-import { privateResolvConf } from "./resolv-conf.ts";
 
 /** What a sandbox gets to see of any network. */
 export type SandboxNetwork =

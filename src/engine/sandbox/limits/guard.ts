@@ -21,6 +21,7 @@ export class LimitGuard {
   readonly #request: Pick<SandboxRequest, "id" | "directory" | "limits">;
   readonly #controllers: Controllers;
   #hit: LimitHit | undefined;
+  #noted: Readonly<Record<string, string>> = {};
   /** Each has a child that is, or becomes, a runc whose processes are held to the limits: of the command, and of those beside it. */
   readonly helpers = new Set<number>();
 
@@ -71,8 +72,11 @@ export class LimitGuard {
     return hits.filter((hit, index) => hits.findIndex(({ limit }) => limit === hit.limit) === index);
   }
 
+  /** runc notes them once, when the container is there: until then this is empty. */
   #groups(): Readonly<Record<string, string>> {
-    return containerGroups(this.#host.layout, this.#request.id);
+    if (Object.keys(this.#noted).length === 0)
+      this.#noted = containerGroups(this.#host.layout, this.#request.id);
+    return this.#noted;
   }
 
   #watchers(signal: AbortSignal): Watcher[] {

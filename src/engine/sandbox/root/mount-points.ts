@@ -11,9 +11,11 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../../errors.ts";
-import { coveredDirectories, isBelow } from "./covered.ts";
 import { resolveInRoot } from "./root-path.ts";
 import { makeDirectories } from "./staging.ts";
+
+/** The directories that the sandbox mounts its own file systems on: what an image has there is not to be seen inside. */
+const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
 
 /** The root directory of a new upper directory is the image's root as far as anyone can see: it has to look the same. */
 export function copyRootAttributes(layerDirectory: string, upper: string): void {
@@ -105,6 +107,11 @@ function provideFile(place: Place, path: string): string {
     chmodSync(join(directory, basename(found.inside)), 0o644);
   });
   return found.inside;
+}
+
+/** Whether a path without links leads to or below one of `directories`. */
+function isBelow(path: string, directories: readonly string[]): boolean {
+  return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }
 
 /** An image's own entry comes back with the upper directory's; one that is in there itself was staged, and would be lost. */

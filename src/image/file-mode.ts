@@ -1,13 +1,14 @@
 /** `-rwxr-xr-x`, as ls(1) shows a file's type and permissions. */
-export function formatMode(mode: number, type: "file" | "directory" | "symlink" | "other"): string {
-  const letter = { file: "-", directory: "d", symlink: "l", other: "?" }[type];
+export function formatMode(mode: number, type: keyof typeof letters): string {
   return (
-    letter +
+    letters[type] +
     triple(mode >> 6, mode & 0o4000, "s") +
     triple(mode >> 3, mode & 0o2000, "s") +
     triple(mode, mode & 0o1000, "t")
   );
 }
+
+const letters = { file: "-", directory: "d", symlink: "l", socket: "s", fifo: "p", other: "?" } as const;
 
 function triple(bits: number, special: number, letter: string): string {
   const execute = (bits & 1) !== 0;
