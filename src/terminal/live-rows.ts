@@ -2,7 +2,7 @@ import { paintDim, paintHeading } from "./color.ts";
 import { truncateToWidth } from "./fit.ts";
 import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
 import { tailRows } from "./output/output-tail.ts";
-import { stepCounter } from "./step-count.ts";
+import { stageCounter, stepCounter } from "./step-count.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
 export interface RowStyle {
@@ -12,48 +12,61 @@ export interface RowStyle {
   hasColor: boolean;
 }
 
-/** Room that is left to the log lines above. */
-const linesForLog = 4;
+/** For the log lines above, and the cursor below. */
+const linesLeftFree = 3;
 const maxOutputRows = 8;
+const minNameColumns = 8;
 const indent = "  ";
 
 /**
  * The live view as rows, each narrower than the terminal. `now`: milliseconds since the epoch. Steps that are at work at
- * once share the room.
+ * once share the room, in the order of the Dockerfile; where there is not one row for each, the oldest are shown.
  */
 export function renderLiveRows(state: LiveState, now: number, style: RowStyle): string[] {
   const steps = shownSteps(state);
-  const roomForDetails = (style.lines - linesForLog - (steps.length - 1)) / steps.length;
-  const room = Math.max(0, Math.min(maxOutputRows, Math.floor(roomForDetails)));
-  return steps.flatMap((step) => renderStep(step, now, { ...style, room, isAlone: steps.length === 1 }));
+  const room = Math.max(1, style.lines - linesLeftFree);
+  const hidden = steps.length <= room ? 0 : steps.length - Math.max(1, room - 1);
+  const shown = steps.slice(0, steps.length - hidden).sort((one, other) => one.step - other.step);
+  const details = shown.map((step) => detailRows(step, now));
+  const level = shareRoom(
+    details.map(({ length }) => length),
+    style.lines - linesLeftFree - shown.length - (hidden === 0 ? 0 : 1),
+  );
+  const dim = style.hasColor ? paintDim : plain;
+  const width = style.columns - 1;
+  const rows = shown.flatMap((step, index) => [
+    headline(step, now, { ...style, isAlone: steps.length === 1 }),
+    ...lastOf(details[index] ?? [], level).map((row) => dim(truncateToWidth(indent + row, width))),
+  ]);
+  return hidden === 0 || room === 1 ? rows : [...rows, dim(truncateToWidth(`… and ${hidden} more`, width))];
 }
 
-interface StepStyle extends RowStyle {
-  /** For rows below the headline. */
-  room: number;
+/** What a step is doing, and below it what its command has written. */
+function detailRows({ activity, tail }: LiveStep, now: number): readonly string[] {
+  const doing = activity === undefined ? [] : [sanitizeRow(describeActivity(activity, now))];
+  return lastOf([...doing, ...tailRows(tail, maxOutputRows)], maxOutputRows);
+}
+
+/** Rows that each may have at most, so that all have room: what one has no use for is the others'. */
+function shareRoom(wanted: readonly number[], room: number): number {
+  const isEnough = (level: number) => wanted.reduce((sum, rows) => sum + Math.min(rows, level), 0) <= room;
+  let level = 0;
+  while (level < maxOutputRows && isEnough(level + 1)) level++;
+  return level;
+}
+
+function lastOf(rows: readonly string[], count: number): readonly string[] {
+  return count === 0 ? [] : rows.slice(-count);
+}
+
+interface HeadlineStyle extends RowStyle {
   isAlone: boolean;
 }
 
-function renderStep(step: LiveStep, now: number, style: StepStyle): string[] {
-  const { activity, tail } = step;
-  const width = style.columns - 1;
-  const details = [
-    ...(activity === undefined ? [] : [sanitizeRow(describeActivity(activity, now))]),
-    ...tailRows(tail, maxOutputRows),
-  ];
-  const dim = style.hasColor ? paintDim : plain;
-  return [
-    headline(step, now, style),
-    ...details
-      .slice(Math.max(0, details.length - style.room))
-      .map((row) => dim(truncateToWidth(indent + row, width))),
-  ];
-}
-
 /** `[3/9] RUN make ...   12.3s`: the time at the right edge, even where the title is wider than it was taken to be. */
-function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: StepStyle): string {
+function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: HeadlineStyle): string {
   const width = columns - 1;
-  const counter = `${sanitizeRow(stepCounter(step, step.steps, isAlone))} `;
+  const counter = `${sanitizeRow(counterOf(step, isAlone, width))} `;
   const elapsed = ` ${formatElapsed(now - step.since)}`;
   const room = width - counter.length - elapsed.length;
   if (room < 1) return truncateToWidth(counter.trimEnd(), width);
@@ -61,6 +74,15 @@ function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: S
   const toRightEdge = `${" ".repeat(room - Bun.stringWidth(shown))}\u001b[${width - elapsed.length + 1}G`;
   const paint = hasColor ? paintHeading : plain;
   return `${paint(counter + shown)}${toRightEdge}${elapsed}`;
+}
+
+/** A stage's long name leaves room for what it does. */
+function counterOf(step: LiveStep, isAlone: boolean, width: number): string {
+  const { stage, inStage } = step;
+  if (stage === null || inStage === undefined) return stepCounter(step, step.steps, isAlone);
+  const maxName = Math.max(minNameColumns, Math.floor(width / 3));
+  const name = stage.name === null ? null : truncateToWidth(stage.name, maxName);
+  return stageCounter({ ...stage, name }, inStage);
 }
 
 /** `0.4s`, `59.9s`, `1m05s`, `1h02m` */

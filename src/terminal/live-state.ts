@@ -1,4 +1,4 @@
-import type { BuildEvent, StepEvent } from "../builder/events.ts";
+import type { BuildEvent, StepEvent, StepInStage } from "../builder/events.ts";
 import { titleOf } from "../builder/interpreter/location.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
@@ -12,6 +12,7 @@ export interface LiveStep {
   stage: StepPlace["stage"];
   step: number;
   steps: number;
+  inStage: StepInStage | undefined;
   title: string;
   since: number;
   isOver: boolean;
@@ -32,11 +33,11 @@ export interface Amount {
 
 export const startLiveState: LiveState = new Map();
 
-/** In the order of the Dockerfile. One that is over is shown while nothing else is: the end of a build belongs to it. */
+/** The oldest first. One that is over is shown while nothing else is: the end of a build belongs to it. */
 export function shownSteps(state: LiveState): LiveStep[] {
   const steps = [...state.values()];
   const running = steps.filter(({ isOver }) => !isOver);
-  return (running.length === 0 ? steps.slice(-1) : running).sort((one, other) => one.step - other.step);
+  return (running.length === 0 ? steps.slice(-1) : running).sort((one, other) => one.since - other.since);
 }
 
 /** `now`: milliseconds since the epoch. */
@@ -44,11 +45,12 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
   if (event.type === "forgotten-layer") return startLiveState;
   if (event.step === undefined) return state;
   if (event.type === "step") {
-    const { stage, step, steps, instruction } = event;
+    const { stage, step, steps, inStage, instruction } = event;
     const running = [...state].filter(([, { isOver }]) => !isOver);
     const title = titleOf(instruction);
-    const activity = firstActivity(instruction.name);
-    const shown = { stage, step, steps, title, since: now, isOver: false, activity, tail: emptyTail };
+    const activity = firstActivity(event);
+    const place = { stage, step, steps, inStage };
+    const shown = { ...place, title, since: now, isOver: false, activity, tail: emptyTail };
     return new Map(running).set(step, shown);
   }
   const step = state.get(event.step);
@@ -58,7 +60,9 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
 }
 
 function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
-  const state = { ...step, isOver: event.type === "step-end" };
+  // A command that fails is the last of its step: what goes on is the end of other stages.
+  const isOver = event.type === "step-end" || (event.type === "ran" && !event.succeeded);
+  const state = { ...step, isOver };
   const text = (text: string): LiveStep => ({ ...state, activity: { kind: "text", text } });
   const amount = (verb: string, bytes: Amount, files?: Amount): LiveStep => ({
     ...state,
@@ -118,10 +122,13 @@ export function describeActivity(activity: Activity, now: number): string {
   return `${verb} ${[...counts, ofTotal(bytes, formatBytes), ...rate].join(", ")}`;
 }
 
-function firstActivity(name: string): Activity | undefined {
+function firstActivity({ instruction }: Extract<StepEvent, { type: "step" }>): Activity | undefined {
+  const { name } = instruction;
   if (name === "FROM") return { kind: "text", text: "asking the service for the image" };
-  if (name === "COPY" || name === "ADD") return { kind: "text", text: "looking through the build context" };
-  return undefined;
+  if (name !== "COPY" && name !== "ADD") return undefined;
+  const from = name === "COPY" ? instruction.from : undefined;
+  const text = from === undefined ? "looking through the build context" : `copying from ${from}`;
+  return { kind: "text", text };
 }
 
 function advance(state: LiveStep, bytes: number, files?: number, totalBytes?: number): LiveStep {

@@ -3,7 +3,7 @@ import { type Emit, type EmitInStep, emitFor, type Ran } from "../../src/builder
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
-const dockerfile = parseDockerfile(
+const threeStages = parseDockerfile(
   [
     ...["FROM base:1 AS build", "RUN make all", "RUN make install"],
     ...["FROM base:1", "RUN npm test"],
@@ -24,8 +24,8 @@ export interface StageStep {
   end(): void;
 }
 
-/** Begins the step on a line of the Dockerfile: 2 and 3 are `build`'s, 5 is the second stage's, 7 and 8 are `docs`'s. */
-export function beginStep(line: number, emit: Emit): StageStep {
+/** Begins the step on a line of the Dockerfile, by default of one where 2 and 3 are `build`'s, 5 is the second stage's. */
+export function beginStep(line: number, emit: Emit, dockerfile = threeStages): StageStep {
   const steps = stepsOf(dockerfile);
   const step = steps[line - 1];
   if (step === undefined) throw new Error(`no step on line ${line}`);
