@@ -8,7 +8,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-export type FailureKind = keyof typeof exitCodes;
+type FailureKind = keyof typeof exitCodes;
 
 export interface BoughErrorOptions {
   kind?: FailureKind;

@@ -10,7 +10,7 @@ import { emitFor } from "./events.ts";
 import { interpret, startInterpretation } from "./interpreter/interpret.ts";
 import { createLiveWorld } from "./interpreter/live-world.ts";
 import { titleOf, withLocation } from "./interpreter/location.ts";
-import { dependsOnPlatform, type Platform, parsePlatform, usualPlatform } from "./interpreter/platform.ts";
+import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "./interpreter/platform.ts";
 import { commitPending } from "./interpreter/run.ts";
 import type { StageState } from "./interpreter/state.ts";
 import { countEvents, recordStep } from "./interpreter/step-record.ts";
@@ -132,5 +132,5 @@ export function buildSession(contextDirectory: string): string {
 /** `undefined` where no instruction has to know it. */
 async function findPlatform({ dockerfile, service }: RunningBuild): Promise<Platform | undefined> {
   if (!dependsOnPlatform(dockerfile)) return undefined;
-  return parsePlatform((await service.capabilities.platform()) ?? usualPlatform);
+  return parsePlatform((await service.capabilities.platform()) ?? defaultPlatform);
 }

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { PlannedItem } from "../builder/copy/plan.ts";
-import { shownUrl } from "../builder/remote-files/source-url.ts";
+import { redactUrl } from "../builder/remote-files/source-url.ts";
 
 /** One file, link or empty directory that a COPY or ADD brings. What only the image could tell is `undefined`. */
 export interface PlannedFile {
@@ -42,7 +42,7 @@ export function describeItem(item: PlannedItem): Pick<PlannedFile, "type" | "sou
       return { type: "file", source: `<<${document.name}`, mode, size: Buffer.byteLength(text) };
     }
     case "url":
-      return { type: "file", source: shownUrl(item.url), mode: item.mode, size: undefined };
+      return { type: "file", source: redactUrl(item.url), mode: item.mode, size: undefined };
     case "entry": {
       const { type, contextPath: source } = item.entry;
       const mode = type === "symlink" ? undefined : item.mode;

@@ -67,7 +67,7 @@ export const errorRules = [
   "Unsupported",
 ] as const;
 
-export type DockerRule = (typeof dockerRules)[number];
+type DockerRule = (typeof dockerRules)[number];
 export type WarningRule = DockerRule | (typeof ownRules)[number];
 export type ErrorRule = (typeof errorRules)[number];
 

@@ -46,7 +46,7 @@ export interface FromInstruction extends InstructionBase<"FROM"> {
 }
 
 /** A here-document that starts with `#!` and is the whole of a RUN: a program of its own, run as an executable file. */
-export interface Script {
+interface Script {
   form: "script";
   /** The here-document's name, for the file. */
   name: string;
@@ -160,7 +160,7 @@ export interface HealthcheckInstruction extends InstructionBase<"HEALTHCHECK"> {
   retries: string | undefined;
 }
 
-export interface OnbuildInstruction extends InstructionBase<"ONBUILD"> {
+interface OnbuildInstruction extends InstructionBase<"ONBUILD"> {
   /** `undefined` where it does not parse, which is reported. */
   trigger: Instruction | undefined;
 }

@@ -32,7 +32,7 @@ export interface EngineCheckReport {
   damage: Damage[];
 }
 
-export interface EngineCheckOptions {
+interface EngineCheckOptions {
   signal: AbortSignal;
   /** What has been looked at so far. */
   onProgress(done: Omit<EngineCheckReport, "damage">): void;

@@ -12,7 +12,7 @@ import { imagesInUse, isOperationId } from "./records/operations.ts";
 import { diskUsage } from "./system/disk-usage.ts";
 
 /** What an engine's directory holds. Sizes are bytes on disk. */
-export interface EngineUsage {
+interface EngineUsage {
   images: { count: number; tagged: number };
   layers: { count: number; bytes: number };
   files: { count: number; bytes: number };
@@ -28,7 +28,7 @@ export interface PrunePlan {
   operations: { count: number; bytes: number };
 }
 
-export interface PruneSelection {
+interface PruneSelection {
   /** UUIDs of images that stay: those that a session's branch names. */
   keep: ReadonlySet<string>;
   /** Tagged images go too. */

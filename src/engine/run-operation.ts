@@ -18,7 +18,7 @@ import {
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import type { EngineState } from "./state.ts";
 
-export interface OperationWork {
+interface OperationWork {
   kind: OperationKind;
   metadata: Record<string, unknown>;
   /** From now until the operation's end this image is kept. */

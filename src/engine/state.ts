@@ -22,7 +22,7 @@ export interface EngineState extends SandboxHost {
   closing: AbortSignal;
 }
 
-export interface RunningOperation {
+interface RunningOperation {
   cancel: () => void;
   ended: Promise<void>;
 }

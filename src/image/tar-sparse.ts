@@ -1,7 +1,7 @@
 /** The maps of GNU's sparse files, format 1.0: numbers on lines of their own, padded to whole blocks, before the data. */
 import { blockBytes } from "./tar-header.ts";
 
-export interface Extent {
+interface Extent {
   offset: number;
   length: number;
 }
@@ -11,7 +11,7 @@ const maxExtents = 1_000_000;
 /** Decimal digits of a number that a double holds exactly. */
 const maxDigits = 15;
 
-export interface SparseFile {
+interface SparseFile {
   /** Bytes in the archive, map included. */
   stored: number;
   /** Bytes of the file, holes included. */

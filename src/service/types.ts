@@ -90,7 +90,7 @@ export interface LimitHit {
   killed: boolean;
 }
 
-export interface ProcessState {
+interface ProcessState {
   exit_code: number;
   pid?: number;
   signal?: number;

@@ -5,7 +5,7 @@ import type { HistoryEntry, SessionStore } from "./sessions.ts";
 /** The branch that a session begins on. */
 export const firstBranch = "main";
 
-export interface Branch {
+interface Branch {
   name: string;
   /** The history entry at its tip. */
   entry: number;

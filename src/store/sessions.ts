@@ -18,7 +18,7 @@ export interface HistoryEntry {
   branches: string[];
 }
 
-export interface SessionSummary {
+interface SessionSummary {
   key: string;
   /** The absolute path of the build context, for a build's session. */
   context: string | null;

@@ -122,7 +122,7 @@ function renderUnlabelled(event: BuildEvent): LogLine[] {
 }
 
 /** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
-export function summarize({ steps, uploaded, seconds }: BuildResult): string {
+function summarize({ steps, uploaded, seconds }: BuildResult): string {
   // That a FROM is known already spares no work worth counting.
   const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
   const cached = layers.filter((step) => step.cached === true).length;

@@ -6,7 +6,7 @@ import type { Log } from "./log.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
 /** Shows that an import goes on, however long it takes. */
-export interface ImportProgress {
+interface ImportProgress {
   /** What the service says about it. */
   message(text: string): void;
   end(outcome: "imported" | "failed"): void;

@@ -7,7 +7,7 @@ import { createReportedLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
 import { countSteps } from "./step-count.ts";
 
-export interface JsonProgressOptions {
+interface JsonProgressOptions {
   write: (text: string) => void;
   clock: Pick<Clock, "now">;
   /** The level of `log` events. */

@@ -3,7 +3,7 @@
  * one write a frame, which leaves the cursor shown, at the beginning of the line below: whenever the process ends,
  * however it ends, the terminal is in order. Of more rows than the terminal has room for, the first are drawn.
  */
-export interface LiveArea {
+interface LiveArea {
   /**
    * Replaces the rows. Each must be narrower than the terminal and hold no control characters but colours and what moves
    * the cursor within its line.

@@ -9,7 +9,7 @@ import { createLineLogger, type Progress, type Writers } from "./progress.ts";
 import { createStepLabels } from "./step-count.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
 
-export interface LiveViewOptions {
+interface LiveViewOptions {
   terminal: Terminal;
   clock: Clock;
   logLevel: LogLevel;

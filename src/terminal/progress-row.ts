@@ -3,7 +3,7 @@ import { truncateToWidth } from "./fit.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 
 /** One line of a terminal that says how far a long piece of work has come. */
-export interface ProgressRow {
+interface ProgressRow {
   show(text: string): void;
   /** Takes the line away. */
   end(): void;

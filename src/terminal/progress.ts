@@ -19,7 +19,7 @@ export interface Progress {
   close(): void;
 }
 
-export interface PlainOptions {
+interface PlainOptions {
   log: Log;
   clock: Clock;
   /** The log's. */

@@ -14,7 +14,7 @@ export function stageCounter({ index, name }: StageLabel, { step, steps }: StepI
 }
 
 /** Tells steps apart that are at work at once. */
-export interface StepLabels {
+interface StepLabels {
   note(event: BuildEvent): void;
   /** `[build 3/9] `; empty for a step that is alone and not shown by its stage. */
   labelOf(place: StepPlace): string;

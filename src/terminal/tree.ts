@@ -1,11 +1,11 @@
 /** Something that came of something else, `parent`; of one that is not in the list, it is a root. */
-export interface TreeNode {
+interface TreeNode {
   id: number;
   parent: number | null;
   isHead: boolean;
 }
 
-export interface TreeRow<Node extends TreeNode> {
+interface TreeRow<Node extends TreeNode> {
   /** The drawing to the left of the node, its own mark included. */
   graph: string;
   node: Node;

@@ -1,7 +1,7 @@
 /** Whatever a Dockerfile says, a check ends with a report. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { parsePlatform, usualPlatform } from "../../src/builder/interpreter/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../src/builder/interpreter/platform.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport } from "../../src/check/report-json.ts";
 import { renderReport } from "../../src/check/report-text.ts";
@@ -88,7 +88,7 @@ test("in both forms, with an error where the exit code would say so", async () =
   writeFiles(directory, { a: "a", "b/c": "c" });
   const context = await openBuildContext(directory, "/");
   const ignore = ignoreRules([], { defaultExcludes: true });
-  const platform = { platform: parsePlatform(usualPlatform), isCertain: true };
+  const platform = { platform: parsePlatform(defaultPlatform), isCertain: true };
   await fc.assert(
     fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, startsWell) => {
       const text = [...(startsWell ? ["FROM alpine AS base"] : []), ...lines].join("\n");

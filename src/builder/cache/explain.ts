@@ -21,7 +21,7 @@ export type Difference =
   | { reason: "command" }
   | ParentDifference;
 
-export interface ParentDifference {
+interface ParentDifference {
   reason: "parent";
   /** Chain hashes; of a base image its UUID. */
   before: string;

@@ -12,7 +12,7 @@ export interface LayerCache {
   titleOf(hash: string): string | undefined;
 }
 
-export interface NewLayer {
+interface NewLayer {
   hash: string;
   image: string;
   parent: Layer | undefined;

@@ -12,8 +12,8 @@ import { addStaged, type Owned, type StagedEntry, type StagedFile } from "../sta
 import { hashSources } from "./hash-sources.ts";
 import {
   defaultDirectoryMode,
-  directoriesAbove,
   isSameOrAbove,
+  parentDirectories,
   stageDirectories,
 } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
@@ -87,8 +87,8 @@ function directoriesToMake(
 ): string[] {
   if (isRoot(owner)) return [...roots];
   return [
-    ...roots.flatMap((path) => [...directoriesAbove(path), path]),
-    ...additions.flatMap(([path]) => directoriesAbove(path)),
+    ...roots.flatMap((path) => [...parentDirectories(path), path]),
+    ...additions.flatMap(([path]) => parentDirectories(path)),
   ];
 }
 

@@ -28,7 +28,7 @@ export function stageDirectories(
 }
 
 /** The directories on the way to `path`, from the top down, without the root and without `path` itself. */
-export function directoriesAbove(path: string): string[] {
+export function parentDirectories(path: string): string[] {
   const directories: string[] = [];
   for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1))
     directories.push(path.slice(0, end));

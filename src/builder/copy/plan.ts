@@ -9,7 +9,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { shownUrl } from "../remote-files/source-url.ts";
+import { redactUrl } from "../remote-files/source-url.ts";
 import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import type { ModeChange } from "./mode.ts";
@@ -157,7 +157,7 @@ function planUrl(url: string, destination: Destination, change: ModeChange): Pla
   const name = fileName(url);
   if (destination.isDirectory && name === "") {
     throw new BoughError(
-      `ADD ${shownUrl(url)}: the address ends in no file name to give it in ${destination.path}`,
+      `ADD ${redactUrl(url)}: the address ends in no file name to give it in ${destination.path}`,
       {
         kind: "usage",
         hint: "Name the file in the destination.",

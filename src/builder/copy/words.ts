@@ -3,7 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
-import { isUrl, shownUrl } from "../remote-files/source-url.ts";
+import { isUrl, redactUrl } from "../remote-files/source-url.ts";
 import { namesDirectory } from "./destination.ts";
 import { type ModeChange, parseMode } from "./mode.ts";
 
@@ -88,7 +88,7 @@ function requireDirectory(
 function requireAddable(sources: readonly string[], checksum: string | undefined): void {
   const repository = sources.find(isGitRepository);
   if (repository !== undefined) {
-    const shown = shownUrl(repository);
+    const shown = redactUrl(repository);
     throw new BoughError(`ADD ${shown}: git repositories are not fetched`, {
       kind: "usage",
       hint: "Clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
@@ -100,7 +100,7 @@ function requireAddable(sources: readonly string[], checksum: string | undefined
   }
   const bad = sources.find((source) => isUrl(source) && !URL.canParse(source));
   if (bad !== undefined)
-    throw new BoughError(`ADD ${shownUrl(bad)}: this is no valid address`, { kind: "usage" });
+    throw new BoughError(`ADD ${redactUrl(bad)}: this is no valid address`, { kind: "usage" });
 }
 
 /** Empty, as where its variable is not set: none. */

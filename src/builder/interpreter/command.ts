@@ -6,7 +6,7 @@ import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 
 /** The part of a request that says what to run, and as whom. */
-export type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
+type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 
 /** What a RUN comes to, once its variables are replaced. */
 export type ExpandedCommand = { form: "shell"; line: string } | { form: "exec"; words: readonly string[] };

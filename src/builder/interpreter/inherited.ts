@@ -25,14 +25,14 @@ export async function inheritEnvironment(
 const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
 
 /** Whether the build, and not a shell, replaces the variables of an instruction. */
-export function takesVariables({ name }: Instruction): boolean {
+export function expandsVariables({ name }: Instruction): boolean {
   return expanding.includes(name);
 }
 
 function namesUnknown(instruction: Instruction, stage: StageState, escape: EscapeCharacter): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
   return (
-    takesVariables(instruction) &&
+    expandsVariables(instruction) &&
     referencesOf(instruction, escape).some(({ name }) => lookup(name) === undefined)
   );
 }

@@ -8,7 +8,7 @@ import { isDisposableMount } from "./refusals.ts";
 import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
 import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
-import { leftOutMount, skippedInstruction } from "./warnings.ts";
+import { ignoredMount, skippedInstruction } from "./warnings.ts";
 import type { Interpretation, World } from "./world.ts";
 
 /** Nothing is read yet. `platform`: of the service, where some instruction asks for it. */
@@ -106,7 +106,7 @@ async function interpretInStage<Stage extends StageScope>(
       return interpretCopy(instruction, { stage, lookup, isKnown }, world);
     case "RUN":
       for (const mount of instruction.mounts.filter(isDisposableMount))
-        world.warn(leftOutMount(mount), instruction);
+        world.warn(ignoredMount(mount), instruction);
       return world.run(instruction, stage);
     case "CMD":
     case "ENTRYPOINT":

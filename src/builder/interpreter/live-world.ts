@@ -5,7 +5,7 @@ import type { BuildJob } from "../job.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { requirePlatform } from "./base.ts";
 import { startFromImage } from "./from.ts";
-import { inheritEnvironment, takesVariables } from "./inherited.ts";
+import { expandsVariables, inheritEnvironment } from "./inherited.ts";
 import { performRun } from "./run.ts";
 import { lookUp } from "./scope.ts";
 import { changeUser, type StageState } from "./state.ts";
@@ -27,7 +27,7 @@ export function createLiveWorld(build: BuildJob, runs: number): World<StageState
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
     warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
-    tellsUndefined: takesVariables,
+    tellsUndefined: expandsVariables,
 
     requirePlatform: (from, { globals, platform }) =>
       requirePlatform(from, platform, lookUp({ args: globals }), escape),

@@ -6,7 +6,7 @@ import type { LocalReference } from "../../service/images/reference.ts";
 import { reasonOf } from "../../system-error.ts";
 
 /** What a Dockerfile may do with this machine's files beside those of its context. */
-export interface LocalPermissions {
+interface LocalPermissions {
   context: BuildContext;
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;

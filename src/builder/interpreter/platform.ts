@@ -12,7 +12,7 @@ export interface Platform {
 }
 
 /** What a service runs that does not say otherwise: the API has no word for it, and all that are known run this. */
-export const usualPlatform = "linux/amd64";
+export const defaultPlatform = "linux/amd64";
 
 /** `linux/amd64`, `linux/arm/v7`, or an architecture alone; spelt as containerd spells it. Rejects anything else. */
 export function parsePlatform(text: string): Platform {

@@ -31,7 +31,7 @@ export function performRun(
   return makeLayer(runSpecOf(instruction, ordinal, stage, build), stage, build);
 }
 
-/** At the end of a build: what no RUN has taken over yet becomes a layer of its own by a trivial one. */
+/** Makes a layer of what no RUN has taken over, at the end of a build. */
 export async function commitPending(
   stage: StageState,
   ordinal: number,

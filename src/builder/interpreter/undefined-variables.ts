@@ -7,7 +7,7 @@ import type { Arguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
 /** The names that an instruction's words can use. */
-export interface NamesInScope {
+interface NamesInScope {
   env: ReadonlyMap<string, string>;
   args: Arguments;
   /** The image's variables; undefined where they are not known. */

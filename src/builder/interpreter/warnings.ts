@@ -52,7 +52,7 @@ export function skippedCopyFrom(from: string): BuildWarning {
   return { rule: "CopyFromSkipped", message };
 }
 
-export function leftOutMount({ type, target }: Mount): BuildWarning {
+export function ignoredMount({ type, target }: Mount): BuildWarning {
   const place = target === undefined ? "its directory" : target;
   const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
   return { rule: "MountLeftOut", message };

@@ -1,5 +1,5 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
-import { directoriesAbove, isSameOrAbove, stageDirectories } from "../copy/made-directories.ts";
+import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
 import { canResolveUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/staged.ts";
@@ -24,7 +24,7 @@ export async function performWorkdir(
 
   const owner = await resolveWorkdirOwner(stage, build);
   if (isRoot(owner) || (await isThere(entered))) return { ...next, staged };
-  const paths = [...directoriesAbove(entered), entered];
+  const paths = [...parentDirectories(entered), entered];
   const made = stageDirectories(paths, owner, line, { ...stage, staged });
   return { ...next, staged: addStaged(staged, made), workdirIsPending: false };
 }

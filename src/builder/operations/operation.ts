@@ -63,7 +63,7 @@ export async function followOperation(
 type StreamName = OutputChunk["stream"];
 
 /** Reports what a command writes, each part once, and at its end how much that was. */
-export interface OutputReporter {
+interface OutputReporter {
   report(chunk: OutputChunk): void;
   reportRest(chunk: OutputChunk): void;
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;

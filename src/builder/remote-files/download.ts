@@ -4,10 +4,10 @@ import type { UploadedFile } from "../../service/service.ts";
 import type { UrlEntry } from "../../store/urls.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchUrl, SourceError, sourceFault, withRetries } from "./fetch-url.ts";
-import { shownUrl } from "./source-url.ts";
+import { redactUrl } from "./source-url.ts";
 
 /** What a URL's content is, and that the service has it or had it when it was last fetched. */
-export interface UrlContent {
+interface UrlContent {
   sha256: string;
   size: number;
 }
@@ -21,7 +21,7 @@ export async function addFromUrl(
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<UrlContent> {
-  const shown = shownUrl(url, build.buildArgs);
+  const shown = redactUrl(url, build.buildArgs);
   const known = build.store.urls.get(shown);
   if (
     known !== undefined &&
@@ -40,7 +40,7 @@ export async function download(
   expected: string | undefined,
   build: BuildJob,
 ): Promise<UploadedFile> {
-  const shown = shownUrl(url, build.buildArgs);
+  const shown = redactUrl(url, build.buildArgs);
   build.emit({ type: "downloading", url: shown });
   const isKnown = build.store.urls.get(shown) !== undefined;
   const { file, headers } = await withRetries(build, isKnown, () => passOn(url, expected, build));
@@ -57,7 +57,7 @@ async function passOn(
   expected: string | undefined,
   build: BuildJob,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
-  const shown = shownUrl(url, build.buildArgs);
+  const shown = redactUrl(url, build.buildArgs);
   const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, build);
   if (!ok || body === null) {
     await body?.cancel();

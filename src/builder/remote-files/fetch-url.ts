@@ -5,9 +5,9 @@ import { explainFault } from "../../service/http/connection.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure } from "../../service/http/retry.ts";
 import type { BuildJob } from "../job.ts";
-import { shownUrl, splitCredentials } from "./source-url.ts";
+import { redactUrl, splitCredentials } from "./source-url.ts";
 
-export interface UrlRequest {
+interface UrlRequest {
   method: "GET" | "HEAD";
   headers?: Record<string, string>;
 }
@@ -49,7 +49,7 @@ export async function fetchUrl(url: string, init: UrlRequest, build: BuildJob): 
     await response.body?.cancel();
     address = redirectTarget(url, address, location);
   }
-  throw new BoughError(`ADD ${shownUrl(url)}: more than ${maxRedirects} redirects`, {
+  throw new BoughError(`ADD ${redactUrl(url)}: more than ${maxRedirects} redirects`, {
     hint: "Name the final address in the Dockerfile.",
   });
 }
@@ -93,7 +93,7 @@ function retriesExhausted({ message, hint }: BoughError, attempts: number): Boug
 export function sourceFault(url: string, error: unknown, { buildArgs }: BuildJob): SourceError {
   const { reason, received, permanent } = explainFault(error);
   return new SourceError(
-    `ADD ${shownUrl(url, buildArgs)}: ${reason}`,
+    `ADD ${redactUrl(url, buildArgs)}: ${reason}`,
     { kind: "connection", received, permanent },
     received ? "Run the build again." : "Is the address right, and can this machine reach it?",
   );
@@ -120,7 +120,7 @@ function redirectTarget(url: string, from: URL, location: string): URL {
   const hint = "Name the final address in the Dockerfile if you trust it.";
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next === undefined || !/^https?:$/.test(next.protocol)) {
-    const message = `ADD ${shownUrl(url)}: the server redirects to something that is no web address; refused`;
+    const message = `ADD ${redactUrl(url)}: the server redirects to something that is no web address; refused`;
     throw new BoughError(message, { hint });
   }
   // Credentials are what the Dockerfile gives, not what a server wants to be sent on.
@@ -128,7 +128,7 @@ function redirectTarget(url: string, from: URL, location: string): URL {
   next.password = "";
   if (from.protocol === "https:" && next.protocol === "http:") {
     throw new BoughError(
-      `ADD ${shownUrl(url)}: the server redirects to ${shownUrl(next.href)}, which is less secure; refused`,
+      `ADD ${redactUrl(url)}: the server redirects to ${redactUrl(next.href)}, which is less secure; refused`,
       { hint },
     );
   }

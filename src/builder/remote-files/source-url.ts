@@ -10,7 +10,7 @@ export function isUrl(word: string): boolean {
  * A URL as it may be shown and stored: without a user, a password, the values of parameters that are secrets, and those of
  * build arguments that are.
  */
-export function shownUrl(url: string, buildArgs: ReadonlyMap<string, string> = new Map()): string {
+export function redactUrl(url: string, buildArgs: ReadonlyMap<string, string> = new Map()): string {
   const { mask } = secretsAmong(buildArgs);
   if (!URL.canParse(url)) return mask(maskSecrets(url));
   const parsed = new URL(url);

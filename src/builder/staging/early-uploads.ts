@@ -24,7 +24,7 @@ export interface EarlyUploads {
   stop(): Promise<void>;
 }
 
-export interface EarlyUploadsOptions {
+interface EarlyUploadsOptions {
   service: Pick<ImageService, "uploadFiles">;
   uploads: UploadCache;
   signal: AbortSignal;

@@ -33,7 +33,7 @@ export interface FoundSources {
   ): Promise<ReadonlyMap<string, string> | undefined>;
 }
 
-export interface LookAheadOptions {
+interface LookAheadOptions {
   dockerfile: Dockerfile;
   context: BuildContext;
   ignore: IgnoreRules;

@@ -1,5 +1,5 @@
 import { startInterpretation } from "../../builder/interpreter/interpret.ts";
-import { parsePlatform, usualPlatform } from "../../builder/interpreter/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../builder/interpreter/platform.ts";
 import { type Arguments, lookUp } from "../../builder/interpreter/scope.ts";
 import { declareArguments } from "../../builder/interpreter/settings.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
@@ -23,7 +23,7 @@ export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[])
 /** What FROM knows where nobody gives a `--build-arg`. Which platform it is makes no difference here. */
 function defaultArguments({ globals, escape }: Dockerfile): Arguments {
   const nothing = new Map<string, string>();
-  let args = startInterpretation(parsePlatform(usualPlatform), nothing).globals;
+  let args = startInterpretation(parsePlatform(defaultPlatform), nothing).globals;
   for (const instruction of globals) {
     const declared = { args, env: nothing, inherited: undefined, globals: args };
     args = orElse(args, () => declareArguments(instruction, declared, nothing, escape));

@@ -32,7 +32,7 @@ function printLicenses(invocation: Invocation): void {
 }
 
 /** Every part has a heading with its name and version, and below it its licence. */
-export function listComponents(document: string): { name: string; version: string; license: string }[] {
+function listComponents(document: string): { name: string; version: string; license: string }[] {
   return [...document.matchAll(/^## (\S+) (\d[^\s,]*).*\n\n(.+)$/gm)].map(
     ([, name = "", version = "", license = ""]) => ({ name, version, license }),
   );

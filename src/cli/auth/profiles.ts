@@ -10,7 +10,7 @@ import type { Runtime } from "../process/runtime.ts";
 const fileNames = { settings: "cli.ini", secrets: "auth.ini" } as const;
 
 /** The profiles that all clients of the service share, as they are on disk. */
-export interface SavedProfiles {
+interface SavedProfiles {
   texts: ProfileTexts;
   profiles: Profiles;
   /** The one that is used where nothing else is said; it need not exist. */

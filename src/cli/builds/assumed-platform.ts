@@ -1,4 +1,4 @@
-import { parsePlatform, usualPlatform } from "../../builder/interpreter/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../builder/interpreter/platform.ts";
 import type { AssumedPlatform } from "../../check/dry-world.ts";
 import { BoughError } from "../../errors.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
@@ -7,7 +7,7 @@ import type { Runtime } from "../process/runtime.ts";
 /** What the service that a build would use runs, as far as that can be told without asking it. */
 export async function assumePlatform(runtime: Runtime, globals: GlobalOptions): Promise<AssumedPlatform> {
   if (!(await usesEngine(runtime, globals)))
-    return { platform: parsePlatform(usualPlatform), isCertain: false };
+    return { platform: parsePlatform(defaultPlatform), isCertain: false };
   const { machineArchitecture } = await import("../../engine/system/machine.ts");
   return { platform: parsePlatform(`linux/${machineArchitecture()}`), isCertain: true };
 }

@@ -10,7 +10,7 @@ import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 
 /** Files that a successful build leaves for other programs: `--metadata-file` and `--iidfile`. */
-export interface ResultFiles {
+interface ResultFiles {
   /** @throws BoughError where they can't be written: then there is neither */
   write(result: BuildResult): void;
 }

@@ -30,7 +30,7 @@ export interface Values {
   rest: readonly string[] | undefined;
 }
 
-export interface ParsingOptions {
+interface ParsingOptions {
   /** Takes what follows `--`. */
   takesRest?: boolean | undefined;
   /** What to do instead of options that other programs have, by option: `--target`. */

@@ -24,7 +24,7 @@ export interface Command {
 /** A command, loaded when it is called, or a group of them. */
 export type Entry = { summary: string; load: () => Promise<Command> } | Group;
 
-export interface Group {
+interface Group {
   summary: string;
   commands: CommandTable;
   /** The command that the group's bare name stands for. */

@@ -64,7 +64,7 @@ export function argumentsOf(definition: CommandDef): ArgumentDefinitions {
   return (definition.args ?? {}) as ArgsDef;
 }
 
-export function metaOf(definition: CommandDef): CommandMeta {
+function metaOf(definition: CommandDef): CommandMeta {
   return (definition.meta ?? {}) as CommandMeta;
 }
 

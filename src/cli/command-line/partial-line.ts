@@ -1,5 +1,5 @@
 /** A command line that is still being typed, taken apart as a shell would. */
-export interface PartialLine {
+interface PartialLine {
   /** Complete words, without the program's name. */
   words: string[];
   /** The word that the cursor is in, as far as it is typed; empty after a space. */

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 
 const milliseconds = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 
-/** A moment as a date (ISO 8601) or as how long ago it was (`30m`, `24h`, `7d`); answered as ISO 8601. */
+/** Parses a date (ISO 8601), or how long ago something was (`30m`, `24h`, `7d`), and returns it as ISO 8601. */
 export function parseTime(
   text: string | undefined,
   option: string,

@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 
 /** A place to listen, as `--listen` names it. */
-export type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
+type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
 
 type Handler = (request: Request) => Promise<Response>;
 

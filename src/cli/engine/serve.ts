@@ -74,7 +74,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
 }
 
 /** Nothing is answered without the bearer token. */
-export function requireBearerToken(token: string, handler: (request: Request) => Promise<Response>) {
+function requireBearerToken(token: string, handler: (request: Request) => Promise<Response>) {
   const expected = digest(`Bearer ${token}`);
   return async (request: Request): Promise<Response> => {
     const given = request.headers.get("authorization") ?? "";

@@ -13,7 +13,7 @@ import type { ImagePath } from "./image-path.ts";
 import { checkLocalName } from "./local-name.ts";
 
 /** Where on this machine something is to go. */
-export interface LocalPlace {
+interface LocalPlace {
   /** Absolute. */
   local: string;
   /** It was given as a directory. */
@@ -21,7 +21,7 @@ export interface LocalPlace {
 }
 
 /** Where it has ended up. */
-export interface CopyResult extends Extracted {
+interface CopyResult extends Extracted {
   path: string;
 }
 

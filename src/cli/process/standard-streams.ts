@@ -4,7 +4,7 @@ import { errorCode } from "../../system-error.ts";
 import { wantsColor } from "../../terminal/color.ts";
 import type { Input, Output } from "./runtime.ts";
 
-export interface OutputOptions {
+interface OutputOptions {
   descriptor: number;
   open: () => NodeJS.WriteStream;
   environment: Readonly<Record<string, string | undefined>>;

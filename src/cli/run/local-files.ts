@@ -12,7 +12,7 @@ import { resolveSources } from "../../context/sources/sources.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { FileArgument } from "./file-argument.ts";
 
-export interface LocalFilesOptions {
+interface LocalFilesOptions {
   workingDirectory: string;
   /** The command's working directory in the instance. */
   cwd: string;

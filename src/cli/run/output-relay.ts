@@ -8,7 +8,7 @@ type StreamName = OutputChunk["stream"];
 const streams: readonly StreamName[] = ["stdout", "stderr"];
 
 /** Passes an operation's output on to the process's own streams, byte for byte. */
-export interface OutputRelay extends EventListener {
+interface OutputRelay extends EventListener {
   onBytes(stream: StreamName, bytes: Uint8Array): void;
   /** Passes on what no event has brought, and says what is missing for good. */
   finish(outcome: Pick<OperationOutcome, "operation" | StreamName>): Promise<void>;

@@ -18,7 +18,7 @@ export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
 }
 
-export interface AppendResult {
+interface AppendResult {
   entry: HistoryEntry;
   branch: string;
   /** The branch was made for this entry, since the one that work began on is a layer. */

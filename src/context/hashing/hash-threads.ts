@@ -9,7 +9,7 @@ export type ThreadMessage =
   | { kind: "hash"; hash: string }
   | { kind: "failure"; message: string; hint: string | undefined };
 
-export interface ThreadOptions<Entry> {
+interface ThreadOptions<Entry> {
   signal: AbortSignal | undefined;
   onHash: (entry: Entry, hash: string) => void;
   /** Called with the number of bytes that were read since it was called last. */

@@ -5,7 +5,7 @@ import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "./ignore.ts";
 
-export interface ReadIgnoreRulesOptions {
+interface ReadIgnoreRulesOptions {
   /** The context directory; messages name the ignore file below it as it is given here. */
   contextPath: string;
   /** `undefined` where there is no Dockerfile on disk. */

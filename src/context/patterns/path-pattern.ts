@@ -26,7 +26,7 @@ interface PatternState {
   ends: readonly PatternEnd[];
 }
 
-export interface PatternEnd {
+interface PatternEnd {
   /** Where only one name matches. */
   literal: string | undefined;
   matches: NameMatcher;

@@ -20,11 +20,11 @@ export interface FileEntry extends EntryBase {
   stat: FileStat;
 }
 
-export interface DirectoryEntry extends EntryBase {
+interface DirectoryEntry extends EntryBase {
   type: "directory";
 }
 
-export interface SymlinkEntry extends EntryBase {
+interface SymlinkEntry extends EntryBase {
   type: "symlink";
   /** As stored in the link: never followed. */
   target: string;

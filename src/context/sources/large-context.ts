@@ -9,7 +9,7 @@ export interface LargeContext {
   largest: readonly LargePath[];
 }
 
-export interface LargePath {
+interface LargePath {
   /** Relative to the context root. */
   path: string;
   /** The line of an ignore file that leaves it out. */

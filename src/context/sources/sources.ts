@@ -14,7 +14,7 @@ import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts"
 import type { SourceResult, SourceSearch } from "./search.ts";
 import type { SpecialFile } from "./walk.ts";
 
-export interface SourceOptions {
+interface SourceOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   /** The source words of one COPY or ADD, expanded; no URLs and here-documents. */

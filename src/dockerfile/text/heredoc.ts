@@ -4,7 +4,7 @@ import { type LexerOptions, lex } from "./lexer.ts";
 import { splitCommand } from "./split-command.ts";
 
 /** `<<NAME` as it stands in a line, before its body is read. */
-export interface HeredocMarker {
+interface HeredocMarker {
   /** The whole word. */
   written: string;
   name: string;

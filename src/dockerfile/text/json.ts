@@ -1,6 +1,6 @@
 import { trimStart } from "./space.ts";
 
-export type StringArray =
+type StringArray =
   | { kind: "strings"; words: string[] }
   /** An array all right, but of other things than strings: Docker refuses it. */
   | { kind: "not-strings" }

@@ -18,7 +18,7 @@ export interface LexerOptions {
   keepsUnsetNames?: boolean;
 }
 
-export interface Lexed {
+interface Lexed {
   text: string;
   /** The text, split at white space that is neither quoted nor escaped; what a variable brought in is split too. */
   words: string[];

@@ -5,7 +5,7 @@
  */
 
 /** A pattern's pieces between its stars; a number stands for "any one character", a string for itself. */
-export interface Pattern {
+interface Pattern {
   pieces: readonly (readonly Token[])[];
 }
 

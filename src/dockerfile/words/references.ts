@@ -3,7 +3,7 @@ import type { Instruction } from "../instruction.ts";
 import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
 /** A variable that a text asks for. */
-export interface VariableReference {
+interface VariableReference {
   name: string;
   /** False where every use says itself what stands for a missing value: `${NAME:-x}`, `${NAME+x}`, `${NAME:?why}`. */
   isRequired: boolean;

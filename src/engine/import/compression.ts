@@ -1,7 +1,7 @@
 import type { Transform } from "node:stream";
 import { BoughError, messageOf } from "../../errors.ts";
 
-export type Compression = "none" | "gzip" | "zstd";
+type Compression = "none" | "gzip" | "zstd";
 
 const chunkSize = 1024 * 1024;
 

@@ -9,7 +9,7 @@ export type ImageSource =
   | { kind: LocalKind; name: string; path: string; reference: string | undefined };
 
 /** Layouts of images on disk, by the names that skopeo gives them. */
-export type LocalKind = (typeof localKinds)[number];
+type LocalKind = (typeof localKinds)[number];
 
 const localKinds = ["oci", "oci-archive", "docker-archive", "dir"] as const;
 /** Other places that skopeo knows: another program's store, or a file that a program of its own would have to read. */

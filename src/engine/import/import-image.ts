@@ -22,7 +22,7 @@ import { layoutImage, makePlainLayout } from "./plain-layout.ts";
 import { requireAccepted } from "./signature-policy.ts";
 import { runTool } from "./tool.ts";
 
-export interface ImportSpec {
+interface ImportSpec {
   source: ImageSource;
   credentials: RegistryCredentials | undefined;
   tag: string | undefined;

@@ -4,7 +4,7 @@ import { formatMode } from "../../image/file-mode.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
-export interface FileItem {
+interface FileItem {
   path: string;
   size: number;
   /** By name where the image's own tables know it, else the number. */
@@ -37,7 +37,7 @@ export function describeEntries(
     .map((name) => describeEntry(name, inDirectory(path, name), names));
 }
 
-/** For people, as `ls -l` has it. */
+/** Items as `ls -l` shows them. */
 export function formatEntries(items: readonly FileItem[]): string {
   const rows = items.map((item) => [
     formatMode(item.mode, typeOf(item)),

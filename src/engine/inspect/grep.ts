@@ -4,7 +4,7 @@ import { RequestError } from "../http/answers.ts";
 import { type Deadline, runHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
-export interface GrepQuery {
+interface GrepQuery {
   patterns: readonly string[];
   globs: readonly string[];
   case: "smart" | "sensitive" | "insensitive";
@@ -16,12 +16,12 @@ export interface GrepQuery {
 }
 
 /** A place to search in, by its path on this machine and in the image. */
-export interface GrepPlace {
+interface GrepPlace {
   path: string;
   inside: string;
 }
 
-export interface GrepMatch {
+interface GrepMatch {
   path: string;
   line_number: number;
   absolute_offset: number;

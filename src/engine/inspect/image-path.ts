@@ -6,7 +6,7 @@ import { requireImage } from "../records/images.ts";
 import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "../sandbox/root/root-path.ts";
 import { type ImageView, openImageView } from "./image-view.ts";
 
-export interface FoundPath extends ResolvedPath {
+interface FoundPath extends ResolvedPath {
   stats: Stats;
 }
 

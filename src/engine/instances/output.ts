@@ -13,7 +13,7 @@ export function decodeBytes(value: { value: string; encoding: string }): Uint8Ar
   return Buffer.from(value.value, value.encoding === "base64" ? "base64" : "utf8");
 }
 
-/** Of one stream. More is in the operation's events, and in no other place. */
+/** Bytes of one stream that are held. More is in the operation's events, and in no other place. */
 const maxHeldBytes = 256 * 1024;
 
 /**

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
 /** What the machine says of its network, as the files have it. */
-export interface HostNetwork {
+interface HostNetwork {
   /** `/etc/resolv.conf` */
   resolvConf: string;
   /** `/proc/net/route`: IPv4 routes, addresses in hexadecimal in the machine's byte order. */

@@ -8,7 +8,7 @@ import { type Environment, findProgram, helperEnvironment } from "../system/prog
 const maxSeconds = 10;
 
 /** A process of a network: it ends with this one, however that ends, since then its standard input does. */
-export interface NetworkHelper {
+interface NetworkHelper {
   pid: number;
   /** Resolves when it says that its next part is done. Rejects with its own words where it ends instead, and after a deadline. */
   next(): Promise<void>;

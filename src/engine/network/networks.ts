@@ -15,7 +15,7 @@ export type SandboxNetwork =
   | { kind: "host"; resolvConf: string };
 
 /** A network on its way. */
-export interface ProvidedNetwork {
+interface ProvidedNetwork {
   /** For a private one: see `PrivateNetwork`. */
   namespaces: number | undefined;
   /** Never rejects: where a private network can't be made, it is the machine's, and a warning has said so once. */

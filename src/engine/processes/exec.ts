@@ -12,7 +12,7 @@ import { findProgram, helperEnvironment } from "../system/programs.ts";
 import type { InputSpec } from "./exec-spec.ts";
 import { ProcessInput } from "./process-input.ts";
 
-export interface ExecRequest {
+interface ExecRequest {
   /** Names the process among those of the sandbox. */
   name: string;
   process: SandboxProcess;
@@ -31,7 +31,7 @@ export interface ExecProcess {
   ended: Promise<ExecOutcome>;
 }
 
-export interface ExecOutcome {
+interface ExecOutcome {
   /** As a shell has it: 128 and the number of the signal that has ended it. */
   exitCode: number;
   elapsedSeconds: number;

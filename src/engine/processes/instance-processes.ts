@@ -22,7 +22,7 @@ interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
   recorded: Promise<void>;
 }
 
-export type AppendEvent = (spid: number, type: string, data: Record<string, unknown>) => void;
+type AppendEvent = (spid: number, type: string, data: Record<string, unknown>) => void;
 
 /** The processes of one instance, from its start to its end: the main one, and those that were started beside it. */
 export class InstanceProcesses {

@@ -5,7 +5,7 @@ import { type EventResources, resultResources } from "../sandbox/limits/usage.ts
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 
 /** How a process has ended. A signal, where one has ended it, else -1. */
-export interface ProcessEnd {
+interface ProcessEnd {
   pid: number;
   exitCode: number;
   signal: number;
@@ -16,7 +16,7 @@ export interface ProcessEnd {
 }
 
 /** What is known of the command that a process was started with. */
-export interface StartedCommand {
+interface StartedCommand {
   command: string;
   args: readonly string[];
   shell: boolean;

@@ -105,7 +105,7 @@ export function findFile(
   return stats?.isFile() && stats.size === row.size ? toRecord(row) : undefined;
 }
 
-export interface FileFilter {
+interface FileFilter {
   sha256: string | undefined;
   /** Milliseconds since the epoch, both inclusive. */
   since: number | undefined;

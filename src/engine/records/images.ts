@@ -97,7 +97,7 @@ export function findTag(database: Database, image: string): string | null {
   return database.query<{ tag: string }, [string]>(query).get(image)?.tag ?? null;
 }
 
-export interface ImageFilter {
+interface ImageFilter {
   tagPrefix: string | undefined;
   taggedOnly: boolean;
   uuid: string | undefined;

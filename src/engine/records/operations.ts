@@ -131,7 +131,7 @@ export function imagesInUse(database: Database): Set<string> {
   return new Set(rows.filter(({ owner }) => isAlive(owner)).map(({ start_image }) => start_image));
 }
 
-export interface OperationFilter {
+interface OperationFilter {
   status: OperationStatus | undefined;
   kind: OperationKind | undefined;
   since: number | undefined;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** Why there was no command to run: its own fault (as a shell reports it), or the sandbox's. */
-export type FailedStart =
+type FailedStart =
   | { kind: "command"; exitCode: 126 | 127; message: string }
   | { kind: "sandbox"; message: string };
 

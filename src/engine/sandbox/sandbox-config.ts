@@ -64,7 +64,7 @@ const readonlyPaths = [
 const openDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
 
 /** A file of this machine and where the sandbox has it; none of the image's links are on that way. */
-export interface FileMount {
+interface FileMount {
   source: string;
   destination: string;
 }
@@ -84,7 +84,7 @@ export interface SandboxConfigOptions {
 }
 
 /** The parts of runc's configuration. */
-export interface SandboxConfig {
+interface SandboxConfig {
   ociVersion: string;
   process: object;
   root: object;

@@ -9,14 +9,14 @@ import {
 } from "./system-calls.ts";
 
 /** `linux.seccomp` of the OCI runtime specification. */
-export interface Seccomp {
+interface Seccomp {
   defaultAction: "SCMP_ACT_ERRNO";
   defaultErrnoRet: number;
   architectures: readonly string[];
   syscalls: readonly SeccompRule[];
 }
 
-export interface SeccompRule {
+interface SeccompRule {
   names: readonly string[];
   action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO";
   errnoRet?: number;

@@ -6,7 +6,7 @@ import { type Environment, findProgram } from "./programs.ts";
 
 export type Helper = Subprocess<"pipe", "pipe", "pipe">;
 
-export interface HelperPlace {
+interface HelperPlace {
   /** All that the program gets to see of it; see `helperEnvironment`. */
   environment: Readonly<Record<string, string>>;
   workingDirectory?: string;
@@ -26,7 +26,7 @@ export interface Deadline {
   hint?: string;
 }
 
-export interface HelperEnd {
+interface HelperEnd {
   /** 128 and the signal's number where one has ended it, as shells have it. */
   status: number;
   stdout: string;

@@ -29,7 +29,7 @@ function readWhole(file: LocalFile): Uint8Array {
 }
 
 /** A file's bytes, as a request's body that may be made again; `onBytes` hears how many of them were taken so far. */
-export interface FileBody {
+interface FileBody {
   make(): AsyncGenerator<Uint8Array>;
   /** Nobody may have read the last one to its end. */
   close(): void;

@@ -4,7 +4,7 @@ import { threadUrl } from "../../thread-url.ts";
  * The SHA-256 of a stream that passes in pieces, together with the buffers that the pieces are gathered in: these are used
  * again and again, since new ones for each piece would have to be mapped, cleared and collected.
  */
-export interface StreamHash {
+interface StreamHash {
   /** Where the next piece goes. Resolves once nobody needs what was there: the piece before the last must have been sent. */
   nextBuffer(): Promise<Uint8Array>;
   /** Takes a piece, the beginning of one of the buffers. */

@@ -25,7 +25,7 @@ export interface Requirement {
 
 export type Result = { answer: Answer } | { failure: Failure; error: BoughError };
 
-export interface Expectation {
+interface Expectation {
   call: CallName;
   handles: readonly number[];
   expects: "json" | "bytes" | "stream";

@@ -34,7 +34,7 @@ export interface AttemptParts extends RequestParts {
   graceMilliseconds?: number;
 }
 
-export interface AttemptOptions {
+interface AttemptOptions {
   exchange: Exchange;
   clock: Clock;
   onNotice: (notice: ServiceNotice) => void;

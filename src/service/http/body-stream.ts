@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import { DeadlineError } from "./abort.ts";
 import { startIdleTimer } from "./idle-timer.ts";
 
-export interface BodyOptions {
+interface BodyOptions {
   clock: Clock;
   /** Ends the connection. */
   stop: { signal: AbortSignal; abort(reason: unknown): void; release(): void };

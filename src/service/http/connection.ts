@@ -2,7 +2,7 @@ import { DeadlineError } from "./abort.ts";
 import { asRecord, asText } from "./json.ts";
 
 /** A call that got no usable answer, in terms of what may be done about it. */
-export interface ConnectionFault {
+interface ConnectionFault {
   reason: string;
   /** What to do about it. */
   hint: string;

@@ -25,7 +25,7 @@ export interface Attempt {
   elapsedMilliseconds: number;
 }
 
-export type Decision = { action: "wait"; milliseconds: number } | { action: "give up" };
+type Decision = { action: "wait"; milliseconds: number } | { action: "give up" };
 
 const firstWaitMilliseconds = 200;
 const maxWaitMilliseconds = 10_000;

@@ -10,7 +10,7 @@ import { type Body, createExchange, type ExchangeOptions, type RequestParts } fr
 import { callName } from "./failure-text.ts";
 import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
-export interface TransportOptions extends ExchangeOptions {
+interface TransportOptions extends ExchangeOptions {
   signal: AbortSignal;
   /** In [0, 1). */
   random: () => number;

@@ -18,7 +18,7 @@ export interface Images
   listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
 }
 
-export interface ImagesOptions extends ImageListOptions {
+interface ImagesOptions extends ImageListOptions {
   operations: Operations;
   signal: AbortSignal;
 }

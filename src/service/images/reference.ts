@@ -6,7 +6,7 @@ import { BoughError } from "../../errors.ts";
 import { isTag } from "../types.ts";
 import { withLatest } from "./tag.ts";
 
-export type ImageReference =
+type ImageReference =
   /** An image of the service by its id. */
   | { kind: "uuid"; uuid: string }
   /** `tag:<name>`: an image of the service; there is nothing to import. */

@@ -12,7 +12,7 @@ const maxEventCharacters = 16 * 1024 * 1024;
 /** Bytes of one connection. A request bounds the output; this is what it may come to in small events. */
 const maxStreamBytes = 1024 * 1024 * 1024;
 
-export interface FrameReader {
+interface FrameReader {
   /** Throws an ExcessiveEventsError. */
   feed(bytes: Uint8Array): void;
 }

@@ -23,7 +23,7 @@ export type StreamEnd =
   /** To connect again would bring the same once more. */
   | { kind: "excessive"; what: string };
 
-export interface StreamReader {
+interface StreamReader {
   log: ReceivedEvents;
   onFrame(frame: EventFrame): void;
   /** Has the operation ended? Asked while the stream is quiet. */

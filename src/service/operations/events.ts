@@ -9,7 +9,7 @@ import type { ReceivedEvents } from "./received-events.ts";
  * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In
  * every case the record has the rest.
  */
-export type EventsEnd = "ended" | "unsupported" | "given up";
+type EventsEnd = "ended" | "unsupported" | "given up";
 
 /** Breaks in a row that bring nothing new. */
 const maxFruitlessBreaks = 4;

@@ -17,7 +17,7 @@ import { newRequestId } from "./request-id.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
 
-export interface OperationsOptions {
+interface OperationsOptions {
   transport: Transport;
   capabilities: LearntCapabilities;
   clock: Clock;

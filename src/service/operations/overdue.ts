@@ -4,7 +4,7 @@ import { childOf } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { OverdueError } from "../http/errors.ts";
 
-export interface OverdueOptions {
+interface OverdueOptions {
   clock: Clock;
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;

@@ -16,7 +16,7 @@ export interface PollingOptions {
 
 export type EndedView = OperationView & { ended: NonNullable<OperationView["ended"]> };
 
-export interface Look {
+interface Look {
   view: OperationView;
   /** The service's wish, from `Retry-After`. */
   waitMilliseconds: number | undefined;

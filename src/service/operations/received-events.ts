@@ -24,7 +24,7 @@ export interface ReceivedEvents {
   /** The main process has ended: `completion` is due. */
   readonly exited: boolean;
   /**
-   * Answers the output that the frame brought, up to what is kept of a stream. Frames seen before are dropped. `onBytes`
+   * Returns the output that the frame brought, up to what is kept of a stream. Frames seen before are dropped. `onBytes`
    * of the listener hears of all output.
    */
   add(frame: EventFrame): OutputChunk | undefined;
@@ -39,7 +39,7 @@ export interface ReceivedEvents {
   record(): JsonRecord | undefined;
 }
 
-export interface LoggedOutput {
+interface LoggedOutput {
   /** Nothing is missing of it. */
   whole: boolean;
   characters: number;

@@ -13,7 +13,7 @@ import {
   searchSpawned,
 } from "./spawned.ts";
 
-export interface SpawnOptions extends SearchOptions {
+interface SpawnOptions extends SearchOptions {
   onNotice: (notice: ServiceNotice) => void;
   /** True: it is, or was, ended. */
   cancel(operation: string): Promise<boolean>;

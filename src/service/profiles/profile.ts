@@ -26,7 +26,7 @@ export type ServiceChoice =
       source: string;
     };
 
-export interface ServiceInputs {
+interface ServiceInputs {
   flags: ServiceFlags;
   environment: Environment;
   /** `cli.ini` and `auth.ini`, in this order. */

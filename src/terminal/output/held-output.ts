@@ -7,14 +7,14 @@ import { describeTruncation } from "../quantity.ts";
 type StreamName = OutputChunk["stream"];
 
 /** What running commands have written, for when they are over: beyond some size on the disk, not in memory. */
-export interface HeldOutput {
+interface HeldOutput {
   hold(step: number, chunk: OutputChunk): void;
   /** All of a step's output, one stream after the other, unless the step was abandoned. It is held no longer. */
   tell(step: number, ran: Ran, label: string): void;
   close(): void;
 }
 
-export interface HeldOutputOptions {
+interface HeldOutputOptions {
   log: Log;
   logLevel: LogLevel;
   /** Writes whole lines of a command's to where the log goes. */

@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { OutputChunk } from "../../service/service.ts";
 
 /** What commands of several stages write: whole lines, each behind its step's label, in the order in which they end. */
-export interface LabelledOutput {
+interface LabelledOutput {
   show(step: number, chunk: OutputChunk, label: string): void;
   /** A step's command is over: whatever is left of its last lines is shown. */
   end(step: number): void;
@@ -12,7 +12,7 @@ export interface LabelledOutput {
   close(): void;
 }
 
-export interface LabelledOutputOptions {
+interface LabelledOutputOptions {
   write: (text: string) => void;
   clock: Clock;
   /** Whether more than one step is at work. */

@@ -3,7 +3,7 @@ import type { OutputChunk } from "../../service/service.ts";
 type StreamName = OutputChunk["stream"];
 
 /** What running commands write, passed on as it comes, between the lines of a log. */
-export interface StreamedOutput {
+interface StreamedOutput {
   /**
    * Both streams of a step in the order in which they were written, behind one header for as long as it says enough.
    * `label`: not empty where other steps are at work, too; then no line is broken by one of theirs. `isRest`: it did not

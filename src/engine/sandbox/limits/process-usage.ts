@@ -1,7 +1,7 @@
 /** What a sandbox's processes take, where no control group counts it: asked of /proc, from outside of the sandbox. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 
-export interface ProcessUsage {
+interface ProcessUsage {
   /** Processes and threads; those that have ended and that nobody has asked for their end, too. */
   processes: number;
   /** Bytes. What several of them share counts for each. */

@@ -20,7 +20,7 @@ const cpuPeriod = 100_000;
 const processesOfBough = 512;
 
 /** What bough itself runs with, than which it can't give a command more. */
-export interface OwnLimits {
+interface OwnLimits {
   oomScore: number;
   /** Processes of this user, and bytes of a file: hard limits. */
   processes: number;

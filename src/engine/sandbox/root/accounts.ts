@@ -3,7 +3,7 @@ import { accountRows, idOf } from "../../../account-rows.ts";
 import { BoughError } from "../../../errors.ts";
 import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "./root-path.ts";
 
-export interface Account {
+interface Account {
   uid: number;
   gid: number;
   additionalGids: number[];
