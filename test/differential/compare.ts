@@ -4,15 +4,16 @@ import type { Tree, TreeEntry } from "./tree.ts";
 export interface Difference {
   path: string;
   bough: TreeEntry | undefined;
-  buildah: TreeEntry | undefined;
+  /** Of the builder that bough is compared with. */
+  other: TreeEntry | undefined;
 }
 
-/** Entry by entry; without what buildah's own sandbox leaves behind. */
-export function compareTrees(bough: Tree, buildah: Tree): Difference[] {
-  const paths = [...new Set([...bough.keys(), ...buildah.keys()])].sort();
+/** Entry by entry; times aside. */
+export function compareTrees(bough: Tree, other: Tree): Difference[] {
+  const paths = [...new Set([...bough.keys(), ...other.keys()])].sort();
   return paths
-    .map((path) => ({ path, bough: bough.get(path), buildah: buildah.get(path) }))
-    .filter((difference) => difference.bough?.line !== difference.buildah?.line && !isLeftover(difference));
+    .map((path) => ({ path, bough: bough.get(path), other: other.get(path) }))
+    .filter((difference) => difference.bough?.line !== difference.other?.line);
 }
 
 /**
@@ -34,22 +35,23 @@ function emptyMountPoint(): string {
   return `file 0755 0:0 0 bytes sha256:${nothing}`;
 }
 
-function isLeftover({ path, bough, buildah }: Difference): boolean {
+export function isLeftOfBuildah({ path, bough, other }: Difference): boolean {
   // Its storage does not keep attributes of the root directory: even those of the base image read as 0555.
-  if (path === "/") return buildah?.line === "directory 0555 0:0";
-  return bough === undefined && buildah?.line === mountPoints[path];
+  if (path === "/") return other?.line === "directory 0555 0:0";
+  return bough === undefined && other?.line === mountPoints[path];
 }
 
-export function formatDifferences(differences: readonly Difference[]): string {
-  return differences.map(formatDifference).join("\n");
+/** `builder`: the other one's name. */
+export function formatDifferences(differences: readonly Difference[], builder: string): string {
+  return differences.map((difference) => formatDifference(difference, builder)).join("\n");
 }
 
-function formatDifference({ path, bough, buildah }: Difference): string {
+function formatDifference({ path, bough, other }: Difference, builder: string): string {
   const sides = [
     ["bough", bough],
-    ["buildah", buildah],
+    [builder, other],
   ] as const;
-  const contentsDiffer = bough !== undefined && buildah !== undefined && !sameBeginning(bough, buildah);
+  const contentsDiffer = bough !== undefined && other !== undefined && !sameBeginning(bough, other);
   const lines = sides.map(([name, entry]) => {
     const content = contentsDiffer && entry !== undefined ? showText(entry.beginning) : "";
     return `  ${`${name}:`.padEnd(9)}${entry?.line ?? "nothing"}${content}`;

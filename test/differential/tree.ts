@@ -1,6 +1,6 @@
 import { readTar, type TarEntry } from "../support/tar.ts";
 
-/** A root file system by absolute path: all of an entry that matters, as one line. Times and directory sizes don't. */
+/** A root file system by absolute path: all of an entry that matters, as one line. Directory sizes don't. */
 export type Tree = ReadonlyMap<string, TreeEntry>;
 
 export interface TreeEntry {
@@ -8,6 +8,8 @@ export interface TreeEntry {
   line: string;
   /** The beginning of a file, to show where contents differ. */
   beginning: Uint8Array;
+  /** Of a file, in whole seconds since the epoch; of anything else it does not matter. */
+  modified: number | undefined;
 }
 
 export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree> {
@@ -19,7 +21,8 @@ export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree
       const original = entry.type === "hardlink" ? entries.get(absolutePath(entry.target)) : entry;
       if (original === undefined) throw new Error(`${path} is a link to ${entry.target}, which is not there`);
       const others = groups.get(absolutePath(entry.type === "hardlink" ? entry.target : entry.name));
-      return [path, { line: describe(original, others ?? []), beginning: original.beginning }];
+      const modified = original.type === "file" ? original.modified : undefined;
+      return [path, { line: describe(original, others ?? []), beginning: original.beginning, modified }];
     }),
   );
 }

@@ -11,6 +11,8 @@ export interface TarEntry {
   mode: number;
   uid: number;
   gid: number;
+  /** When it was last changed, in whole seconds since the epoch. */
+  modified: number;
   /** Of a file as a reader would see it, holes included. */
   size: number;
   sha256: string;
@@ -73,6 +75,7 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
       mode: readNumber(header, 100, 8) & 0o7777,
       uid: Number(text("uid") ?? readNumber(header, 108, 8)),
       gid: Number(text("gid") ?? readNumber(header, 116, 8)),
+      modified: Math.floor(Number(text("mtime") ?? readNumber(header, 136, 12))),
       ...content,
       target: text("linkpath") ?? longTarget ?? cString(header, 157, 100),
       device: `${readNumber(header, 329, 8)},${readNumber(header, 337, 8)}`,

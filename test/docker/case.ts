@@ -1,0 +1,98 @@
+import {
+  cpSync,
+  existsSync,
+  lutimesSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { type FileSpec, writeFiles } from "../support/files.ts";
+
+const cases = join(import.meta.dir, "cases");
+
+/**
+ * `cases/<name>/Dockerfile`, and where they are needed:
+ * - `case.json`: a `CaseSpec`,
+ * - `Dockerfile.docker`: the same in words that Debian's Docker (20.10) knows; what is newer is as Docker documents it.
+ */
+export interface DockerCase {
+  name: string;
+  spec: CaseSpec;
+  /** Writes the build context, with the Dockerfile, into a directory that does not exist yet. */
+  writeContext(directory: string): void;
+  dockerDockerfile: string | undefined;
+}
+
+export interface CaseSpec {
+  target?: string;
+  buildArgs?: Record<string, string>;
+  /** Files of the context. */
+  files?: Record<string, FileSpec>;
+  /** Tar archives of the context by name, which ends as tar(1) knows compressions; without one it is plain. */
+  archives?: Record<string, Record<string, FileSpec>>;
+  /** By path, where the trees are to differ. */
+  differences?: Record<string, ExpectedDifference>;
+}
+
+/** Lines of `TreeEntry`, or `nothing`. */
+export interface ExpectedDifference {
+  bough: string;
+  docker: string;
+  why: string;
+}
+
+/** Of all files of a context, in seconds since the epoch: long before any build. */
+const contextTime = 1_000_000_000;
+
+export function readDockerCases(): DockerCase[] {
+  return readdirSync(cases).sort().map(readCase);
+}
+
+function readCase(name: string): DockerCase {
+  const specPath = join(cases, name, "case.json");
+  const spec: CaseSpec = existsSync(specPath) ? JSON.parse(readFileSync(specPath, "utf8")) : {};
+  const dockerPath = join(cases, name, "Dockerfile.docker");
+  return {
+    name,
+    spec,
+    writeContext(directory) {
+      mkdirSync(directory);
+      writeFiles(directory, spec.files ?? {});
+      for (const [archive, files] of Object.entries(spec.archives ?? {}))
+        writeArchive(join(directory, archive), files);
+      cpSync(join(cases, name, "Dockerfile"), join(directory, "Dockerfile"));
+      setTimes(directory);
+    },
+    dockerDockerfile: existsSync(dockerPath) ? dockerPath : undefined,
+  };
+}
+
+/** Its entries have an owner that no other file has. */
+function writeArchive(path: string, files: Readonly<Record<string, FileSpec>>): void {
+  const directory = mkdtempSync(join(dirname(dirname(path)), "archive-"));
+  try {
+    writeFiles(directory, files);
+    setTimes(directory);
+    const options = ["--sort=name", "--owner=71", "--group=72", "--numeric-owner"];
+    const tar = [
+      "tar",
+      "--create",
+      "--auto-compress",
+      `--file=${path}`,
+      ...options,
+      `--directory=${directory}`,
+    ];
+    const { success, stderr } = Bun.spawnSync([...tar, ...readdirSync(directory)]);
+    if (!success) throw new Error(stderr.toString());
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function setTimes(directory: string): void {
+  for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" }))
+    lutimesSync(join(directory, name), contextTime, contextTime);
+}

@@ -1,0 +1,182 @@
+/** Dockerfiles that Docker does not build, with its words for it. */
+export interface Refusal {
+  what: string;
+  dockerfile: string;
+  target?: string;
+  /** What Debian's Docker (20.10) says. */
+  docker: string;
+}
+
+const twoStages = (copy: string, before = "", after = "") =>
+  `FROM busybox:1 AS a\n${before}\nFROM busybox:1\n${after}\n${copy}\n`;
+
+export const refusals: readonly Refusal[] = [
+  {
+    what: "a target that no stage has",
+    dockerfile: "FROM busybox:1 AS build\nFROM busybox:1 AS final\n",
+    target: "biuld",
+    docker: "target stage biuld could not be found",
+  },
+  {
+    what: "a target by its number",
+    dockerfile: "FROM busybox:1\nFROM busybox:1\n",
+    target: "1",
+    docker: "target stage 1 could not be found",
+  },
+  {
+    what: "a copy from the stage itself",
+    dockerfile: "FROM busybox:1 AS a\nCOPY --from=a /etc/passwd /\n",
+    docker: "circular dependency detected on stage: a",
+  },
+  {
+    what: "a copy from the stage's own number",
+    dockerfile: "FROM busybox:1\nCOPY --from=0 /etc/passwd /\n",
+    docker: "circular dependency detected on stage: stage-0",
+  },
+  {
+    what: "two stages that copy from each other",
+    dockerfile:
+      "FROM busybox:1 AS a\nCOPY --from=b /etc/passwd /y\nFROM busybox:1 AS b\nCOPY --from=a /etc/passwd /y\nFROM a\n",
+    docker: "circular dependency detected on stage: a",
+  },
+  {
+    what: "a copy from a later stage",
+    dockerfile: "FROM busybox:1 AS a\nCOPY --from=b /x /y\nFROM busybox:1 AS b\nRUN echo > /x\nFROM a\n",
+    docker: "no such file or directory",
+  },
+  {
+    what: "a copy from a later stage's number",
+    dockerfile: "FROM busybox:1 AS a\nCOPY --from=1 /x /y\nFROM busybox:1 AS b\nRUN echo > /x\nFROM a\n",
+    docker: "no such file or directory",
+  },
+  {
+    what: "a number beyond the last stage",
+    dockerfile: "FROM busybox:1\nCOPY --from=7 /x /\n",
+    docker: "invalid stage index 7",
+  },
+  {
+    what: "a number below the first stage",
+    dockerfile: "FROM busybox:1\nCOPY --from=-1 /x /\n",
+    docker: "invalid stage index -1",
+  },
+  {
+    what: "a number beyond the last stage, in a stage that nothing needs",
+    dockerfile: "FROM busybox:1\nCOPY --from=7 /x /\nFROM busybox:1\n",
+    docker: "invalid stage index 7",
+  },
+  {
+    what: "a variable in --from",
+    dockerfile: "ARG S=a\nFROM busybox:1 AS a\nFROM busybox:1\nARG S\nCOPY --from=$S /etc/passwd /x\n",
+    docker: 'failed to parse stage name "$S": invalid reference format',
+  },
+  {
+    what: "a base of nothing",
+    dockerfile: "ARG X\nFROM $X\n",
+    docker: "base name ($X) should not be blank",
+  },
+  {
+    what: "a base by a stage's ARG",
+    dockerfile: "FROM busybox:1 AS a\nARG B=a\nFROM $B\n",
+    docker: "base name ($B) should not be blank",
+  },
+  {
+    what: "a stage's name that begins with a digit",
+    dockerfile: "FROM busybox:1 AS 1st\n",
+    docker: "invalid name for build stage",
+  },
+  {
+    what: "an unknown flag in a stage that nothing needs",
+    dockerfile: "FROM busybox:1 AS a\nCOPY --fom=x / /\nFROM busybox:1\n",
+    docker: "Unknown flag: fom",
+  },
+  {
+    what: "an unknown instruction in a stage that nothing needs",
+    dockerfile: "FROM busybox:1 AS a\nCPOY x /\nFROM busybox:1\n",
+    docker: "unknown instruction: CPOY",
+  },
+  {
+    what: "FROM as a trigger",
+    dockerfile: "FROM busybox:1 AS a\nONBUILD FROM busybox:1\nFROM a\n",
+    docker: "FROM isn't allowed as an ONBUILD trigger",
+  },
+  {
+    what: "a trigger of a trigger",
+    dockerfile: "FROM busybox:1 AS a\nONBUILD ONBUILD RUN true\nFROM a\n",
+    docker: "Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed",
+  },
+  {
+    what: "a source that is not there",
+    dockerfile: twoStages("COPY --from=a /none /"),
+    docker: "/none: no such file or directory",
+  },
+  {
+    what: "a source that is not there beside a glob of nothing",
+    dockerfile: twoStages("COPY --from=a /none* /really /x/"),
+    docker: "/really: no such file or directory",
+  },
+  {
+    what: "a glob in a directory that is not there",
+    dockerfile: twoStages("COPY --from=a /none/* /x/"),
+    docker: "/none: no such file or directory",
+  },
+  {
+    what: "a source below a file",
+    dockerfile: twoStages("COPY --from=a /etc/passwd/x /x"),
+    docker: "/etc/passwd/x: not a directory",
+  },
+  {
+    what: "a source that is a link to nothing",
+    dockerfile: twoStages("COPY --from=a /r/l /x", "RUN mkdir /r && ln -s nowhere /r/l"),
+    docker: '"/r/nowhere" not found',
+  },
+  {
+    what: "a glob that finds a link to nothing",
+    dockerfile: twoStages("COPY --from=a /r/* /x/", "RUN mkdir /r && ln -s nowhere /r/l"),
+    docker: '"/r/nowhere" not found',
+  },
+  {
+    what: "a source that is a link to itself",
+    dockerfile: twoStages("COPY --from=a /a /x", "RUN ln -s b /a && ln -s a /b"),
+    docker: "too many links",
+  },
+  {
+    what: "a directory over a file",
+    dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir /d", "RUN echo > /d"),
+    docker: "cannot copy to non-directory: ",
+  },
+  {
+    what: "a directory over a file below",
+    dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir -p /d/e", "RUN mkdir /d && echo > /d/e"),
+    docker: "cannot copy to non-directory: ",
+  },
+  {
+    what: "a directory over a link to one below",
+    dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir -p /d/e", "RUN mkdir /d /r && ln -s /r /d/e"),
+    docker: "cannot copy to non-directory: ",
+  },
+  {
+    what: "a file over a directory below",
+    dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir /d && echo > /d/e", "RUN mkdir -p /d/e"),
+    docker: "cannot replace to directory ",
+  },
+  {
+    what: "a directory to be made below a file",
+    dockerfile: twoStages("COPY --from=a /etc/passwd /etc/group/x"),
+    docker: "/etc/group: not a directory",
+  },
+  {
+    what: "an owner by name where nothing knows names",
+    dockerfile: "FROM busybox:1 AS a\nFROM scratch\nCOPY --from=a --chown=nobody /etc/passwd /x\n",
+    docker: "invalid user index: -1",
+  },
+  {
+    what: "a USER that is not known",
+    dockerfile: "FROM busybox:1\nUSER ghost\nRUN true\n",
+    docker: "unable to find user ghost: no matching entries in passwd file",
+  },
+  {
+    what: "a stage that fails",
+    dockerfile: "FROM busybox:1 AS a\nRUN exit 7\nFROM busybox:1\nCOPY --from=a /etc /etc\n",
+    docker: "[/bin/sh -c exit 7]: exit code: 7",
+  },
+];

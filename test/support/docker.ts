@@ -1,0 +1,214 @@
+/**
+ * Docker itself on a daemon of its own: what the tests hold trees, configurations and errors against. Debian's docker.io
+ * has BuildKit inside; everything that it keeps is below one directory, which is gone at the end.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { readTree, type Tree } from "../differential/tree.ts";
+
+export interface Docker {
+  /** `source` in skopeo's terms, such as `oci:/layout:tag`; `name` as a FROM has it. */
+  importBase(source: string, name: string): Promise<void>;
+  /** Returns the image's id; rejects with all that Docker said. */
+  build(request: DockerBuild): Promise<string>;
+  readImage(image: string): Promise<Tree>;
+  /** What an image is besides files, as `docker image inspect` shows it under `Config`. */
+  readConfig(image: string): Promise<DockerConfig>;
+  /** Ends the daemon, and containerd with it, unmounts, and removes the directory. */
+  close(): Promise<void>;
+}
+
+export interface DockerBuild {
+  context: string;
+  dockerfile: string;
+  target?: string | undefined;
+  buildArgs?: Readonly<Record<string, string>>;
+}
+
+export interface DockerConfig {
+  User: string;
+  Env: string[] | null;
+  Cmd: string[] | null;
+  Entrypoint: string[] | null;
+  WorkingDir: string;
+  Labels: Record<string, string> | null;
+  ExposedPorts?: Record<string, unknown>;
+  Volumes: Record<string, unknown> | null;
+  OnBuild: string[] | null;
+  StopSignal?: string;
+  Shell?: string[];
+}
+
+/** Needs root. `directory` is made. */
+export async function startDocker(directory: string): Promise<Docker> {
+  mkdirSync(directory, { recursive: true });
+  const socket = join(directory, "socket");
+  const daemon = await startDaemon(directory, socket);
+  const environment = {
+    PATH: process.env.PATH ?? "",
+    HOME: directory,
+    DOCKER_CONFIG: directory,
+    DOCKER_HOST: `unix://${socket}`,
+    DOCKER_BUILDKIT: "1",
+  };
+  let builds = 0;
+  return {
+    async importBase(source, name) {
+      const to = ["--dest-daemon-host", environment.DOCKER_HOST, source, `docker-daemon:${name}`];
+      await run(["skopeo", "copy", "--quiet", ...to], environment);
+    },
+
+    async build({ context, dockerfile, target, buildArgs = {} }) {
+      const idFile = join(directory, `image-${builds++}`);
+      const options = [
+        "--network=host",
+        "--progress=plain",
+        `--iidfile=${idFile}`,
+        `--file=${dockerfile}`,
+        ...(target === undefined ? [] : [`--target=${target}`]),
+        ...Object.entries(buildArgs).map(([name, value]) => `--build-arg=${name}=${value}`),
+      ];
+      await run([findClient(), "build", ...options, context], environment);
+      return readFileSync(idFile, "utf8").trim();
+    },
+
+    async readImage(image) {
+      // Never started: what it would run does not matter, and an image of files alone names nothing.
+      const made = await call(socket, "POST", "/containers/create", { Image: image, Cmd: ["/none"] });
+      const { Id: container } = (await made.json()) as { Id: string };
+      const { body } = await call(socket, "GET", `/containers/${container}/export`);
+      if (body === null) throw new Error(`docker export of ${image} is empty`);
+      const tree = await readTree(body);
+      await call(socket, "DELETE", `/containers/${container}`);
+      return tree;
+    },
+
+    async readConfig(image) {
+      const answer = await call(socket, "GET", `/images/${image}/json`);
+      return ((await answer.json()) as { Config: DockerConfig }).Config;
+    },
+
+    async close() {
+      await daemon.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Debian's own: another one on PATH may lack the plugin without which there is no BuildKit. */
+function findClient(): string {
+  return existsSync("/usr/bin/docker") ? "/usr/bin/docker" : "docker";
+}
+
+/** Overlays do not lie on overlays: where the directory is on one, whole copies do. */
+const storageDrivers = ["overlay2", "vfs"];
+
+interface Daemon {
+  stop(): Promise<void>;
+}
+
+async function startDaemon(directory: string, socket: string): Promise<Daemon> {
+  const said: string[] = [];
+  for (const driver of storageDrivers) {
+    const daemon = spawnDaemon(directory, socket, driver);
+    if (await answers(socket, daemon.process)) return daemon;
+    await daemon.stop();
+    said.push(readFileSync(daemon.log, "utf8").slice(-2000));
+  }
+  throw new Error(`dockerd does not start:\n${said.join("\n")}`);
+}
+
+function spawnDaemon(directory: string, socket: string, driver: string) {
+  const log = join(directory, `${driver}.log`);
+  const executionRoot = join(directory, "run");
+  const words = [
+    "--iptables=false",
+    "--ip6tables=false",
+    "--bridge=none",
+    `--storage-driver=${driver}`,
+    `--data-root=${join(directory, "data")}`,
+    `--exec-root=${executionRoot}`,
+    `--host=unix://${socket}`,
+    `--pidfile=${join(directory, "pid")}`,
+  ];
+  // Should the tests be killed, it ends with them.
+  const daemon = Bun.spawn(["setpriv", "--pdeathsig", "TERM", "dockerd", ...words], {
+    env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, HOME: directory, TMPDIR: directory },
+    stdin: "ignore",
+    stdout: Bun.file(log),
+    stderr: Bun.file(log),
+  });
+  return {
+    log,
+    process: daemon,
+    async stop() {
+      daemon.kill("SIGTERM");
+      if (!(await endsWithin(30, daemon))) {
+        daemon.kill("SIGKILL");
+        await daemon.exited;
+      }
+      endContainerd(executionRoot);
+      unmountBelow(directory);
+    },
+  };
+}
+
+async function endsWithin(seconds: number, child: Bun.Subprocess): Promise<boolean> {
+  return Promise.race([child.exited.then(() => true), Bun.sleep(seconds * 1000).then(() => false)]);
+}
+
+/** dockerd ends the containerd that it has started, unless it is killed itself. */
+function endContainerd(executionRoot: string): void {
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const words = readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0");
+      if (words.some((word) => word.startsWith(`${executionRoot}/containerd/`)))
+        process.kill(Number(entry), "SIGKILL");
+    } catch {
+      // Another process has ended meanwhile.
+    }
+  }
+}
+
+/** The innermost first. */
+function unmountBelow(directory: string): void {
+  const points = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "")
+    .filter((point) => point.startsWith(`${directory}/`));
+  for (const point of points.reverse()) Bun.spawnSync(["umount", "--lazy", point]);
+}
+
+async function answers(socket: string, daemon: Bun.Subprocess): Promise<boolean> {
+  for (let attempt = 0; attempt < 600 && daemon.exitCode === null && daemon.signalCode === null; attempt++) {
+    const isReady = await fetch("http://docker/_ping", { unix: socket }).then(
+      (answer) => answer.ok,
+      () => false,
+    );
+    if (isReady) return true;
+    await Bun.sleep(50);
+  }
+  return false;
+}
+
+async function call(socket: string, method: string, path: string, body?: unknown): Promise<Response> {
+  const answer = await fetch(`http://docker${path}`, {
+    unix: socket,
+    method,
+    ...(body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
+  });
+  if (!answer.ok) throw new Error(`docker: ${method} ${path}: ${answer.status} ${await answer.text()}`);
+  return answer;
+}
+
+async function run(command: readonly string[], env: Record<string, string>): Promise<void> {
+  const child = Bun.spawn([...command], { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
+}
