@@ -23,7 +23,7 @@ export interface FrontOptions {
   script: FaultScript;
   /** Asked by `fetch`, before anything is sent. */
   refuses?: (call: string) => boolean;
-  /** Called when a connection falls silent. True: the client, by way of `fetch`, has had enough of it. */
+  /** Called when a connection falls silent. True: the client, by way of `fetch`, has had enough of it, or all is over. */
   onStall?: (isGivenUp: () => boolean) => void;
 }
 
@@ -34,6 +34,7 @@ export async function startFaultyFront(
   const service = new URL(fake.url);
   const calls: string[] = [];
   const sockets = new Set<Socket>();
+  let isClosed = false;
   const last: { signal: AbortSignal | undefined; head: Promise<unknown> } = {
     signal: undefined,
     head: Promise.resolve(),
@@ -50,7 +51,7 @@ export async function startFaultyFront(
     client.on("error", () => undefined);
     client.on("close", () => sockets.delete(client));
     const { signal, head: received } = last;
-    const stall = () => options.onStall?.(() => signal?.aborted === true);
+    const stall = () => options.onStall?.(() => isClosed || signal?.aborted === true);
     readHead(client, (head, rest) => {
       const fault = faultOf(callOf(head, service.pathname));
       const meeting: Meeting = {
@@ -87,6 +88,7 @@ export async function startFaultyFront(
     fetch: Object.assign(refusing, { preconnect: fetch.preconnect }),
     calls,
     close() {
+      isClosed = true;
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));
     },
