@@ -7,13 +7,12 @@ import { systemClock } from "../../src/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
-
-const main = join(import.meta.dir, "../../src/main.ts");
 
 async function build(url: string, context: string, state: string, ...options: string[]): Promise<Ended> {
   const words = ["--url", url, "--token", "t0ken-t0ken", "build", "-q", context, ...options];
-  const child = Bun.spawn([process.execPath, main, ...words], {
+  const child = Bun.spawn([compileBough(), ...words], {
     cwd: context,
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", BOUGH_HOME: state },
     stdin: "ignore",

@@ -10,10 +10,9 @@ import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { seededRandom } from "../support/random.ts";
-
-const main = join(import.meta.dir, "../../src/main.ts");
 
 let context: string;
 let state: string;
@@ -50,7 +49,7 @@ async function build(...options: string[]) {
 }
 
 function startChild(world: World, ...options: string[]) {
-  return Bun.spawn([process.execPath, main, ...wordsFor(world.service.url, options)], {
+  return Bun.spawn([compileBough(), ...wordsFor(world.service.url, options)], {
     cwd: world.context,
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", BOUGH_HOME: world.state },
     stdin: "ignore",

@@ -5,14 +5,13 @@ import { join } from "node:path";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 
-const root = join(import.meta.dir, "../..");
-const bough = join(root, "dist/bough");
+let bough: string;
 
 beforeAll(() => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  bough = compileBough();
 });
 
 function start(words: readonly string[], cwd: string, environment: Record<string, string> = {}) {

@@ -12,11 +12,11 @@ import { diagnoseNetwork } from "../../src/cli/doctor/network.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { makeOrdinaryUser } from "../support/ordinary-user.ts";
 
 const two = { version: 2, countsSwap: true } as const;
 const cases = join(import.meta.dir, "../cases/doctor");
-const root = join(import.meta.dir, "../..");
 
 interface Situation {
   words?: string;
@@ -204,17 +204,12 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
 });
 
 describe("for an ordinary user, who stays himself", () => {
-  beforeAll(() => {
-    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
-  });
-
   test.each([
     [true, 0, "ok       engine's user      root of a user namespace\n"],
     [false, 1, "failed   engine's user      the embedded engine needs root, or a user namespace"],
   ])("sub-ids: %p", (subordinateIds, exitCode, line) => {
     const user = makeOrdinaryUser({ subordinateIds });
-    const bough = user.give(join(root, "dist/bough"), "bough");
+    const bough = user.give(compileBough(), "bough");
     const environment = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${user.home}`];
     const ended = Bun.spawnSync([...user.prefix, ...environment, bough, "doctor"]);
     const stdout = ended.stdout.toString();

@@ -10,13 +10,13 @@ import { systemClock } from "../../src/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { lastingProcesses } from "../support/processes.ts";
 import { seededRandom } from "../support/random.ts";
 
 /** `KILLS` and `KILL_SEED` set how many there are, and when. */
 const kills = Number(process.env.KILLS ?? 50);
-const main = join(import.meta.dir, "../../src/main.ts");
 
 test(
   `${kills} kills at random instants`,
@@ -50,16 +50,7 @@ test(
     const tags: string[] = [];
     while (killed < kills) {
       const child = Bun.spawn(
-        [
-          process.execPath,
-          main,
-          "--local",
-          "build",
-          "--build-arg",
-          `ROUND=${round}`,
-          "--tag",
-          `app:${round}`,
-        ],
+        [compileBough(), "--local", "build", "--build-arg", `ROUND=${round}`, "--tag", `app:${round}`],
         {
           cwd: context,
           env: { PATH: process.env.PATH ?? "", ...environment },

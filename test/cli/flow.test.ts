@@ -7,17 +7,15 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 
 setDefaultTimeout(60_000);
 
-const root = join(import.meta.dir, "../..");
 const programs = temporaryDirectory();
 
 beforeAll(() => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
-  symlinkSync(join(root, "dist/bough"), join(programs, "bough"));
+  symlinkSync(compileBough(), join(programs, "bough"));
 });
 
 const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;

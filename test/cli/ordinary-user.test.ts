@@ -4,18 +4,16 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 
-const root = join(import.meta.dir, "../..");
 let user: OrdinaryUser;
 let layout: string;
 
 beforeAll(async () => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   user = makeOrdinaryUser();
-  user.give(join(root, "dist/bough"), "bough");
+  user.give(compileBough(), "bough");
   const made = temporaryDirectory();
   await makeBusyboxLayout(made, {
     prepare: (image) =>
@@ -87,7 +85,7 @@ test("imports and builds; owners, other users and removed files are what they ar
 describe("where it can't be, one error says what is missing", () => {
   test("a range of sub-ids", async () => {
     const poor = makeOrdinaryUser({ subordinateIds: false });
-    poor.give(join(root, "dist/bough"), "bough");
+    poor.give(compileBough(), "bough");
     const { exitCode, stderr } = await run(poor, ["images"]);
     poor.remove();
     expect(exitCode).toBe(1);

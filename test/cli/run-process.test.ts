@@ -5,6 +5,7 @@ import { type FakeService, startFakeService } from "../fake-service/fake-service
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 
 setDefaultTimeout(20_000);
 
@@ -33,7 +34,7 @@ async function serve(outcome: RunOutcome, options: FakeServiceOptions = {}): Pro
 type Input = "ignore" | "pipe" | Blob;
 
 function start(words: readonly string[], stdin: Input = "ignore") {
-  const command = [process.execPath, main, ...words];
+  const command = [compileBough(), ...words];
   return Bun.spawn(command, { env: environment, stdin, stdout: "pipe", stderr: "pipe" });
 }
 
@@ -63,7 +64,7 @@ describe("a signal", () => {
   test("SIGHUP that nohup has set aside ends nothing", async () => {
     const { promise: end, resolve: finish } = Promise.withResolvers<void>();
     await serve({ until: end });
-    const command = `trap "" HUP; exec '${process.execPath}' '${main}' run -D -- sleep 1000`;
+    const command = `trap "" HUP; exec '${compileBough()}' run -D -- sleep 1000`;
     const child = Bun.spawn(["sh", "-c", command], { env: environment, stdin: "ignore", stderr: "ignore" });
     await until(() => service.requestsTo(/events$/).length > 0);
     child.kill("SIGHUP");
@@ -85,7 +86,7 @@ describe("a signal", () => {
 
   test("while standard input is still awaited starts nothing", async () => {
     await serve({});
-    const command = [process.execPath, main, "run", "--", "cat"];
+    const command = [compileBough(), "run", "--", "cat"];
     const child = Bun.spawn(command, { env: environment, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
     // More than a pipe holds: taken means that it is read.
     child.stdin.write(new Uint8Array(1 << 20));
@@ -137,7 +138,7 @@ describe("an error that nobody has caught", () => {
 });
 
 test("results that can't be written are an error that says why", async () => {
-  const command = `'${process.execPath}' '${main}' -h > /dev/full`;
+  const command = `'${compileBough()}' -h > /dev/full`;
   const child = Bun.spawn(["sh", "-c", command], { env: environment, stdin: "ignore", stderr: "pipe" });
   expect(await new Response(child.stderr).text()).toBe(
     "[ERROR] cannot write to standard output: no space is left on the disk\n",
@@ -153,7 +154,7 @@ describe("a reader that has read enough", () => {
       ...(index > 100 ? { delayMs: 5 } : {}),
     }));
     await serve({ chunks, until: never });
-    const command = `'${process.execPath}' '${main}' run -D -- yes | head -1`;
+    const command = `'${compileBough()}' run -D -- yes | head -1`;
     const child = Bun.spawn(["bash", "-c", `${command}; echo "\${PIPESTATUS[0]}"`], {
       env: environment,
       stdin: "ignore",
@@ -168,7 +169,7 @@ describe("a reader that has read enough", () => {
   test("of a list is no error either", async () => {
     await serve({});
     for (let count = 0; count < 3000; count++) service.state.addImage();
-    const command = `'${process.execPath}' '${main}' images -q | head -1`;
+    const command = `'${compileBough()}' images -q | head -1`;
     const child = Bun.spawn(["sh", "-c", command], { env: environment, stdout: "pipe", stderr: "pipe" });
     expect((await new Response(child.stdout).text()).split("\n")).toHaveLength(2);
     expect(await new Response(child.stderr).text()).toBe("");
@@ -182,7 +183,7 @@ describe("standard input", () => {
     ["that is empty", "< /dev/null cat |"],
   ])("%s is none, and no reason to wait", async (_, redirection) => {
     await serve({ stdout: "done\n" });
-    const bough = `'${process.execPath}' '${main}' run -D -- cat`;
+    const bough = `'${compileBough()}' run -D -- cat`;
     const line = redirection.endsWith("|") ? `${redirection} ${bough}` : `${bough} ${redirection}`;
     const child = Bun.spawn(["sh", "-c", line], { env: environment, stdout: "pipe", stderr: "pipe" });
     expect(await new Response(child.stdout).text()).toBe("done\n");

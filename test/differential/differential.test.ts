@@ -8,6 +8,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeBough, serveEngine, serveEngineAs } from "./bough.ts";
@@ -29,14 +30,12 @@ let server: ReturnType<typeof serveFiles>;
 let user: OrdinaryUser;
 
 beforeAll(async () => {
-  const compiled = Bun.spawnSync(["./scripts/build"], { cwd: join(import.meta.dir, "../..") });
-  if (!compiled.success) throw new Error(compiled.stderr.toString());
   const debian = await findDebianBase();
   server = serveFiles(debian.packages);
   user = makeOrdinaryUser();
   const [own, ordinary] = await Promise.all([
     serveEngine(join(directory, "engine")),
-    serveEngineAs(user, join(import.meta.dir, "../../dist/bough")),
+    serveEngineAs(user, compileBough()),
   ]);
   boughs = {
     root: makeBough(own, join(directory, "root")),

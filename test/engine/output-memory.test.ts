@@ -1,14 +1,13 @@
 /** What a RUN prints passes through bough once: however much that is, neither side holds it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { peakOf } from "../hostile/services/measured.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { type ServerProcess, startServer } from "../support/server.ts";
 
-const main = join(import.meta.dir, "../../src/main.ts");
 const maxMebibytes = 150;
 /** Of each stream a build keeps so much, and a little more. */
 const keptBytes = 16 * 2 ** 20;
@@ -61,7 +60,7 @@ test.each(places.flatMap((place) => rows.map((row) => ({ ...place, ...row }))))(
     const home = isServed ? temporaryDirectory() : engine;
     const service = isServed ? ["--url", server.url, "--token", "t0ken-t0ken"] : ["--local"];
     const child = Bun.spawn(
-      [process.execPath, main, ...service, "build", context, "--no-cache", "--progress", "plain", ...words],
+      [compileBough(), ...service, "build", context, "--no-cache", "--progress", "plain", ...words],
       {
         env: { PATH: process.env.PATH ?? "", HOME: context, BOUGH_HOME: home },
         stdin: "ignore",

@@ -3,6 +3,7 @@ import { cpSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeCanary } from "./canary.ts";
 
@@ -50,14 +51,10 @@ const bait = {
   hollow: "directory/",
 } as const;
 
-const project = join(import.meta.dir, "../..");
-
 export function makeAttacker(who: (typeof whoever)[number]): Attacker {
-  const built = Bun.spawnSync([join(project, "scripts/build")], { stdout: "ignore", stderr: "pipe" });
-  if (!built.success) throw new Error(built.stderr.toString());
   const user = who === "root" ? asRoot() : makeOrdinaryUser();
   const { home } = user;
-  user.give(join(project, "dist/bough"), "bough");
+  user.give(compileBough(), "bough");
   const bough = [...user.prefix, "env", "-i", `--chdir=${home}`, `PATH=${process.env.PATH}`, `HOME=${home}`];
   const attacker: Attacker = {
     home,

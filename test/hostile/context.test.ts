@@ -7,6 +7,7 @@ import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { steering, wildCharacters } from "./tame.ts";
 
@@ -163,7 +164,6 @@ describe("a Dockerfile that is no file", () => {
 /** Root may read what its mode forbids; not so without these. */
 const overrides = "-dac_override,-dac_read_search";
 const withoutOverride = ["setpriv", `--bounding-set=${overrides}`, `--inh-caps=${overrides}`];
-const main = join(import.meta.dir, "../../src/main.ts");
 
 describe("what may not be read", () => {
   test.each([
@@ -173,14 +173,11 @@ describe("what may not be read", () => {
   ])("%s is named, and nothing is built", async (_, name, mode) => {
     writeFiles(context, { Dockerfile: "FROM base:1\nCOPY . /x\nRUN use it\n", locked: "x", "dir/file": "x" });
     chmodSync(join(context, name), mode);
-    const child = Bun.spawn(
-      [...withoutOverride, process.execPath, main, "--url", service.url, "build", context],
-      {
-        env: { PATH: process.env.PATH, HOME: process.env.HOME, BOUGH_HOME: temporaryDirectory() },
-        stderr: "pipe",
-        stdout: "ignore",
-      },
-    );
+    const child = Bun.spawn([...withoutOverride, compileBough(), "--url", service.url, "build", context], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, BOUGH_HOME: temporaryDirectory() },
+      stderr: "pipe",
+      stdout: "ignore",
+    });
     const stderr = await new Response(child.stderr).text();
     chmodSync(join(context, name), 0o755);
     expect(stderr).toMatch(new RegExp(`cannot read .*${name}.*: permission denied`));

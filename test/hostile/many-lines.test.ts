@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 
 let context: string;
@@ -128,12 +129,11 @@ test.each<[string, string]>([
 });
 
 describe("Ctrl-C in the middle of 100,000 lines", () => {
-  const main = join(import.meta.dir, "../../src/main.ts");
   test.each(["ENV", "ARG", "LABEL", "COPY", "USER"])(
     "%s",
     async (name) => {
       writeDockerfile((index) => (lines[name] ?? String)(index).replace("v", ""), 100_000);
-      const child = Bun.spawn([process.execPath, main, "--url", service.url, "-L", "debug", "build", "."], {
+      const child = Bun.spawn([compileBough(), "--url", service.url, "-L", "debug", "build", "."], {
         cwd: context,
         env: { PATH: process.env.PATH ?? "", BOUGH_HOME: temporaryDirectory() },
         stdout: "ignore",

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 
 const token = "tok-5ecret-0123456789";
@@ -135,8 +136,7 @@ describe("the token", () => {
   });
 
   test("is in no argument of a process, however it is given", async () => {
-    const main = join(import.meta.dir, "../../src/main.ts");
-    const child = Bun.spawn([process.execPath, main, "build", "."], {
+    const child = Bun.spawn([compileBough(), "build", "."], {
       cwd: context,
       env: { PATH: process.env.PATH, BOUGH_HOME: state, CONTREE_URL: service.url, CONTREE_TOKEN: token },
       stdout: "pipe",

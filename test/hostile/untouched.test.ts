@@ -4,9 +4,9 @@ import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 
-const main = join(import.meta.dir, "../../src/main.ts");
 let service: FakeService;
 beforeEach(async () => {
   service = await startFakeService();
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 async function build(prefix: readonly string[], context: string, state: string) {
   const words = ["--url", service.url, "--token", "t0ken-t0ken", "build", context];
-  const child = Bun.spawn([...prefix, process.execPath, main, ...words], {
+  const child = Bun.spawn([...prefix, compileBough(), ...words], {
     cwd: "/",
     env: { PATH: process.env.PATH, BOUGH_HOME: state },
     stdout: "ignore",

@@ -1,8 +1,9 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
 import { Registry } from "../support/registry.ts";
 
 export interface Ended {
@@ -11,7 +12,6 @@ export interface Ended {
   output: string;
 }
 
-const root = join(import.meta.dir, "../..");
 const secondsPerBlock = 120;
 
 /**
@@ -32,8 +32,6 @@ export class Reader {
   }
 
   static async start(): Promise<Reader> {
-    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-    if (!built.success) throw new Error(built.stderr.toString());
     const home = temporaryDirectory();
     const registry = await Registry.start();
     registry.push(await makeBusyboxLayout(join(home, "layout")), "library/alpine:3.20");
@@ -51,7 +49,7 @@ export class Reader {
   async run(script: string, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const child = Bun.spawn(["sh", "-euc", `exec 2>&1\n${script}`], {
       cwd: this.#directory,
-      env: { PATH: `${join(root, "dist")}:${process.env.PATH}`, HOME: this.#home, ...environment },
+      env: { PATH: `${dirname(compileBough())}:${process.env.PATH}`, HOME: this.#home, ...environment },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "inherit",

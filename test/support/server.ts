@@ -1,7 +1,5 @@
 /** `bough serve` in a process of its own. */
-import { join } from "node:path";
-
-const main = join(import.meta.dir, "../../src/main.ts");
+import { compileBough } from "./compiled.ts";
 
 export interface ServerProcess {
   url: string;
@@ -16,7 +14,7 @@ export async function startServer(
   environment: Readonly<Record<string, string>>,
   ...words: readonly string[]
 ): Promise<ServerProcess> {
-  const child = Bun.spawn([process.execPath, main, "serve", "-f", "json", ...words], {
+  const child = Bun.spawn([compileBough(), "serve", "-f", "json", ...words], {
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...environment },
     stdout: "pipe",
     stderr: "pipe",

@@ -4,11 +4,11 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
 setDefaultTimeout(30_000);
 
-const main = join(import.meta.dir, "../../src/main.ts");
 let service: FakeService;
 let programs: string;
 let terminal: Terminal | undefined;
@@ -19,7 +19,7 @@ beforeAll(async () => {
   service.state.tree.set("/etc", { type: "directory" });
   service.state.tree.set("/etc/motd", { type: "file", content: "welcome" });
   programs = temporaryDirectory();
-  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
+  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
   chmodSync(join(programs, "bough"), 0o755);
 });
 afterAll(() => service.close());

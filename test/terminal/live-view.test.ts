@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
@@ -15,7 +16,6 @@ import { openTerminal, type Terminal } from "../support/terminal.ts";
 setDefaultTimeout(30_000);
 
 const cases = join(import.meta.dir, "../cases/terminal");
-const main = join(import.meta.dir, "../../src/main.ts");
 const opened: { close(): void | Promise<void> }[] = [];
 afterEach(async () => {
   for (const each of opened.splice(0)) await each.close();
@@ -40,7 +40,7 @@ describe.each([
     writeFiles(context, files);
     const programs = temporaryDirectory();
     const program = join(programs, "bough");
-    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
+    writeFileSync(program, `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
     chmodSync(program, 0o755);
     const terminal = await openTerminal({
       columns,

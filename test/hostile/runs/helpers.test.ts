@@ -4,9 +4,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "
 import { join } from "node:path";
 import { createManualClock } from "../../fake-service/manual-clock.ts";
 import { runBough, temporaryDirectory } from "../../support/bough.ts";
+import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
-
-const root = join(import.meta.dir, "../../..");
 
 describe.each([
   ["a chroot", "chroot", "unshare: unshare failed: Operation not permitted"],
@@ -14,10 +13,8 @@ describe.each([
 ] as const)("user namespaces are forbidden by %s", (_, how, reason) => {
   let user: OrdinaryUser;
   beforeAll(() => {
-    const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
     user = makeOrdinaryUser({ forbidsNamespaces: how });
-    user.give(join(root, "dist/bough"), "bough");
+    user.give(compileBough(), "bough");
     const context = temporaryDirectory();
     writeFileSync(join(context, "Dockerfile"), "FROM base:1\nRUN true\n");
     user.give(context, "context");

@@ -13,11 +13,11 @@ import type {
 } from "../../../src/service/types.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { compileBough } from "../../support/compiled.ts";
 import { decode } from "../../support/engine.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { addPerl } from "../../support/perl-files.ts";
 
-const root = join(import.meta.dir, "../../..");
 const mebibyte = 1024 ** 2;
 
 interface Attack {
@@ -157,8 +157,6 @@ const honest: Record<string, Attack> = {
 
 let layout: string;
 beforeAll(async () => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   layout = temporaryDirectory();
   await makeBusyboxLayout(layout, {
     prepare(image) {
@@ -253,7 +251,7 @@ test("processes of many users in a namespace leave its own user a quarter of tho
 /** The compiled program's command line, with an engine that has the image `base:1`. */
 function boughFor(user: OrdinaryUser | undefined): string[] {
   const home = user?.home ?? temporaryDirectory();
-  const bough = user?.give(join(root, "dist/bough"), "bough") ?? join(root, "dist/bough");
+  const bough = user?.give(compileBough(), "bough") ?? compileBough();
   const given = user?.give(layout, "layout") ?? layout;
   const prefix = [...(user?.prefix ?? []), "env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`, bough];
   const imported = Bun.spawnSync([...prefix, "images", "import", `oci:${given}:latest`, "--tag", "base:1"]);

@@ -7,18 +7,16 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 
-const root = join(import.meta.dir, "../../..");
 let user: OrdinaryUser;
 let layout: string;
 beforeAll(async () => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   layout = temporaryDirectory();
   await makeBusyboxLayout(layout);
   user = makeOrdinaryUser();
-  user.give(join(root, "dist/bough"), "bough");
+  user.give(compileBough(), "bough");
   user.give(layout, "layout");
 });
 afterAll(() => user.remove());
@@ -50,7 +48,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       `PATH=${process.env.PATH}`,
       `HOME=${isRoot ? process.env.HOME : user.home}`,
     ];
-    const bough = isRoot ? join(root, "dist/bough") : join(user.home, "bough");
+    const bough = isRoot ? compileBough() : join(user.home, "bough");
     const command = [...environment, bough, ...words.map((word) => word.replace("LAYOUT", place))];
     const inNamespace = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, directory];
     const ended = Bun.spawnSync([...inNamespace, ...(isRoot ? [] : user.prefix), ...command]);

@@ -7,17 +7,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { addPerl } from "../../support/perl-files.ts";
 import { canaryPort, outsideAddress } from "./network-world.ts";
 
-const root = join(import.meta.dir, "../../..");
-
 let world: World;
 let layout: string;
 beforeAll(async () => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: root });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   layout = temporaryDirectory();
   await makeBusyboxLayout(layout, { prepare: addPerl });
   world = await World.start();
@@ -75,7 +72,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   beforeAll(async () => {
     user = who === "root" ? undefined : makeOrdinaryUser();
     const home = user?.home ?? temporaryDirectory();
-    const bough = user?.give(join(root, "dist/bough"), "bough") ?? join(root, "dist/bough");
+    const bough = user?.give(compileBough(), "bough") ?? compileBough();
     const source = user?.give(layout, "layout") ?? layout;
     prefix = [...(user?.prefix ?? []), "env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`, bough];
     const imported = await world.run([
@@ -159,13 +156,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
 test("a name server's address that stands outside of /etc and /run is found", async () => {
   const other = await World.start("link");
   try {
-    const bough = [
-      "env",
-      "-i",
-      `PATH=${process.env.PATH}`,
-      `HOME=${temporaryDirectory()}`,
-      join(root, "dist/bough"),
-    ];
+    const bough = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${temporaryDirectory()}`, compileBough()];
     await other.run([...bough, "images", "import", `oci:${layout}:latest`, "--tag", "base:1"]);
     const fetched = ["run", "-D", "--use", "tag:base:1", "--", "wget", "-qO-", "http://outside.example/"];
     expect(await other.run([...bough, ...fetched])).toMatchObject({ stdout: "from outside" });

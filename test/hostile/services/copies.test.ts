@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
+import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
 import { type Canary, makeCanary } from "../canary.ts";
@@ -18,13 +19,10 @@ import {
 // Most of it goes into compiling, and on a machine that is busy.
 setDefaultTimeout(300_000);
 
-const project = join(import.meta.dir, "../../..");
 let user: OrdinaryUser;
 beforeAll(() => {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: project });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   user = makeOrdinaryUser();
-  user.give(join(project, "dist/bough"), "bough");
+  user.give(compileBough(), "bough");
 });
 afterAll(() => user.remove());
 

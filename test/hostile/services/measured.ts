@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
+import { compileBough } from "../../support/compiled.ts";
 
 export interface Measured {
   exitCode: number;
@@ -11,8 +11,6 @@ export interface Measured {
   seconds: number;
 }
 
-const main = join(import.meta.dir, "../../../src/main.ts");
-
 /** Runs bough in a process of its own, on the service at `url`, with a state of its own. */
 export async function runMeasured(
   words: readonly string[],
@@ -20,7 +18,7 @@ export async function runMeasured(
   workingDirectory = temporaryDirectory(),
 ): Promise<Measured> {
   const started = performance.now();
-  const child = Bun.spawn([process.execPath, main, "--url", url, "--token", "t0ken-t0ken", ...words], {
+  const child = Bun.spawn([compileBough(), "--url", url, "--token", "t0ken-t0ken", ...words], {
     cwd: workingDirectory,
     env: { PATH: process.env.PATH ?? "", HOME: workingDirectory, BOUGH_HOME: temporaryDirectory() },
     stdin: "ignore",

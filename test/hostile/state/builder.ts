@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { compileBough } from "../../support/compiled.ts";
 import { type FileSpec, writeFiles } from "../../support/files.ts";
 import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
 
@@ -46,7 +47,7 @@ async function makeRoot(): Promise<Builder> {
       run: (words, directory, environment) =>
         runBough(words, { workingDirectory: directory, environment: { ...environment } }),
       start: (words, directory, environment) =>
-        Bun.spawn([process.execPath, join(checkout, "src/main.ts"), ...words], {
+        Bun.spawn([compileBough(), ...words], {
           cwd: directory,
           env: { PATH: process.env.PATH, HOME: home, ...environment },
           stdin: "ignore",
@@ -60,13 +61,9 @@ async function makeRoot(): Promise<Builder> {
   );
 }
 
-const checkout = join(import.meta.dir, "../../..");
-
 async function makeOrdinary(): Promise<Builder> {
-  const built = Bun.spawnSync(["./scripts/build"], { cwd: checkout });
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
   const user = makeOrdinaryUser();
-  const program = user.give(join(checkout, "dist/bough"), "bough");
+  const program = user.give(compileBough(), "bough");
   const made = temporaryDirectory();
   await makeBusyboxLayout(made);
   const layout = `oci:${user.give(made, "layout")}:latest`;
