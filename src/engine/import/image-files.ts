@@ -23,10 +23,19 @@ export function quoteName(name: string): string {
   return /^[\w./:@+-]{1,200}$/.test(name) ? name : JSON.stringify(name.slice(0, 200));
 }
 
-/** For hints: which of an image's names could be meant. */
-export function namesHint(names: readonly string[]): { hint?: string } {
-  const shown = names.slice(0, 10).map(quoteName).join(", ");
-  return shown === "" ? {} : { hint: `It has ${shown}: name one after a colon.` };
+/** The only one of the images in `archive` that `reference` names. `names`: all that there are, for the hint. */
+export function requireOnly<T>(
+  [first, ...others]: readonly T[],
+  { archive, reference, names }: { archive: string; reference: string | undefined; names: () => string[] },
+): T {
+  if (first !== undefined && others.length === 0) return first;
+  const shown = names().slice(0, 10).map(quoteName).join(", ");
+  const hint = shown === "" ? {} : { hint: `It has ${shown}: name one after a colon.` };
+  if (first !== undefined) throw new BoughError(`${archive} has more than one image`, hint);
+  throw new BoughError(
+    reference === undefined ? `${archive} has no image` : `${archive}: there is no image of that name`,
+    hint,
+  );
 }
 
 const chunkBytes = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { digestOf } from "../../image/oci-layout.ts";
-import { type ImageFile, type ImageFiles, namesHint } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, requireOnly } from "./image-files.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
@@ -44,20 +44,13 @@ export async function readDockerArchive(
 
 function choose(images: readonly Json[], reference: string | undefined, name: string): Json {
   const namesOf = (image: Json) => asTexts(image.RepoTags, name);
-  const [first, ...others] = images.filter(
+  const found = images.filter(
     (image, index) =>
       reference === undefined ||
       reference === `@${index}` ||
       namesOf(image).some((tag) => completeName(tag) === completeName(reference)),
   );
-  if (first !== undefined && others.length === 0) return first;
-  const names = images.flatMap(namesOf);
-  const hint = namesHint(names);
-  if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
-  throw new BoughError(
-    reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,
-    hint,
-  );
+  return requireOnly(found, { archive: name, reference, names: () => images.flatMap(namesOf) });
 }
 
 /** `docker.io/library/alpine` and `alpine:latest` are one name. */

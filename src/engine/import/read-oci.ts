@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { type ImageFile, type ImageFiles, namesHint } from "./image-files.ts";
+import { type ImageFile, type ImageFiles, requireOnly } from "./image-files.ts";
 import {
   type FileDescriptor,
   type ImageParts,
@@ -55,15 +55,8 @@ function chooseByName(manifests: readonly Json[], reference: string | undefined,
     optionalText((manifest.annotations as Json | null | undefined)?.[nameAnnotation]);
   const found =
     reference === undefined ? manifests : manifests.filter((manifest) => nameOf(manifest) === reference);
-  const [first, ...others] = found;
-  if (first !== undefined && others.length === 0) return first;
-  const names = manifests.map(nameOf).filter((known) => known !== undefined);
-  const hint = namesHint(names);
-  if (first !== undefined) throw new BoughError(`${name} has more than one image`, hint);
-  throw new BoughError(
-    reference === undefined ? `${name} has no image` : `${name}: there is no image of that name`,
-    hint,
-  );
+  const names = () => manifests.map(nameOf).filter((known) => known !== undefined);
+  return requireOnly(found, { archive: name, reference, names });
 }
 
 async function readManifest(

@@ -95,15 +95,17 @@ async function settle(
   const mayResend = resends !== undefined && resends < maxResends;
   const mayResendBlindly = resends !== undefined && resends < maxBlindResends;
   onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
+  const resendBlindly = (why: string) => {
+    if (!mayResendBlindly) throw unknown(error, why);
+    onNotice({ level: "warn", text: `${why}; ${resending}` });
+    return undefined;
+  };
   let search: SpawnSearch;
   try {
     search = await searchPatiently(options, sent);
   } catch (cause) {
     signal.throwIfAborted();
-    const why = `the service can't be asked for its operations: ${messageOf(cause)}`;
-    if (!mayResendBlindly) throw unknown(error, why);
-    onNotice({ level: "warn", text: `${why}; ${resending}` });
-    return undefined;
+    return resendBlindly(`the service can't be asked for its operations: ${messageOf(cause)}`);
   }
   switch (search.kind) {
     case "found": {
@@ -114,12 +116,8 @@ async function settle(
       });
       return operation;
     }
-    case "unsupported": {
-      const why = "the service has no list of its operations";
-      if (!mayResendBlindly) throw unknown(error, why);
-      onNotice({ level: "warn", text: `${why}; ${resending}` });
-      return undefined;
-    }
+    case "unsupported":
+      return resendBlindly("the service has no list of its operations");
     case "not there": {
       const { similar } = search;
       const isCertain = similar.length === 0;
