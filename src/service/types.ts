@@ -39,6 +39,29 @@ export interface InstanceFile {
   uid: number;
   gid: number;
   mode: string;
+  /** Seconds since the epoch, with a fraction or without. Only where the service announces the extension `file-times`. */
+  mtime?: number;
+}
+
+/** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
+export interface ImageCopy {
+  /** UUID. */
+  image: string;
+  /** As COPY --from has them, variables replaced: globs, counted from `/`. */
+  sources: string[];
+  /** Absolute; a slash at the end says that it is a directory. */
+  destination: string;
+  /**
+   * `--chown`, as numbers: for all that is copied and all directories that are made for it. Without: the source's own (made
+   * directories: root's).
+   */
+  uid?: number;
+  gid?: number;
+  /** `--chmod`, as written: octal or symbolic. */
+  chmod?: string;
+  /** `--parents`, `--exclude`. */
+  parents?: boolean;
+  exclude?: string[];
 }
 
 /** What a command can reach, as in `docker run --network`: the outside (the service's choice how), nothing, or all that the machine can. */
@@ -49,6 +72,7 @@ export type NetworkMode = (typeof networkModes)[number];
 export interface InstanceRequest {
   /** An image's UUID or `tag:<name>`. */
   image: string;
+  /** Beside `copies`, be it an empty list, it may be empty: nothing runs, and the result is the image with its files and copies. */
   command: string;
   args?: string[];
   shell: boolean;
@@ -56,6 +80,8 @@ export interface InstanceRequest {
   /** Absolute. The service's own default is `/root`, so it is always sent. */
   cwd: string;
   files?: Record<string, InstanceFile>;
+  /** Done in their order, after the files and before the command. Only with the extension `copies`. */
+  copies?: ImageCopy[];
   /** Seconds. */
   timeout?: number;
   /** `false` keeps the result as a new image. */

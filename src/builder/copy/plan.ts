@@ -9,10 +9,10 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import type { ModeChange } from "../../image/mode-change.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
-import type { ModeChange } from "./mode.ts";
 import type { CopyWords } from "./words.ts";
 
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */

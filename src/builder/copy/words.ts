@@ -2,10 +2,10 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import { type ModeChange, parseMode } from "../../image/mode-change.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
 import { isUrl, redactUrl } from "../remote-files/source-url.ts";
 import { namesDirectory } from "./destination.ts";
-import { type ModeChange, parseMode } from "./mode.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
 export interface CopyWords {

@@ -28,10 +28,17 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     timeout: spec.timeoutSeconds,
     truncate_output_at: spec.truncateOutputAt,
     files: Object.fromEntries(
-      spec.files.map(({ destination, uuid, uid, gid, mode }) => [
+      spec.files.map(({ destination, uuid, uid, gid, mode, mtime }) => [
         destination,
-        { uuid, uid, gid, mode: mode.toString(8).padStart(4, "0") },
+        {
+          uuid,
+          uid,
+          gid,
+          mode: mode.toString(8).padStart(4, "0"),
+          ...(mtime === undefined ? {} : { mtime }),
+        },
       ]),
     ),
+    ...(spec.copies.length === 0 ? {} : { copies: spec.copies.map(({ request }) => request) }),
   };
 }

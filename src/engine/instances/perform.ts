@@ -1,47 +1,55 @@
-import { rm } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { variablesIn, withVariables } from "../../image/config.ts";
+import { variablesIn } from "../../image/config.ts";
+import type { InstanceResult } from "../../service/types.ts";
+import { fillUpper, type ImageCopy } from "../copies/fill-upper.ts";
 import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
-import { mainProcessSpid, sandboxSpid } from "../records/event-files.ts";
+import { mainProcessSpid } from "../records/event-files.ts";
 import { dropDamagedFiles } from "../records/files.ts";
-import { addImage, type Image } from "../records/images.ts";
-import { addLayer, findLayer, layerChain, layerDirectory } from "../records/layers.ts";
+import type { Image } from "../records/images.ts";
+import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownMemoryLimit } from "../sandbox/limits/controllers.ts";
 import { ownHierarchies } from "../sandbox/limits/hierarchies.ts";
-import { layerSize } from "../sandbox/limits/layer-size.ts";
 import { limitsFor } from "../sandbox/limits/limits.ts";
 import { readAccounts } from "../sandbox/root/accounts.ts";
-import { isUnchanged } from "../sandbox/root/mount-points.ts";
+import { copyRootAttributes } from "../sandbox/root/mount-points.ts";
 import { DamagedFilesError } from "../sandbox/root/staging.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
-import type { SandboxOutcome } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
-import { syncToDisk } from "../system/disk.ts";
 import { measureMachine } from "../system/machine-size.ts";
+import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
 import type { InstanceSpec } from "./spec.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** What a request is about. */
+export interface Instance {
+  image: Image;
+  spec: InstanceSpec;
+  copies: readonly ImageCopy[];
+}
+
 /** Runs an instance's command and keeps what it changed; see `OperationWork.perform`. */
 export async function performInstance(
   state: EngineState,
-  image: Image,
-  spec: InstanceSpec,
+  instance: Instance,
   run: OperationRun,
 ): Promise<() => Outcome> {
+  if (instance.spec.command === "") return makeImage(state, instance, run);
   const processes = new InstanceProcesses(state, (spid, type, data) =>
     state.events.append(run.uuid, spid, type, data),
   );
   state.instances.set(run.uuid, processes);
   try {
-    return await runCommand(state, image, spec, run, processes);
+    return await runCommand(state, instance, run, processes);
   } finally {
     await processes.end();
     state.instances.delete(run.uuid);
@@ -50,8 +58,7 @@ export async function performInstance(
 
 async function runCommand(
   state: EngineState,
-  image: Image,
-  spec: InstanceSpec,
+  { image, spec, copies }: Instance,
   run: OperationRun,
   processes: InstanceProcesses,
 ): Promise<() => Outcome> {
@@ -67,7 +74,19 @@ async function runCommand(
     id: run.uuid,
     directory: run.directory,
     layers: [top, ...below],
-    files: spec.files,
+    ...(copies.length === 0
+      ? { files: spec.files }
+      : {
+          files: [],
+          fill: (upper) =>
+            fillUpper(state, upper, {
+              image,
+              copies,
+              files: spec.files,
+              runsCommand: true,
+              signal: run.signal,
+            }),
+        }),
     process(root) {
       processes.accounts = readAccounts(root);
       return {
@@ -91,57 +110,58 @@ async function runCommand(
     onOutput: (stream, chunk) => events[stream].write(chunk),
     onEnd: () => processes.end(),
     signal: run.signal,
-  }).catch((error: unknown) => {
-    if (error instanceof DamagedFilesError) dropDamagedFiles(state.database, state.layout, error.damaged);
-    throw error;
-  });
+  }).catch((error: unknown) => forgetDamaged(state, error));
 
   run.signal.throwIfAborted();
   const result = events.exited({ ...outcome, signal: signalOf(outcome.exitCode) });
-  if (limits.layerBytes !== undefined) await requireSmallLayer(state, run, limits.layerBytes, outcome);
+  await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
   const keep = await keepChanges(state, image, { ...spec, env }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-/** However short the command was: nothing is stored that is over the limit. */
-async function requireSmallLayer(
-  { events }: EngineState,
-  { uuid, directory, signal }: OperationRun,
-  limit: number,
-  { limitsHit }: SandboxOutcome,
-): Promise<void> {
-  const size = await layerSize(join(directory, "upper"), limit, signal);
-  if (size <= limit && !limitsHit.some((hit) => hit.limit === "max_layer_bytes")) return;
-  // It is counted no further than it has to be, or may be out of reach: it is over the limit all the same.
-  const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;
-  events.append(uuid, sandboxSpid, "size_cap", { limit_bytes: limit, file_size: counted });
-  throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
+/** Where no command is named: the image with its files and copies. Nothing is started for it. */
+async function makeImage(
+  state: EngineState,
+  { image, spec, copies }: Instance,
+  run: OperationRun,
+): Promise<() => Outcome> {
+  const startedAt = state.clock.now();
+  const upper = join(run.directory, "upper");
+  mkdirSync(upper);
+  copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
+  const deadline = startDeadline(state.clock, spec.timeoutSeconds);
+  try {
+    const signal = AbortSignal.any([run.signal, deadline.signal]);
+    await fillUpper(state, upper, { image, copies, files: spec.files, runsCommand: false, signal });
+  } catch (error) {
+    forgetDamaged(state, error);
+  } finally {
+    deadline.end();
+  }
+  await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
+  const env = { PATH: defaultPath, ...variablesIn(image.config), ...spec.env };
+  const keep = await keepChanges(state, image, { ...spec, env }, run);
+  const nothing = { value: "", encoding: "ascii", truncated: false };
+  const result: InstanceResult = {
+    state: { exit_code: 0, signal: -1, timed_out: false },
+    stdout: nothing,
+    stderr: nothing,
+    resources: { elapsed_time: (state.clock.now() - startedAt) / 1000 },
+  };
+  return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-/** Returns how to make the result an image, for the transaction that ends the operation. */
-async function keepChanges(
-  state: EngineState,
-  image: Image,
-  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env">,
-  run: OperationRun,
-): Promise<() => string | undefined> {
-  const upper = join(run.directory, "upper");
-  if (spec.disposable) {
-    // Whoever learns that this has ended finds its room on the disk free again.
-    await rm(upper, { recursive: true, force: true });
-    return () => undefined;
-  }
-  const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
-  if (unchanged && !spec.preserveEnv) return () => image.uuid;
-  const config = spec.preserveEnv ? withVariables(image.config, spec.env) : image.config;
-  if (!unchanged) await syncToDisk(state, upper, run.signal);
-  return () => {
-    const { database, layout } = state;
-    const createdAt = state.clock.now();
-    const parent = findLayer(database, image.layer);
-    const layer = unchanged
-      ? image.layer
-      : addLayer(database, layout, { directory: upper, parent, createdAt }).id;
-    return addImage(database, { layer, config, operation: run.uuid, createdAt });
-  };
+function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; end: () => void } {
+  const late = new AbortController();
+  const over = new AbortController();
+  clock.sleep(seconds * 1000, over.signal).then(
+    () => late.abort(new BoughError(`the files and copies were not in place within ${seconds} seconds`)),
+    () => undefined,
+  );
+  return { signal: late.signal, end: () => over.abort() };
+}
+
+function forgetDamaged({ database, layout }: EngineState, error: unknown): never {
+  if (error instanceof DamagedFilesError) dropDamagedFiles(database, layout, error.damaged);
+  throw error;
 }

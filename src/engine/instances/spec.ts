@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { NetworkMode, ResourcesLimits } from "../../service/types.ts";
+import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import {
   type Fields,
   optionalBoolean,
@@ -23,6 +24,8 @@ export const maxTimeout = 86_400;
 export interface InstanceSpec extends ExecSpec {
   image: string;
   files: PlacedFile[];
+  /** Extension `copies`: what is copied from images, after the files. */
+  copies: ImageCopySpec[];
   timeoutSeconds: number;
   disposable: boolean;
   hostname: string;
@@ -35,6 +38,7 @@ const instanceFields = [
   ...execFields,
   "image",
   "files",
+  "copies",
   "timeout",
   "disposable",
   "hostname",
@@ -50,7 +54,7 @@ export async function readInstanceSpec(
 ): Promise<InstanceSpec> {
   refuseUnknown(body, instanceFields);
   const image = readString(body, "image");
-  const exec = readExecSpec(body);
+  const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined });
   const hostname = optionalString(body, "hostname") ?? "linuxkit";
   if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))
     refuse("hostname", "must be 1 to 63 letters, digits, dots and hyphens");
@@ -60,6 +64,7 @@ export async function readInstanceSpec(
     ...exec,
     image,
     files: await readStagedFiles(optionalFields(body, "files") ?? {}, database, layout),
+    copies: readCopies(body.copies),
     timeoutSeconds,
     disposable: optionalBoolean(body, "disposable") ?? false,
     hostname,

@@ -46,12 +46,13 @@ export const execFields = [
 
 const maxId = 0xffff_fffe;
 
-export function readExecSpec(body: Fields): ExecSpec {
+/** @param options.mayBeEmpty takes an empty command, which says that nothing is run. */
+export function readExecSpec(body: Fields, options = { mayBeEmpty: false }): ExecSpec {
   const command = readString(body, "command");
   const args = optionalStrings(body, "args") ?? [];
   const cwd = optionalString(body, "cwd") || undefined;
   const stdin = optionalFields(body, "stdin");
-  if (command === "") refuse("command", "must not be empty");
+  if (command === "" && !options.mayBeEmpty) refuse("command", "must not be empty");
   if (cwd !== undefined && !cwd.startsWith("/")) refuse("cwd", "must be an absolute path");
   refuseNul("command", [command]);
   refuseNul("args", args);

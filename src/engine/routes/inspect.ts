@@ -1,5 +1,11 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { createPace } from "../../pace.ts";
+import { readSelectionBody } from "../copies/copy-spec.ts";
+import { digestSelection } from "../copies/digest.ts";
+import { openLayerTree } from "../copies/fill-upper.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
+import { readBody } from "../http/fields.ts";
 import { readFlag, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { streamArchive } from "../inspect/archive.ts";
@@ -56,6 +62,19 @@ export const inspectRoutes: readonly Route[] = [
         return new Response(body, { headers });
       } finally {
         view.close();
+      }
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/inspect/:uuid/digest",
+    async answer({ state, parameters, request }) {
+      const selection = readSelectionBody(await readBody(request));
+      const tree = openLayerTree(state, requireImage(state, parameters.uuid ?? ""));
+      try {
+        return jsonResponse({ digest: await digestSelection(selection, tree, createPace(request.signal)) });
+      } catch (error) {
+        throw error instanceof BoughError ? new RequestError(404, error.message) : error;
       }
     },
   },

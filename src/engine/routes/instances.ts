@@ -21,13 +21,15 @@ export const instanceRoutes: readonly Route[] = [
           "networking.mode host: the network of a server's machine is not for its clients",
         );
       const image = requireImage(state, spec.image);
-      findProgram("runc", state.environment);
+      const copies = spec.copies.map((copy) => ({ spec: copy, image: requireImage(state, copy.image) }));
+      if (spec.command !== "") findProgram("runc", state.environment);
       const metadata = describeRequest(spec, image);
       const uuid = startOperation(state, {
         kind: "instance",
         metadata,
         startImage: image.uuid,
-        perform: (run) => performInstance(state, image, spec, run),
+        copiedImages: copies.map((copy) => copy.image.uuid),
+        perform: (run) => performInstance(state, { image, spec, copies }, run),
       });
       return answerStarted(uuid, metadata);
     },

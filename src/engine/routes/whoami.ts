@@ -9,6 +9,10 @@ import { machineArchitecture } from "../system/machine.ts";
 const extensions: readonly string[] = [
   // `GET /v1/images` shows every image, by its UUID too: one that is not in it is gone.
   "image-list",
+  // `copies` and an empty `command` in `POST /v1/instances`, and `POST /v1/inspect/{image}/digest`.
+  "copies",
+  // `mtime` of a request's files.
+  "file-times",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
   "resource-limits",
   // `oci_config` in an image's record, where the list is asked for it by `uuid` or by its `tag`: its whole configuration.

@@ -26,6 +26,8 @@ export interface SandboxRequest {
   /** The image's layers, the uppermost first. */
   layers: readonly [number, ...number[]];
   files: readonly PlacedFile[];
+  /** Puts more into the upper directory before it is mounted: before the files. */
+  fill?: ((upper: string) => Promise<void>) | undefined;
   /** Told of the mounted root, since who runs the command may depend on the image's files. */
   process: (root: string) => SandboxProcess;
   hostname: string;

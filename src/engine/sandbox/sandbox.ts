@@ -31,6 +31,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const upper = join(request.directory, "upper");
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
   copyRootAttributes(layerDirectory(layout, request.layers[0]), upper);
+  await request.fill?.(upper);
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal);
   // The first of a process takes as long to make as the layers to be mounted.

@@ -31,7 +31,7 @@ function readStagedFile(destination: string, value: unknown, database: Database,
   }
   refuseNul(name, [destination]);
   const file = asFields(value, name);
-  refuseUnknown(file, ["uuid", "uid", "gid", "mode"], name);
+  refuseUnknown(file, ["uuid", "uid", "gid", "mode", "mtime"], name);
   const uuid = readString(file, "uuid");
   const stored = findFile(database, layout, "uuid", uuid);
   if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
@@ -44,7 +44,18 @@ function readStagedFile(destination: string, value: unknown, database: Database,
     uid: readId(file, "uid") ?? 0,
     gid: readId(file, "gid") ?? 0,
     mode: readMode(file.mode ?? "0644", name),
+    mtime: readTime(file.mtime ?? undefined, name),
   };
+}
+
+/** Seconds: what file systems can hold ends in the 25th century. */
+const maxTime = 2 ** 34;
+
+/** Extension `file-times`: seconds since the epoch, with a fraction or without. */
+function readTime(value: unknown, name: string): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Math.abs(value) < maxTime) return value;
+  refuse(`${name}.mtime`, "must be a number of seconds since 1970");
 }
 
 /** Octal text, or the mode itself as a number: `"0755"` and 493 are the same. */

@@ -4,6 +4,7 @@ import {
   fchmodSync,
   fchownSync,
   fstatSync,
+  futimesSync,
   openSync,
   readSync,
   writeSync,
@@ -20,6 +21,8 @@ export interface StoredContent {
   gid: number;
   /** Permission bits with setuid, setgid and sticky. */
   mode: number;
+  /** When it was modified, in seconds since the epoch; `undefined`: now. */
+  mtime: number | undefined;
 }
 
 /** Below it a copy is over before a task could be handed to another thread. */
@@ -52,6 +55,7 @@ function copySmall(content: StoredContent, destination: string, buffer: Buffer):
     fchownSync(target, content.uid, content.gid);
     // After the owner, whose change takes setuid and setgid away.
     fchmodSync(target, content.mode);
+    if (content.mtime !== undefined) futimesSync(target, content.mtime, content.mtime);
   } finally {
     closeSync(target);
   }
@@ -104,6 +108,7 @@ async function copyLarge(
     if (length !== 0 || total !== content.size || hasher.digest("hex") !== content.sha256) return false;
     await target.chown(content.uid, content.gid);
     await target.chmod(content.mode);
+    if (content.mtime !== undefined) await target.utimes(content.mtime, content.mtime);
     return true;
   } finally {
     await source.close();

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError } from "../errors.ts";
 
 /** Changes permission bits as one `--chmod` says. */
 export type ModeChange = (mode: number, isDirectory: boolean) => number;

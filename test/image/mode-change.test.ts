@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseMode } from "../../src/builder/copy/mode.ts";
+import { parseMode } from "../../src/image/mode-change.ts";
 
 const octal = (mode: number) => mode.toString(8).padStart(4, "0");
 

@@ -1,0 +1,35 @@
+import { closeSync, constants, copyFile, openSync, readSync, writeSync } from "node:fs";
+import { promisify } from "node:util";
+import { bytesOf, type Path } from "./path.ts";
+
+/** Below it a copy is over before a task could be handed to another thread. */
+const smallBytes = 256 * 1024;
+
+const buffer = Buffer.allocUnsafe(smallBytes);
+const copyLarge = promisify(copyFile);
+
+/** Copies bytes to where nothing is yet: shared with the original where the file system can. */
+export function copyContent(from: Path, to: Path, size: number): Promise<void> | undefined {
+  if (size > smallBytes)
+    return copyLarge(bytesOf(from), bytesOf(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  const target = openSync(to, creating, 0o600);
+  if (size === 0) {
+    closeSync(target);
+    return undefined;
+  }
+  let source: number | undefined;
+  try {
+    source = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW);
+    for (;;) {
+      const length = readSync(source, buffer, 0, smallBytes, null);
+      if (length === 0) return undefined;
+      for (let written = 0; written < length; )
+        written += writeSync(target, buffer, written, length - written);
+    }
+  } finally {
+    if (source !== undefined) closeSync(source);
+    closeSync(target);
+  }
+}
+
+const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;

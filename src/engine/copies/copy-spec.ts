@@ -1,0 +1,91 @@
+import { parseExcludeFlags } from "../../context/patterns/ignore.ts";
+import { BoughError } from "../../errors.ts";
+import { type ModeChange, parseMode } from "../../image/mode-change.ts";
+import { RequestError } from "../http/answers.ts";
+import {
+  asFields,
+  type Fields,
+  optionalBoolean,
+  optionalString,
+  optionalStrings,
+  readString,
+  refuse,
+  refuseUnknown,
+} from "../http/fields.ts";
+import { readId, refuseNul } from "../processes/exec-spec.ts";
+import type { Selection } from "./select-sources.ts";
+import type { Ids } from "./upper-tree.ts";
+
+/** One `COPY --from`, checked. */
+export interface ImageCopySpec extends Selection {
+  /** A UUID. */
+  image: string;
+  /** Absolute; a slash at the end says that it is a directory. */
+  destination: string;
+  owner: Ids | undefined;
+  changeMode: ModeChange | undefined;
+  /** As it came, for the operation's record. */
+  request: Fields;
+}
+
+const selectionFields = ["sources", "parents", "exclude"] as const;
+
+/** The field `copies` of a request. */
+export function readCopies(value: unknown): ImageCopySpec[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) refuse("copies", "must be a list");
+  return value.map((item: unknown, index) =>
+    readCopy(asFields(item, `copies[${index}]`), `copies[${index}]`),
+  );
+}
+
+function readCopy(fields: Fields, name: string): ImageCopySpec {
+  const known = [...selectionFields, "image", "destination", "uid", "gid", "chmod"];
+  refuseUnknown(fields, known, name);
+  return within(name, () => {
+    const destination = readString(fields, "destination");
+    if (!destination.startsWith("/")) refuse("destination", "must be an absolute path");
+    refuseNul("destination", [destination]);
+    const uid = readId(fields, "uid");
+    const gid = readId(fields, "gid");
+    const chmod = optionalString(fields, "chmod");
+    return {
+      ...readSelection(fields),
+      image: readString(fields, "image"),
+      destination,
+      // As of `--chown=5`: the group has the user's number.
+      owner: uid === undefined && gid === undefined ? undefined : { uid: uid ?? 0, gid: gid ?? uid ?? 0 },
+      changeMode: chmod === undefined ? undefined : parseMode(chmod),
+      request: fields,
+    };
+  });
+}
+
+/** The body of `POST /v1/inspect/{image}/digest`. */
+export function readSelectionBody(fields: Fields): Selection {
+  refuseUnknown(fields, selectionFields);
+  return within("", () => readSelection(fields));
+}
+
+function readSelection(fields: Fields): Selection {
+  const sources = optionalStrings(fields, "sources") ?? refuse("sources", "is missing");
+  if (sources.length === 0) refuse("sources", "must not be empty");
+  const exclude = optionalStrings(fields, "exclude") ?? [];
+  refuseNul("sources", sources);
+  refuseNul("exclude", exclude);
+  return {
+    sources,
+    parents: optionalBoolean(fields, "parents") ?? false,
+    exclude: parseExcludeFlags(exclude),
+  };
+}
+
+/** Problems of a field or of a pattern, as those of the field that they are in. */
+function within<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    throw new RequestError(400, name === "" ? error.message : `${name}: ${error.message}`);
+  }
+}

@@ -1,0 +1,109 @@
+import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync, type Stats } from "node:fs";
+import type { Pace } from "../../pace.ts";
+import { readAttributes } from "../system/xattrs.ts";
+import {
+  imageTreeOf,
+  type LayerTree,
+  type MergedDirectory,
+  type MergedEntry,
+  namesOf,
+} from "./layer-tree.ts";
+import { bytesOf, joinPath, type Path, typeOf } from "./path.ts";
+import { type Filter, type Selection, selectSources } from "./select-sources.ts";
+
+/**
+ * SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link targets, which names
+ * are one file, extended attributes, contents. No times, and nothing of where the sources are.
+ *
+ * @throws BoughError where a source is not there
+ */
+export async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace): Promise<string> {
+  const digest = new SelectionDigest(tree, pace);
+  for (const { path, name, type, filter } of await selectSources(selection, imageTreeOf(tree))) {
+    digest.begin(type === "directory" ? "" : name);
+    const names = namesOf(path);
+    const last = names.pop();
+    const found = last === undefined ? undefined : tree.find(tree.enterPath(names.join("/")), last);
+    if (type === "directory") await digest.addChildren(tree.enterPath(path), "", filter);
+    else if (found !== undefined)
+      await digest.addEntry({ ...found, name, type: typeOf(found.stats) }, name, found.stats);
+  }
+  return digest.end();
+}
+
+class SelectionDigest {
+  readonly #tree: LayerTree;
+  readonly #pace: Pace;
+  readonly #hasher = new Bun.CryptoHasher("sha256");
+  readonly #buffer = Buffer.allocUnsafe(256 * 1024);
+  /** Names of files that have several, by inode; of one source. */
+  #named = new Map<number, Path>();
+
+  constructor(tree: LayerTree, pace: Pace) {
+    this.#tree = tree;
+    this.#pace = pace;
+  }
+
+  begin(name: string): void {
+    this.#named = new Map();
+    this.#row(["source", name]);
+  }
+
+  end(): string {
+    return this.#hasher.digest("hex");
+  }
+
+  async addChildren(directory: MergedDirectory, path: Path, filter: Filter): Promise<void> {
+    const entries = this.#tree
+      .list(directory)
+      .sort((one, other) => Buffer.compare(bytesOf(one.name), bytesOf(other.name)));
+    for (const entry of entries) {
+      const pause = this.#pace.step();
+      if (pause !== undefined) await pause;
+      const isKept = filter.keeps(entry.name);
+      const isOnWay = entry.type === "directory" && filter.mayKeepBelow(entry.name);
+      if (!isKept && !isOnWay) continue;
+      const below = path === "" ? entry.name : joinPath(path, entry.name);
+      await this.addEntry(entry, below, lstatSync(entry.path));
+      if (entry.type === "directory")
+        await this.addChildren(this.#tree.enter(directory, entry.name), below, filter.enter(entry.name));
+    }
+  }
+
+  async addEntry({ type, path }: MergedEntry, name: Path, stats: Stats): Promise<void> {
+    const attributes = readAttributes(path)
+      .map((attribute) => [attribute.name, attribute.value.toString("hex")])
+      .sort(([one = ""], [other = ""]) => (one < other ? -1 : 1));
+    const row = [bytesOf(name).toString("latin1"), stats.mode, stats.uid, stats.gid, attributes];
+    if (type === "symlink") this.#row([...row, readlinkSync(path, "buffer").toString("latin1")]);
+    else if (type === "other") this.#row([...row, stats.rdev]);
+    else if (type === "directory") this.#row(row);
+    else {
+      const known = stats.nlink > 1 ? this.#named.get(stats.ino) : undefined;
+      if (stats.nlink > 1 && known === undefined) this.#named.set(stats.ino, name);
+      const isLink = known !== undefined;
+      this.#row([...row, isLink ? ["link", bytesOf(known).toString("latin1")] : stats.size]);
+      if (!isLink) await this.#addContent(path);
+    }
+  }
+
+  async #addContent(path: Path): Promise<void> {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      for (;;) {
+        const length = readSync(file, this.#buffer);
+        if (length === 0) return;
+        this.#hasher.update(this.#buffer.subarray(0, length));
+        const pause = this.#pace.step();
+        if (pause !== undefined) await pause;
+      }
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  /** Of JSON, which no two different rows share; a content follows the row that has its length. */
+  #row(values: readonly unknown[]): void {
+    this.#hasher.update(`${JSON.stringify(values)}\n`);
+  }
+}

@@ -1,0 +1,61 @@
+import { createPace } from "../../pace.ts";
+import type { Image } from "../records/images.ts";
+import { layerChain, layerDirectory } from "../records/layers.ts";
+import type { PlacedFile } from "../sandbox/root/staging.ts";
+import type { EngineState } from "../state.ts";
+import { copyFromImage } from "./copy-from-image.ts";
+import type { ImageCopySpec } from "./copy-spec.ts";
+import { imageTreeOf, LayerTree } from "./layer-tree.ts";
+import { createLinkPolicies } from "./link-policy.ts";
+import { placeFiles } from "./place-files.ts";
+import { selectSources } from "./select-sources.ts";
+import { UpperTree } from "./upper-tree.ts";
+
+/** A copy, and the image that it is from. */
+export interface ImageCopy {
+  spec: ImageCopySpec;
+  image: Image;
+}
+
+/**
+ * Puts files, and then what is copied from images, into an upper directory over `image`.
+ *
+ * @param runsCommand a command will write to the upper directory: then no file in it is a layer's own
+ */
+export async function fillUpper(
+  state: EngineState,
+  upper: string,
+  given: {
+    image: Image;
+    files: readonly PlacedFile[];
+    copies: readonly ImageCopy[];
+    runsCommand: boolean;
+    signal: AbortSignal;
+  },
+): Promise<void> {
+  const pace = createPace(given.signal);
+  const base = openLayerTree(state, given.image);
+  const to = new UpperTree(upper, base);
+  await placeFiles(to, given.files, pace);
+  const trees = new Map<number, LayerTree>();
+  const selected = [];
+  for (const { spec, image } of given.copies) {
+    const from = trees.get(image.layer) ?? openLayerTree(state, image);
+    trees.set(image.layer, from);
+    for (const source of await selectSources(spec, imageTreeOf(from))) selected.push({ from, source, spec });
+  }
+  const policyOf = createLinkPolicies({
+    isAllowed: !given.runsCommand,
+    shared: new Set(base.root.map(({ layer }) => layer)),
+    isSingle: selected.length === 1,
+  });
+  for (const { from, source, spec } of selected)
+    await copyFromImage(source, spec, { from, to, links: policyOf(), pace });
+}
+
+export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {
+  const chain = layerChain(database, image.layer);
+  if (chain.length === 0) throw new Error(`the layers of image ${image.uuid} are gone`);
+  const layers = chain.map((layer) => ({ layer, path: layerDirectory(layout, layer) }));
+  return new LayerTree(layers, inUserNamespace);
+}

@@ -1,0 +1,89 @@
+/** Extended attributes and device files, which neither Bun nor Node has calls for: the C library's own functions. */
+import { dlopen } from "bun:ffi";
+import { BoughError, messageOf } from "../../errors.ts";
+import { bytesOf, type Path } from "../copies/path.ts";
+
+/** As the kernel bounds them (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
+const maxBytes = 65_536;
+
+/** What belongs to the file system that a file is on, not to the file. */
+const foreign = /^(trusted|user)\.overlay\.|^security\.selinux$/;
+
+export interface Attribute {
+  name: string;
+  value: Buffer;
+}
+
+let opened: Library | undefined;
+const list = Buffer.alloc(maxBytes);
+const content = Buffer.alloc(maxBytes);
+
+/** The extended attributes of a file itself, not of what it links to, without overlayfs's and SELinux's. */
+export function readAttributes(path: Path): Attribute[] {
+  const file = terminate(path);
+  const length = Number(library().llistxattr(file, list, maxBytes));
+  if (length <= 0) return [];
+  const names = list.toString("latin1", 0, length - 1).split("\0");
+  return names.flatMap((name) => {
+    const value = foreign.test(name) ? undefined : readValue(file, name);
+    return value === undefined ? [] : [{ name, value }];
+  });
+}
+
+/** As far as the file system and this process's rights allow, which is all that BuildKit asks for. */
+export function writeAttributes(path: Path, attributes: readonly Attribute[]): void {
+  if (attributes.length === 0) return;
+  const file = terminate(path);
+  for (const { name, value } of attributes) {
+    // An empty buffer has no address.
+    const bytes = value.length === 0 ? list : value;
+    library().lsetxattr(file, terminate(Buffer.from(name, "latin1")), bytes, value.length, 0);
+  }
+}
+
+/** Whether overlayfs shows nothing of what layers further down have in this directory of a layer. */
+export function isOpaque(directory: Path, inUserNamespace: boolean): boolean {
+  const name = `${inUserNamespace ? "user" : "trusted"}.overlay.opaque`;
+  return readValue(terminate(directory), name)?.toString("latin1") === "y";
+}
+
+/** Makes a pipe, a socket or a device; `mode` has its type. False where this process may not. */
+export function makeNode(path: Path, mode: number, device: number): boolean {
+  return library().mknod(terminate(path), mode, device) === 0;
+}
+
+function readValue(file: Buffer, name: string): Buffer | undefined {
+  const key = terminate(Buffer.from(name, "latin1"));
+  const length = Number(library().lgetxattr(file, key, content, maxBytes));
+  return length < 0 ? undefined : Buffer.from(content.subarray(0, length));
+}
+
+function terminate(text: Path): Buffer {
+  return Buffer.concat([bytesOf(text), end]);
+}
+
+const end = Buffer.alloc(1);
+
+type Library = ReturnType<typeof openLibrary>["symbols"];
+
+function library(): Library {
+  opened ??= openLibrary().symbols;
+  return opened;
+}
+
+function openLibrary() {
+  try {
+    // musl answers to this name, too.
+    return dlopen("libc.so.6", {
+      llistxattr: { args: ["ptr", "ptr", "usize"], returns: "i64" },
+      lgetxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: "i64" },
+      lsetxattr: { args: ["ptr", "ptr", "ptr", "usize", "i32"], returns: "i32" },
+      mknod: { args: ["ptr", "u32", "u64"], returns: "i32" },
+    });
+  } catch (error) {
+    throw new BoughError(`the C library could not be opened: ${messageOf(error)}`, {
+      hint: "Copies between images need glibc 2.33 or later, or musl.",
+      cause: error,
+    });
+  }
+}
