@@ -5,6 +5,8 @@ export interface TarHeader {
   /** The type flag, such as `0`, `5` or `x`. */
   flag: string;
   mode: number;
+  uid: number;
+  gid: number;
   size: number;
   /** Seconds since the epoch. */
   modified: number;
@@ -32,6 +34,8 @@ export function parseHeader(block: Uint8Array): TarHeader | undefined {
     name: prefix === "" ? name : `${prefix}/${name}`,
     flag: String.fromCharCode(block[156] || 0x30),
     mode: numberAt(block, 100, 8) & 0o7777,
+    uid: numberAt(block, 108, 8),
+    gid: numberAt(block, 116, 8),
     size: numberAt(block, 124, 12),
     modified: numberAt(block, 136, 12),
     linkName: textAt(block, 157, 100),
@@ -40,7 +44,7 @@ export function parseHeader(block: Uint8Array): TarHeader | undefined {
 
 /** What bough reads of PAX; an archive may have any number of other keys. */
 const knownKeys = new Set([
-  ...["path", "linkpath", "size", "mtime"],
+  ...["path", "linkpath", "uid", "gid", "size", "mtime"],
   ...["GNU.sparse.major", "GNU.sparse.minor", "GNU.sparse.name", "GNU.sparse.realsize", "GNU.sparse.size"],
 ]);
 
@@ -72,6 +76,8 @@ export function withPaxRecords(header: TarHeader, records: ReadonlyMap<string, s
     ...header,
     name: records.get("GNU.sparse.name") ?? records.get("path") ?? header.name,
     linkName: records.get("linkpath") ?? header.linkName,
+    uid: number("uid", header.uid),
+    gid: number("gid", header.gid),
     size: number("size", header.size),
     modified: number("mtime", header.modified),
   };

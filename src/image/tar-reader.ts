@@ -19,6 +19,10 @@ export interface TarEntry {
   type: "file" | "directory" | "symlink" | "hardlink" | "other";
   /** Permission bits, 0 to 0o7777. */
   mode: number;
+  uid: number;
+  gid: number;
+  /** Of type `other`: a block or character device. */
+  isDevice: boolean;
   /** The size of a file, holes included. */
   size: number;
   /** How many bytes of the archive come before the content. */
@@ -99,10 +103,10 @@ async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T
 }
 
 function describe(header: TarHeader): Omit<TarEntry, "size" | "offset" | "isSparse" | "pieces"> {
-  const { name, flag, mode, modified, linkName } = header;
+  const { name, flag, mode, uid, gid, modified, linkName } = header;
   // Before there was a type for directories, a slash at the end of the name said so.
   const type = flag === "0" && name.endsWith("/") ? "directory" : (types[flag] ?? "other");
-  return { name, type, mode, modified, target: linkName };
+  return { name, type, mode, uid, gid, isDevice: "34".includes(flag), modified, target: linkName };
 }
 
 /** GNU's own type, or its first formats in PAX: read as plain files, they would have their holes closed. */

@@ -6,7 +6,7 @@ import { uploadStream } from "./files/upload-stream.ts";
 import { withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import { createTransport } from "./http/transport.ts";
-import { createImageFiles, type ImageFiles } from "./images/image-files.ts";
+import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
 import { createImages, type Images } from "./images/images.ts";
 import { createInspector } from "./images/inspect.ts";
@@ -46,8 +46,7 @@ export interface Service
     Pick<Images, "listImages" | "untagImage" | "removeTag">,
     Accounts,
     OperationRecords,
-    EventSnapshots,
-    ImageFiles {}
+    EventSnapshots {}
 
 /** Rejects a base address or a token that cannot be used with a BoughError of kind `usage`. */
 export function createService(options: ServiceOptions): Service {
@@ -89,6 +88,7 @@ export function createService(options: ServiceOptions): Service {
     untagImage: images.untagImage,
     removeTag: images.removeTag,
     uploadFiles: files.uploadFiles,
+    findFile: files.findFile,
     uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),
     newRequestId: operations.newRequestId,
     spawn: operations.spawn,

@@ -9,7 +9,7 @@ import type { InstanceRequest, LimitHit } from "./types.ts";
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
 
-export interface ImageService {
+export interface ImageService extends ImageFiles {
   /** For people: the base address without credentials, or `embedded engine (<directory>)`. */
   readonly address: string;
 
@@ -39,6 +39,9 @@ export interface ImageService {
     progress?: (done: UploadProgress) => void,
     options?: UploadOptions,
   ): Promise<Map<string, string>>;
+
+  /** The id of the file with these bytes; `undefined` where the service has none, or does not say. */
+  findFile(sha256: string): Promise<string | undefined>;
 
   /**
    * Sends bytes as they come, their number known or not, without ever holding them all. They can't be sent twice: each of
@@ -135,6 +138,30 @@ export interface ImageInspector {
 
   /** `undefined`: there is no such file. */
   readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;
+}
+
+export interface ImageFile {
+  name: string;
+  type: PathType;
+  /** Permission bits, where the service tells them. */
+  mode: number | null;
+  uid: number;
+  gid: number;
+  size: number;
+  /** Seconds since the epoch. */
+  modified: number;
+  /** The target of a link. */
+  target: string | null;
+}
+
+/** Files of an image, without starting anything. */
+export interface ImageFiles {
+  /** What is in a directory; of anything else, the thing itself. Rejects with NotFoundError. */
+  listFiles(image: string, path: string): Promise<ImageFile[]>;
+  /** One regular file's bytes as they come; `undefined` where the path leads to something else. */
+  openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** A tar archive of what is below a directory, as it comes. */
+  openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
 }
 
 export type PathType = "file" | "directory" | "symlink" | "other";

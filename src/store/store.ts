@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { inTransaction } from "../database.ts";
 import { type BranchStore, createBranchStore } from "./branches.ts";
+import { type CopyMemory, createCopyMemory } from "./copies.ts";
 import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
@@ -18,6 +19,7 @@ export interface Store {
   readonly branches: BranchStore;
   readonly urls: UrlCache;
   readonly uploads: UploadCache;
+  readonly copies: CopyMemory;
   readonly imports: ImportMemory;
   readonly facts: FactStore;
   readonly steps: StepStore;
@@ -39,6 +41,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     branches: createBranchStore(database, clock, sessions),
     urls: createUrlCache(database),
     uploads,
+    copies: createCopyMemory(database),
     imports: createImportMemory(database),
     facts: createFactStore(database),
     steps: createStepStore(database),
@@ -138,5 +141,17 @@ const migrations = [
   `
   -- Of a build's session: the directory that its key is a hash of.
   ALTER TABLE session ADD COLUMN context TEXT;
+  `,
+  `
+  CREATE TABLE copied (
+    image TEXT NOT NULL,
+    words TEXT NOT NULL,
+    sources BLOB NOT NULL,
+    PRIMARY KEY (image, words)
+  ) STRICT;
+  CREATE TABLE archive (
+    key TEXT PRIMARY KEY,
+    sha256 TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
   `,
 ];

@@ -1,26 +1,47 @@
+import { tarOf } from "../support/tar-bytes.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
-import type { FakeTreeEntry } from "./state.ts";
+import type { FakeTree, FakeTreeEntry } from "./state.ts";
 
-/** The same tree, `state.tree`, in every image; `/` is always there. */
+/** Links are followed at the end of a path, as the service does, by their text. */
 export function inspect({ state, recorded, parameter }: RouteCall): Response {
-  if (state.findImage(parameter) === undefined) return answerWith.error(404, `no image ${parameter}`);
+  const image = state.findImage(parameter);
+  if (image === undefined) return answerWith.error(404, `no image ${parameter}`);
+  const tree = state.treeOf(image.uuid);
   const path = recorded.query.path ?? "/";
-  const entry = path === "/" ? { type: "directory" as const } : state.tree.get(path);
+  const entry = path === "/" ? { type: "directory" as const } : tree.get(path);
   if (entry === undefined) return answerWith.error(404, `no such path: ${path}`);
   if (recorded.path.endsWith("/archive"))
-    return new Response(new Uint8Array(10_240), { headers: { "content-type": "application/x-tar" } });
+    return new Response(archiveOf(tree, path), { headers: { "content-type": "application/x-tar" } });
   if (recorded.path.endsWith("/download")) {
     const headers = { "content-type": "application/octet-stream" };
     return entry.type === "file"
-      ? new Response(entry.content ?? "", { headers })
+      ? new Response(Buffer.from(entry.content ?? ""), { headers })
       : answerWith.error(404, "not a file");
   }
   const listed =
     entry.type === "directory"
-      ? [...state.tree].filter(([other]) => parentOf(other) === path)
+      ? [...tree].filter(([other]) => parentOf(other) === path)
       : [[path, entry] as const];
   return Response.json({ path, files: listed.map(describe) });
+}
+
+const flags = { file: "0", symlink: "2", directory: "5", pipe: "6" };
+
+function archiveOf(tree: FakeTree, directory: string): Uint8Array<ArrayBuffer> {
+  const prefix = directory === "/" ? "/" : `${directory}/`;
+  const below = [...tree]
+    .filter(([path]) => path.startsWith(prefix))
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  const entries = below.map(([path, { type, mode = modeOf(type), ...entry }]) => {
+    const name = `./${path.slice(prefix.length)}${type === "directory" ? "/" : ""}`;
+    return { ...entry, name, flag: flags[type], mode, content: type === "file" ? (entry.content ?? "") : "" };
+  });
+  return tarOf([{ name: "./", flag: "5", mode: 0o755 }, ...entries]);
+}
+
+function modeOf(type: FakeTreeEntry["type"]): number {
+  return type === "directory" ? 0o755 : 0o644;
 }
 
 export function findByTag({ state, recorded }: RouteCall): Response {
@@ -39,13 +60,15 @@ export function getImage({ state, parameter }: RouteCall): Response {
 /** One pattern, one path. */
 export function grep({ state, recorded, parameter }: RouteCall): Response {
   const { pattern, path = "/" } = recorded.query;
-  if (state.findImage(parameter) === undefined) return answerWith.error(404, `no image ${parameter}`);
+  const image = state.findImage(parameter);
+  if (image === undefined) return answerWith.error(404, `no image ${parameter}`);
+  const tree = state.treeOf(image.uuid);
   if (pattern === undefined) return answerWith.error(400, "pattern is required");
-  if (path !== "/" && !state.tree.has(path)) return answerWith.error(404, `no such path: ${path}`);
-  const files = [...state.tree].filter(
-    ([name]) => path === "/" || name === path || name.startsWith(`${path}/`),
+  if (path !== "/" && !tree.has(path)) return answerWith.error(404, `no such path: ${path}`);
+  const files = [...tree].filter(([name]) => path === "/" || name === path || name.startsWith(`${path}/`));
+  const matches = files.flatMap(([name, { content = "" }]) =>
+    grepText(name, String(content), new RegExp(pattern)),
   );
-  const matches = files.flatMap(([name, { content = "" }]) => grepText(name, content, new RegExp(pattern)));
   return Response.json({ path, patterns: [pattern], matches, truncated: false });
 }
 
@@ -68,22 +91,23 @@ function grepText(path: string, content: string, pattern: RegExp) {
   });
 }
 
-function describe([path, { type, content = "", target = "" }]: readonly [string, FakeTreeEntry]) {
+function describe([path, { type, content = "", target = "", ...entry }]: readonly [string, FakeTreeEntry]) {
+  const { mode = modeOf(type), uid = 0, gid = 0 } = entry;
   return {
     path,
-    size: content.length,
-    owner: "root",
-    group: "root",
-    uid: 0,
-    gid: 0,
-    mode: type === "directory" ? 0o755 : 0o644,
+    size: Buffer.byteLength(content),
+    owner: uid === 0 ? "root" : uid,
+    group: gid === 0 ? "root" : gid,
+    uid,
+    gid,
+    mode,
     mtime: 0,
     nlink: 1,
     is_dir: type === "directory",
     is_regular: type === "file",
     is_symlink: type === "symlink",
     is_socket: false,
-    is_fifo: false,
+    is_fifo: type === "pipe",
     symlink_to: target,
   };
 }

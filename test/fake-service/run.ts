@@ -1,5 +1,6 @@
 /** Plays a scripted outcome as the events and the record of an operation. */
 import type { InstanceRequest, OperationRecord, WireBytes } from "../../src/service/types.ts";
+import { isPlacement, putFiles, runPlacement } from "./placement.ts";
 import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts";
 
 /** What takes no time is over when this returns. */
@@ -115,7 +116,11 @@ function complete(
   const timedOut = outcome.timedOut ?? false;
   const limit = outcome.truncateAt ?? request.truncate_output_at ?? 65536;
   emitExit(operation, 1, { code: exitCode, signal: -1, timedOut });
-  const result = request.disposable ? null : outcome.image === "unchanged" ? image : state.addImage();
+  const result = request.disposable
+    ? null
+    : outcome.image === "unchanged"
+      ? image
+      : addResult(state, image, request);
   const { metadata } = operation.record;
   endOperation(operation, {
     status: "SUCCESS",
@@ -132,6 +137,17 @@ function complete(
     result_image_uuid: result,
     result: { image: result, tag: null },
   });
+}
+
+/** Has what the instance was given, and what bough's own script makes; what any other command does is not known. */
+function addResult(state: FakeState, image: string, request: InstanceRequest): string {
+  const result = state.addImage();
+  const tree = new Map(state.trees.get(image));
+  putFiles(tree, request, state);
+  const script = Buffer.from(request.stdin?.value ?? "", "base64").toString();
+  if (isPlacement(script)) runPlacement(tree, script);
+  if (tree.size > 0) state.trees.set(result, tree);
+  return result;
 }
 
 function kept(chunks: readonly RunChunk[], stream: RunChunk["stream"], limit: number): WireBytes {

@@ -69,11 +69,19 @@ export interface FakeProcess {
 
 /** Of an image: what the inspect routes show. */
 export interface FakeTreeEntry {
-  type: "file" | "directory" | "symlink";
-  content?: string;
+  type: "file" | "directory" | "symlink" | "pipe";
+  content?: string | Uint8Array;
   /** Of a link. */
   target?: string;
+  /** Default: 0755 of a directory, else 0644. */
+  mode?: number;
+  /** Default: root's. */
+  uid?: number;
+  gid?: number;
 }
+
+/** By absolute path. */
+export type FakeTree = Map<string, FakeTreeEntry>;
 
 export interface FakeState {
   /** Each with the first of its tags. */
@@ -83,8 +91,10 @@ export interface FakeState {
   /** By SHA-256. */
   readonly files: Map<string, FakeFile>;
   readonly operations: Map<string, FakeOperation>;
-  /** By absolute path, the same in every image. */
-  readonly tree: Map<string, FakeTreeEntry>;
+  /** The same in every image. */
+  readonly tree: FakeTree;
+  /** By image: what it has beside that. What an instance makes of an image is in the result's. */
+  readonly trees: Map<string, FakeTree>;
   readonly run: RunScript;
   /** The bodies of `POST /v1/instances`. */
   readonly instances: InstanceRequest[];
@@ -94,6 +104,8 @@ export interface FakeState {
   addOperation(kind: OperationKind, record: Partial<OperationRecord>): FakeOperation;
   /** Takes the tag away from whatever has it. */
   setTag(uuid: string, tag: string): ImageRecord | undefined;
+  /** All that an image holds. */
+  treeOf(uuid: string): FakeTree;
   /** An image with several tags is there once for each. */
   imageRecords(): ImageRecord[];
   /** An image's id, or `tag:<name>`. */
@@ -119,6 +131,7 @@ export function createState(run: RunScript = () => undefined): FakeState {
     files,
     operations,
     tree: new Map(),
+    trees: new Map(),
     run,
     instances: [],
     addImage(tag) {
@@ -176,6 +189,9 @@ export function createState(run: RunScript = () => undefined): FakeState {
       if (image === undefined) return undefined;
       tags.set(tag, id);
       return { ...image, tag };
+    },
+    treeOf(id) {
+      return new Map([...this.tree, ...(this.trees.get(id) ?? [])]);
     },
     imageRecords: () =>
       [...images.values()].flatMap((image) => {

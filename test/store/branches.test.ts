@@ -85,6 +85,8 @@ test("a file of version 1 keeps its sessions, and all are on main", () => {
   old.run("DROP TABLE step");
   old.run("DROP TABLE hash");
   old.run("DROP TABLE unfinished");
+  old.run("DROP TABLE copied");
+  old.run("DROP TABLE archive");
   old.run("PRAGMA user_version = 1");
   old.close();
   const again = openStore(path, systemClock);

@@ -3,6 +3,8 @@ export interface RawEntry {
   name: string;
   flag?: string;
   mode?: number;
+  uid?: number;
+  gid?: number;
   content?: string | Uint8Array;
   target?: string;
 }
@@ -19,11 +21,14 @@ export function tarOf(
   return Buffer.concat([...blocks, ...(options.end === false ? [] : [Buffer.alloc(1024)])]);
 }
 
-function header({ name, flag = "0", mode = 0o644, target = "" }: RawEntry, size: number): Buffer {
+function header(
+  { name, flag = "0", mode = 0o644, uid = 0, gid = 0, target = "" }: RawEntry,
+  size: number,
+): Buffer {
   const block = Buffer.alloc(512);
   block.write(name, 0, 100);
   block.write(`${mode.toString(8).padStart(7, "0")}\0`, 100);
-  block.write("0000000\0".repeat(2), 108);
+  block.write(`${uid.toString(8).padStart(7, "0")}\0${gid.toString(8).padStart(7, "0")}\0`, 108);
   block.write(`${size.toString(8).padStart(11, "0")}\0`, 124);
   block.write(`${(1_700_000_000).toString(8)}\0`, 136);
   block.write(" ".repeat(8), 148);

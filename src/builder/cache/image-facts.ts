@@ -6,6 +6,8 @@ import type { FactStore } from "../../store/facts.ts";
 export interface ImageFacts {
   /** False where the service lacks `inspect`. */
   isDirectory(image: string, path: string): Promise<boolean>;
+  /** Whether there is anything but a directory, links followed. False where the service lacks `inspect`. */
+  isFile(image: string, path: string): Promise<boolean>;
   /** `undefined`: there is no such file. */
   readTextFile(image: string, path: string): Promise<string | undefined | "unsupported">;
 }
@@ -59,6 +61,17 @@ export function createImageFacts(
       if (inspector.capabilities.lacks("inspect")) return false;
       const listed = (asked.get(image) ?? 0) < maxAsked ? undefined : await isListed(image, path);
       return listed ?? ask(image, path);
+    },
+
+    async isFile(image, path) {
+      if (inspector.capabilities.lacks("inspect")) return false;
+      const key = `file ${path}`;
+      const known = store.get(image, key);
+      if (known !== undefined) return known === "yes";
+      const type = await inspector.pathType(image, path);
+      const isFile = type !== undefined && type !== "directory" && type !== "unsupported";
+      if (type !== "unsupported") store.set(image, key, isFile ? "yes" : "no");
+      return isFile;
     },
 
     async readTextFile(image, path) {

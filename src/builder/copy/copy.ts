@@ -8,16 +8,12 @@ import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
-import { addStaged, type Owned, type StagedEntry, type StagedFile } from "../staging/staged.ts";
+import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
-import {
-  defaultDirectoryMode,
-  isSameOrAbove,
-  parentDirectories,
-  stageDirectories,
-} from "./made-directories.ts";
-import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
+import { defaultDirectoryMode } from "./made-directories.ts";
+import { isRoot, resolveOwner, root } from "./ownership.ts";
 import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
+import { stageItems } from "./stage-items.ts";
 
 /** What the sources come to is staged for the next RUN; of it only URLs go to the service already. */
 export async function stageCopy(
@@ -27,7 +23,6 @@ export async function stageCopy(
   build: BuildJob,
 ): Promise<StageState> {
   const { destination, items, excluded, largeContext } = plan;
-  const { staged } = stage;
   const line = instruction.range.start;
   const title = titleOf(instruction);
   if (
@@ -45,57 +40,16 @@ export async function stageCopy(
 
   const owned = { ...owner, line };
   const hashes = await hashEntries(items, build, ahead);
-  const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
-  const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
-  const isIntoExisting =
-    items.length > 0 &&
-    (!isRoot(owner) || items.some(isNestedDirectory)) &&
-    (await isDirectoryInImage(place));
-  /** Paths of directory sources: Docker copies their contents, not themselves. */
-  const roots: string[] = [];
-  const additions: [string, StagedEntry][] = [];
-  for (const item of items) {
-    const mayBeThere =
-      isNestedDirectory(item) &&
-      (staged.has(item.path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, item.path)))));
-    if (isSourceRoot(item)) roots.push(item.path);
-    else if (item.kind === "entry") additions.push([item.path, stageEntry(item, hashes, owned, mayBeThere)]);
-    else if (item.kind === "document") additions.push([item.path, stageDocument(item, owned)]);
-    else additions.push([item.path, await stageUrl(item, owned, words.checksum, build)]);
-  }
-
-  const amount = { files: 0, bytes: 0 };
-  for (const [, entry] of additions) {
-    if (entry.type !== "file") continue;
-    amount.files += 1;
-    amount.bytes += entry.size;
-  }
+  const toStaged = (item: PlannedItem, mayBeThere: boolean) => {
+    if (item.kind === "entry") return stageEntry(item, hashes, owned, mayBeThere);
+    if (item.kind === "document") return stageDocument(item, owned);
+    return stageUrl(item, owned, words.checksum, build);
+  };
+  const placed = { destination, items, isSourceRoot, isNestedDirectory, toStaged };
+  const { staged, ...amount } = await stageItems(placed, { owner, line }, stage, build);
   collectGarbage(amount.files);
   build.emit({ type: "staged", title, ...amount });
-  const made = directoriesToMake(roots, additions, owner).filter(
-    (path) => !(isIntoExisting && isSameOrAbove(path, place)),
-  );
-  const directories = stageDirectories(made, owner, line, stage);
-  return { ...stage, staged: addStaged(staged, [...directories, ...additions]) };
-}
-
-/** Root's parents of a file need no mention: the service makes them. */
-function directoriesToMake(
-  roots: readonly string[],
-  additions: readonly [string, StagedEntry][],
-  owner: Owner,
-): string[] {
-  if (isRoot(owner)) return [...roots];
-  return [
-    ...roots.flatMap((path) => [...parentDirectories(path), path]),
-    ...additions.flatMap(([path]) => parentDirectories(path)),
-  ];
-}
-
-/** The directory next below `place` on the way to `path`: where the image lacks it, it lacks `path`, too. */
-function nextBelow(place: string, path: string): string {
-  const [top = ""] = posix.relative(place, path).split("/");
-  return posix.join(place, top);
+  return { ...stage, staged };
 }
 
 /** Whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */

@@ -103,6 +103,8 @@ async function readAccounts(
       return entry.content.text;
     case "local":
       return readLocal(entry.content.absolutePath);
+    case "image":
+      return build.facts.readTextFile(entry.content.image, entry.content.path);
     case "url":
       return "unsupported";
   }

@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceFile } from "../../service/types.ts";
 import { isRoot } from "../copy/ownership.ts";
@@ -8,6 +9,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
+import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
@@ -24,8 +26,13 @@ export interface Placement {
  * chain hash of the layer that comes of it.
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
-  const files = instanceFiles(stage.staged, await uploadStaged(stage.staged, build));
-  const script = placementScript(stage.staged);
+  const packed = await packImageFiles(stage, build);
+  const staged =
+    packed === undefined
+      ? stage.staged
+      : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
+  const files = instanceFiles(staged, await uploadStaged(staged, build));
+  const script = `${placementScript(staged)}${packed === undefined ? "" : unpackScript(packed.path)}`;
   if (script === "") return { image: stage.layer.image, files };
 
   const outcome = await runOperation(
@@ -36,7 +43,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       shell: false,
       stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
       cwd: "/",
-      files: {},
+      files: packed === undefined ? {} : { [packed.path]: packed.file },
       timeout: build.timeoutSeconds,
       disposable: false,
       ...ownOperationNetwork(build.network),
@@ -57,8 +64,9 @@ function placementError(outcome: OperationOutcome, staged: Staged): PlacementErr
   const { exitCode, stdout, stderr, operation } = outcome;
   const [path, first] = madeByScript(staged)[0] ?? [];
   if (exitCode === exitCodeWithoutShell) {
-    const what = first?.type === "symlink" ? "the symbolic link" : "the directory";
-    return new PlacementError(`the image has no shell, which it takes to make ${what} ${path}`, first?.line, {
+    const link = first?.type === "symlink" ? "the symbolic link" : "the directory";
+    const what = first === undefined ? "unpack the files that are copied" : `make ${link} ${path}`;
+    return new PlacementError(`the image has no shell, which it takes to ${what}`, first?.line, {
       hint: "Start from an image with /bin/sh, or copy plain files alone, without --chown for their directories.",
     });
   }

@@ -36,7 +36,19 @@ export interface StagedSymlink extends Owned {
 export type StagedContent =
   | { kind: "local"; absolutePath: string }
   | { kind: "text"; text: string }
-  | { kind: "url"; url: string };
+  | { kind: "url"; url: string }
+  | ImageContent;
+
+/** A file of another image. */
+export interface ImageContent {
+  kind: "image";
+  /** UUID. */
+  image: string;
+  /** Absolute. */
+  path: string;
+  /** The directory that was copied, whose archive has the file, too. */
+  tree?: string;
+}
 
 export type Staged = ReadonlyMap<string, StagedEntry>;
 

@@ -2,6 +2,7 @@ import type { LocalFile, UploadProgress } from "../../service/service.ts";
 import type { BuildJob } from "../job.ts";
 import { download } from "../remote-files/download.ts";
 import { collectGarbage, createUploadCollector } from "./gc.ts";
+import { uploadImageFiles } from "./image-upload.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /**
@@ -9,7 +10,7 @@ import type { Staged, StagedFile } from "./staged.ts";
  * before the step began counts as sent for it.
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
-  const known = new Map<string, string>();
+  const known = await uploadImageFiles(staged, build);
   const local = new Map<string, StagedFile>();
   const early = new Map<string, StagedFile>();
   let bytes = 0;
@@ -72,6 +73,8 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
     }
     case "url":
       return (await download(content.url, sha256, build)).uuid;
+    case "image":
+      throw new Error("files of images are uploaded together");
     case "local":
       throw new Error("local files are uploaded together");
   }

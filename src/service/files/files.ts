@@ -23,7 +23,7 @@ export interface FilesOptions {
   knownFiles?: KnownFiles;
 }
 
-export type Files = Pick<ImageService, "uploadFiles">;
+export type Files = Pick<ImageService, "uploadFiles" | "findFile">;
 
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
@@ -82,6 +82,11 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
   }
 
   return {
+    async findFile(sha256) {
+      const answer = await find(sha256, signal);
+      return answer === undefined ? undefined : readFile(answer)?.uuid;
+    },
+
     async uploadFiles(files, progress, options = {}) {
       const ids = new Map<string, string>();
       const stopping = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);

@@ -4,31 +4,8 @@ import { NotFoundError } from "../http/errors.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { PathType } from "../service.ts";
+import type { ImageFile, ImageFiles } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
-
-export interface ImageFile {
-  name: string;
-  type: PathType;
-  /** Permission bits, where the service tells them. */
-  mode: number | null;
-  uid: number;
-  gid: number;
-  size: number;
-  /** Seconds since the epoch. */
-  modified: number;
-  /** The target of a link. */
-  target: string | null;
-}
-
-export interface ImageFiles {
-  /** What is in a directory; of anything else, the thing itself. Rejects with NotFoundError. */
-  listFiles(image: string, path: string): Promise<ImageFile[]>;
-  /** One regular file's bytes as they come; `undefined` where the path leads to something else. */
-  openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** A tar archive of what is below a directory, as it comes. */
-  openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
-}
 
 /** The path leads to something that this route is not for. */
 const wrongType = [400, 409, 422];

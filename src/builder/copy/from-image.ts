@@ -1,0 +1,118 @@
+import { posix } from "node:path";
+import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
+import { titleOf } from "../interpreter/location.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { collectGarbage } from "../staging/gc.ts";
+import type { ImageContent, StagedEntry } from "../staging/staged.ts";
+import { type Destination, resolveDestination } from "./destination.ts";
+import { defaultDirectoryMode } from "./made-directories.ts";
+import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
+import { readFromImage } from "./read-image.ts";
+import { stageItems } from "./stage-items.ts";
+import type { CopyWords } from "./words.ts";
+
+/** An entry of a source on its way; without one, the directory that stands for its contents. */
+interface Item {
+  path: string;
+  entry: CopiedEntry | undefined;
+}
+
+/**
+ * `COPY --from` on a service that can't copy between images itself: what the sources come to in `image`, a UUID, goes to
+ * the service's files, and is staged for the next RUN. Sources go one after the other, as in BuildKit: what one of them
+ * has made is there for the next.
+ */
+export async function stageImageCopy(
+  instruction: CopyInstruction,
+  { words, image }: { words: CopyWords; image: string },
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  const line = instruction.range.start;
+  if (instruction.parents) {
+    throw new BoughError("COPY --from with --parents needs a service that copies between images itself", {
+      hint: "Name the directories in the destination instead, or build on the embedded engine.",
+    });
+  }
+  const owner = words.chown === "" ? undefined : await resolveOwner(words.chown, stage, build);
+  const sources = await readFromImage(words, image, line, build);
+  const total = { files: 0, bytes: 0 };
+  let { staged } = stage;
+  for (const source of sources) {
+    const destination = await resolveDestination(
+      words.destination,
+      stage.config.WorkingDir,
+      staged,
+      { count: 1, anyDirectory: source.type === "directory" },
+      (path) => build.facts.isDirectory(stage.layer.image, path),
+    );
+    if (source.type === "directory" && staged.get(destination.path)?.type === "file")
+      throw new BoughError(`cannot copy to non-directory: ${destination.path}`, {
+        hint: "An instruction before, or a source before this one, has put a file there.",
+      });
+    const placed = {
+      destination,
+      items: itemsOf(source, destination),
+      isSourceRoot: ({ entry }: Item) => entry === undefined,
+      isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
+      toStaged: ({ entry }: Item, mayBeThere: boolean) => {
+        if (entry === undefined) throw new Error("the root of a source is not staged as an entry");
+        return toStaged(entry, source, { image, owner, line, change: words.changeMode, mayBeThere });
+      },
+    };
+    const next = await stageItems(placed, { owner: owner ?? root, line }, { ...stage, staged }, build);
+    staged = next.staged;
+    total.files += next.files;
+    total.bytes += next.bytes;
+  }
+  collectGarbage(total.files);
+  build.emit({ type: "staged", title: titleOf(instruction), ...total });
+  return { ...stage, staged };
+}
+
+function itemsOf({ type, name, entries }: CopiedSource, { path, isDirectory }: Destination): Item[] {
+  if (type === "file")
+    return entries.map((entry) => ({ path: isDirectory ? posix.join(path, name) : path, entry }));
+  const contents = entries.map((entry) => ({ path: posix.join(path, entry.path), entry }));
+  return path === "/" ? contents : [{ path, entry: undefined }, ...contents];
+}
+
+interface Staging {
+  image: string;
+  /** `--chown`; without it, the source's own. */
+  owner: Owner | undefined;
+  line: number;
+  change: CopyWords["changeMode"];
+  mayBeThere: boolean;
+}
+
+function toStaged(
+  entry: CopiedEntry,
+  { path, type }: CopiedSource,
+  { image, owner, line, change, mayBeThere }: Staging,
+): StagedEntry {
+  const { uid, gid } = owner ?? entry;
+  switch (entry.type) {
+    case "symlink":
+      return { type: "symlink", target: entry.target, uid, gid, line };
+    case "directory": {
+      const mode = change(entry.mode, true);
+      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot({ uid, gid });
+      return { type: "directory", mode, isExplicit, uid, gid, line };
+    }
+    case "file": {
+      const { sha256, size } = entry;
+      const from = posix.join(path, entry.original ?? entry.path);
+      const content: ImageContent = {
+        kind: "image",
+        image,
+        path: from,
+        ...(type === "directory" && { tree: path }),
+      };
+      return { type: "file", sha256, size, mode: change(entry.mode, false), content, uid, gid, line };
+    }
+  }
+}

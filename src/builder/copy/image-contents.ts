@@ -1,0 +1,90 @@
+import type { UploadProgress } from "../../service/service.ts";
+import type { BuildJob } from "../job.ts";
+import { streamOf } from "../staging/tar-content.ts";
+
+/** Contents of an image on their way to the service: hashed as they pass, each sent once. */
+export interface ImageContents {
+  /** Returns the content's SHA-256; a small one may still be on its way. */
+  take(content: AsyncGenerator<Uint8Array>, size: number): Promise<string>;
+  /** Resolves when all have arrived, with what was sent. */
+  finish(): Promise<UploadProgress>;
+}
+
+/** Held in memory, so that several are sent at a time while more of the archive is read. */
+const maxHeldBytes = 1024 * 1024;
+const maxConcurrent = 8;
+
+/** From the `maxSent`th content on, they are hashed only: what stages them sends them together, as one archive. */
+export function createImageContents(build: BuildJob, maxSent: number): ImageContents {
+  const { service, store } = build;
+  const begun = new Set<string>();
+  const underWay = new Set<Promise<void>>();
+  const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
+  let failure: { error: unknown } | undefined;
+
+  const isKnown = (sha256: string) => begun.has(sha256) || store.uploads.get(sha256) !== undefined;
+  const note = (sha256: string, uuid: string, size: number) => {
+    store.uploads.set(sha256, uuid);
+    done.files += 1;
+    done.sentBytes += size;
+  };
+
+  async function sendHeld(bytes: Uint8Array<ArrayBuffer>, sha256: string): Promise<void> {
+    const body = new Blob([bytes]);
+    const { uuid } = await service.uploadStream(body.stream(), { contentLength: bytes.byteLength });
+    note(sha256, uuid, bytes.byteLength);
+  }
+
+  async function hold(content: AsyncGenerator<Uint8Array>, size: number): Promise<string> {
+    const bytes = new Uint8Array(size);
+    let at = 0;
+    for await (const chunk of content) {
+      bytes.set(chunk, at);
+      at += chunk.byteLength;
+    }
+    const sha256 = Bun.CryptoHasher.hash("sha256", bytes, "hex");
+    if (isKnown(sha256)) {
+      done.files += 1;
+      done.reused += 1;
+      return sha256;
+    }
+    if (begun.size >= maxSent) return sha256;
+    begun.add(sha256);
+    while (underWay.size >= maxConcurrent) await Promise.race(underWay);
+    if (failure !== undefined) throw failure.error;
+    const sending = sendHeld(bytes, sha256)
+      .catch((error: unknown) => {
+        failure ??= { error };
+      })
+      .finally(() => underWay.delete(sending));
+    underWay.add(sending);
+    return sha256;
+  }
+
+  async function passOn(content: AsyncGenerator<Uint8Array>, size: number): Promise<string> {
+    if (begun.size >= maxSent) {
+      const hasher = new Bun.CryptoHasher("sha256");
+      for await (const chunk of content) hasher.update(chunk);
+      return hasher.digest("hex");
+    }
+    const before = { ...done };
+    const progress = (bytes: number) => {
+      build.emit({ type: "upload-progress", ...before, sentBytes: before.sentBytes + bytes });
+    };
+    const options = { contentLength: size, progress };
+    const { uuid, sha256 } = await service.uploadStream(streamOf(content), options);
+    begun.add(sha256);
+    note(sha256, uuid, size);
+    return sha256;
+  }
+
+  return {
+    take: (content, size) => (size <= maxHeldBytes ? hold(content, size) : passOn(content, size)),
+    async finish() {
+      await Promise.all(underWay);
+      store.uploads.flush();
+      if (failure !== undefined) throw failure.error;
+      return done;
+    },
+  };
+}

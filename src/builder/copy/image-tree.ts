@@ -1,0 +1,55 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { ImageTree } from "../../image/copy-sources.ts";
+import type { ImageFile, ImageService } from "../../service/service.ts";
+
+/** An image's tree as a service lists it: each directory is asked for once. */
+export interface ListedTree extends ImageTree {
+  /** What the list above it says of a path that has been looked up; `undefined` for the root, too. */
+  describe(path: string): Promise<ImageFile | undefined>;
+}
+
+export function createListedTree(image: string, service: Pick<ImageService, "listFiles">): ListedTree {
+  const lists = new Map<string, Promise<ReadonlyMap<string, ImageFile>>>();
+
+  function list(directory: string): Promise<ReadonlyMap<string, ImageFile>> {
+    const begun =
+      lists.get(directory) ??
+      service.listFiles(image, directory).then((files) => byName(files, directory, image));
+    lists.set(directory, begun);
+    return begun;
+  }
+
+  const describe = async (path: string) => (await list(posix.dirname(path))).get(posix.basename(path));
+  return {
+    describe,
+    async lookUp(path) {
+      if (path === "/") return { type: "directory" };
+      const file = await describe(path);
+      if (file === undefined) return undefined;
+      return file.type === "symlink" ? { type: "symlink", target: file.target ?? "" } : { type: file.type };
+    },
+    list: async (directory) => [...(await list(directory)).keys()],
+  };
+}
+
+/** A service is not trusted: a name that leads elsewhere, or that is there twice, would be copied to somewhere else. */
+function byName(
+  files: readonly ImageFile[],
+  directory: string,
+  image: string,
+): ReadonlyMap<string, ImageFile> {
+  const named = new Map<string, ImageFile>();
+  for (const file of files) {
+    const { name } = file;
+    if (name === "" || name === "." || name === ".." || /[/\0]/.test(name))
+      throw hostile(`lists ${JSON.stringify(name)} in ${directory}`, image);
+    if (named.has(name)) throw hostile(`lists ${JSON.stringify(name)} twice in ${directory}`, image);
+    named.set(name, file);
+  }
+  return named;
+}
+
+function hostile(how: string, image: string): BoughError {
+  return new BoughError(`the service ${how} of image ${image}`, { hint: "Nothing is copied from it." });
+}

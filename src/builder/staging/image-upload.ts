@@ -1,0 +1,59 @@
+import { BoughError } from "../../errors.ts";
+import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import type { BuildJob } from "../job.ts";
+import type { ImageContent, Staged } from "./staged.ts";
+
+const maxConcurrent = 4;
+
+/**
+ * The ids, by SHA-256, of the files of other images that are staged. Most are known from when they were staged; those that
+ * the service has forgotten since are fetched from their image again.
+ */
+export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
+  const { service, store, emit } = build;
+  const ids = new Map<string, string>();
+  const missing = new Map<string, { content: ImageContent; size: number }>();
+  for (const entry of staged.values()) {
+    if (entry.type !== "file" || entry.content.kind !== "image") continue;
+    const { content, sha256, size } = entry;
+    const id = store.uploads.get(sha256);
+    if (id !== undefined) ids.set(sha256, id);
+    else missing.set(sha256, { content, size });
+  }
+  if (missing.size === 0) return ids;
+
+  const done = { files: 0, sentBytes: 0, reused: 0 };
+  const bytes = missing.values().reduce((sum, { size }) => sum + size, 0);
+  emit({ type: "uploading", files: missing.size, bytes });
+  try {
+    await forEachConcurrently(missing, maxConcurrent, build.signal, async ([sha256, { content, size }]) => {
+      const found = await service.findFile(sha256);
+      const id = found ?? (await fetchAgain(content, { sha256, size }, build));
+      store.uploads.set(sha256, id);
+      ids.set(sha256, id);
+      done.files += 1;
+      if (found === undefined) done.sentBytes += size;
+      else done.reused += 1;
+      emit({ type: "upload-progress", ...done });
+    });
+  } finally {
+    store.uploads.flush();
+  }
+  emit({ type: "uploaded", ...done });
+  return ids;
+}
+
+async function fetchAgain(
+  { image, path }: ImageContent,
+  { sha256, size }: { sha256: string; size: number },
+  { service }: BuildJob,
+): Promise<string> {
+  const changed = () =>
+    new BoughError(`${path} of image ${image} is not what it was: an image never changes`);
+  const body = await service.openFile(image, path);
+  if (body === undefined) throw changed();
+  const inspect = (actual: string) => {
+    if (actual !== sha256) throw changed();
+  };
+  return (await service.uploadStream(body, { contentLength: size, inspect })).uuid;
+}

@@ -1,0 +1,274 @@
+/** `COPY --from` on a service without copies between images: what is asked of it, what is staged, and what is refused. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../../fake-service/fake-service.ts";
+import type { FakeTreeEntry } from "../../fake-service/state.ts";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { tarOf } from "../../support/tar-bytes.ts";
+import { createImageCopyBuild, type ImageCopyBuild } from "./image-copy-build.ts";
+
+let service: FakeService;
+let build: ImageCopyBuild;
+let home: string;
+let source: string;
+let base: string;
+beforeEach(async () => {
+  service = await startFakeService();
+  source = service.state.addImage();
+  base = service.state.addImage();
+  service.state.trees.set(source, new Map(Object.entries(tree)));
+  service.state.trees.set(base, new Map(Object.entries(below)));
+  home = temporaryDirectory();
+  build = createImageCopyBuild(home, { fetch, baseUrl: service.url });
+});
+afterEach(async () => {
+  build.close();
+  await service.close();
+});
+
+const tree: Record<string, FakeTreeEntry> = {
+  "/app": { type: "directory", mode: 0o711, uid: 7, gid: 8 },
+  "/app/bin": { type: "directory", mode: 0o750, uid: 7, gid: 8 },
+  "/app/bin/run": { type: "file", content: "run", mode: 0o4755, uid: 11, gid: 12 },
+  "/app/bin/to": { type: "symlink", target: "../lib", uid: 9, gid: 9 },
+  "/app/empty": { type: "directory" },
+  "/app/lib": { type: "directory" },
+  "/app/lib/a.so": { type: "file", content: "library" },
+  "/app/lib/b.so": { type: "file", content: "library" },
+  "/app/pipe": { type: "pipe" },
+  "/current": { type: "symlink", target: "app" },
+  "/notes.txt": { type: "file", content: "notes", mode: 0o600, uid: 3, gid: 4 },
+};
+
+const below: Record<string, FakeTreeEntry> = {
+  "/srv": { type: "directory" },
+  "/srv/lib": { type: "directory", mode: 0o700, uid: 1, gid: 1 },
+};
+
+const stage = (...lines: string[]) => build.stage(lines, { source, base });
+
+/** What the lines add to the image, as `ls -l` has it, of paths below `/`. */
+async function treeOf(...lines: string[]): Promise<string[]> {
+  const image = await build.commit(await stage(...lines));
+  const before = service.state.treeOf(base);
+  return [...service.state.treeOf(image)]
+    .filter(([path, entry]) => before.get(path) !== entry)
+    .map(([path, { type, mode = 0o755, uid = 0, gid = 0, target, content }]) => {
+      const what = { directory: "/", symlink: ` -> ${target}`, file: ` ${content}`, pipe: "|" }[type];
+      return `${type === "symlink" ? "link" : mode.toString(8)} ${uid}:${gid} ${path}${what}`;
+    })
+    .sort((one, other) => (one.replace(/^\S+ \S+ /, "") < other.replace(/^\S+ \S+ /, "") ? -1 : 1));
+}
+
+describe("the tree that it makes", () => {
+  test.each<[string, string[]]>([
+    ["/notes.txt /n", ["600 3:4 /n notes"]],
+    ["/notes.txt /n/", ["755 0:0 /n/", "600 3:4 /n/notes.txt notes"]],
+    ["--chown=5:6 /notes.txt /n/", ["755 5:6 /n/", "600 5:6 /n/notes.txt notes"]],
+    ["--chmod=4711 /notes.txt /srv", ["4711 3:4 /srv/notes.txt notes"]],
+    ["/*.txt /no* /n/", ["755 0:0 /n/", "600 3:4 /n/notes.txt notes"]],
+    ["/nothing* /n/", []],
+    ["/current/lib /l", ["755 0:0 /l/", "644 0:0 /l/a.so library", "644 0:0 /l/b.so library"]],
+    // Its own directory is made as any other, and those in it are what they were.
+    [
+      "/app /opt/app",
+      [
+        "755 0:0 /opt/",
+        "755 0:0 /opt/app/",
+        "750 7:8 /opt/app/bin/",
+        "4755 11:12 /opt/app/bin/run run",
+        "link 9:9 /opt/app/bin/to -> ../lib",
+        "755 0:0 /opt/app/empty/",
+        "755 0:0 /opt/app/lib/",
+        "644 0:0 /opt/app/lib/a.so library",
+        "644 0:0 /opt/app/lib/b.so library",
+      ],
+    ],
+    [
+      "--exclude=* --exclude=!lib/a.so /current /c",
+      ["755 0:0 /c/", "755 0:0 /c/lib/", "644 0:0 /c/lib/a.so library"],
+    ],
+    // A directory that is there takes over mode and owner of the one that is copied onto it, but for the outermost.
+    [
+      "--exclude=bin --exclude=empty --chmod=500 /app /srv",
+      ["500 0:0 /srv/lib/", "500 0:0 /srv/lib/a.so library", "500 0:0 /srv/lib/b.so library"],
+    ],
+    // One source after the other: the file goes into what the directory has made.
+    [
+      "/app/lib /notes.txt /x/",
+      ["755 0:0 /x/", "644 0:0 /x/a.so library", "644 0:0 /x/b.so library", "600 3:4 /x/notes.txt notes"],
+    ],
+  ])("%s", async (line, made) => {
+    expect(await treeOf(line)).toEqual(made);
+  });
+
+  test("of the whole image", async () => {
+    const made = await treeOf("--chown=1 / /");
+    expect(made).toContain("755 1:1 /app/lib/");
+    expect(made).toContain("link 1:1 /current -> app");
+    expect(made).toHaveLength(10);
+  });
+});
+
+test("pipes and sockets are left out, with a warning", async () => {
+  await stage("/app /app");
+  expect(build.events).toContainEqual({
+    type: "warning",
+    message: "pipes and sockets are not copied: /app/pipe",
+    line: 2,
+  });
+});
+
+describe("what moves", () => {
+  const calls = () =>
+    service.requests.map(({ method, path }) => `${method} ${path.replace(/[0-9a-f-]{36}/, "*")}`);
+
+  test("a repeat asks for nothing, and no byte moves; a later build, too", async () => {
+    const lines = ["/app /a/", "--chown=5:6 /notes.txt /n"];
+    const first = await stage(...lines);
+    service.clearRequests();
+    expect((await stage(...lines)).staged.size).toBe(first.staged.size);
+    expect(calls()).toEqual([]);
+
+    build.close();
+    build = createImageCopyBuild(home, { fetch, baseUrl: service.url });
+    // Another owner, another place.
+    const image = await build.commit(await stage("/app /a/", "/notes.txt /srv/"));
+    expect(service.state.treeOf(image).get("/srv/notes.txt")).toMatchObject({ uid: 3, gid: 4 });
+    expect(calls().filter((call) => /download|archive|files/.test(call))).toEqual([]);
+  });
+
+  test("a tree comes as one archive, each content goes once", async () => {
+    await stage("/app /a/");
+    expect(service.requestsTo(/archive$/)).toHaveLength(1);
+    expect(service.requestsTo(/download$/)).toHaveLength(0);
+    expect(service.requestsTo("POST /v1/files")).toHaveLength(2);
+  });
+
+  test("what the service has forgotten is fetched from the image again, and the rest is not", async () => {
+    const staged = await stage("/app /a/", "/notes.txt /n");
+    const sha256 = Bun.CryptoHasher.hash("sha256", "library", "hex");
+    service.state.forgetFile(sha256);
+    service.clearRequests();
+    const image = await build.commit(staged);
+    expect(Buffer.from(service.state.treeOf(image).get("/a/lib/a.so")?.content ?? "").toString()).toBe(
+      "library",
+    );
+    expect(service.requestsTo(/archive$/)).toHaveLength(0);
+    expect(service.requestsTo("POST /v1/files")).toHaveLength(1);
+  });
+
+  test("bytes that are others the second time are not stored", async () => {
+    const staged = await stage("/notes.txt /n");
+    service.state.forgetFile(Bun.CryptoHasher.hash("sha256", "notes", "hex"));
+    service.state.trees.get(source)?.set("/notes.txt", { type: "file", content: "NOTES" });
+    expect(await build.commit(staged).catch(String)).toBe(
+      `BoughError: /notes.txt of image ${source} is not what it was: an image never changes`,
+    );
+    expect(service.state.files.size).toBe(0);
+  });
+});
+
+describe("what is refused", () => {
+  test.each<[string, RegExp]>([
+    ["/nope /n", /^BoughError: "\/nope": not found$/],
+    ["/notes.txt /app/lib /n", /several sources needs a directory/],
+    ["--parents /notes.txt /n/", /--parents needs a service that copies between images itself/],
+  ])("%s", async (line, message) => {
+    expect(await stage(line).catch(String)).toMatch(message);
+    expect(service.requestsTo("POST /v1/files")).toEqual([]);
+  });
+
+  test("a directory onto a file", async () => {
+    expect(await stage("/notes.txt /n", "/app/lib /n").catch(String)).toMatch(
+      "cannot copy to non-directory: /n",
+    );
+  });
+
+  test("a service that can't show what an image holds, with the call that is missing", async () => {
+    service.intercept = (_, { path }) =>
+      path.startsWith("/v1/inspect/")
+        ? Response.json({ error: "no such route", status: 404 }, { status: 404 })
+        : undefined;
+    expect(await stage("/notes.txt /n").catch(String)).toBe(
+      "BoughError: the service can't show what an image holds, which COPY --from needs: it has no GET /v1/inspect/{image_uuid}/list",
+    );
+  });
+
+  const file = { name: "f", content: "x" };
+  test.each<[string, Parameters<typeof tarOf>[0], string]>([
+    ["a name that leads up", [{ ...file, name: "a/../../x" }], "has a name in it that leads elsewhere"],
+    ["an absolute name", [{ ...file, name: "/etc/passwd" }], "has a name in it that leads elsewhere"],
+    [
+      "a file through a link",
+      [
+        { name: "l", flag: "2", target: "/etc" },
+        { ...file, name: "l/f" },
+      ],
+      "l is no directory",
+    ],
+    ["a name twice", [file, { ...file, name: "./f" }], "has f in it twice"],
+    [
+      "a directory twice",
+      [
+        { name: "d/", flag: "5" },
+        { name: "d", flag: "5" },
+      ],
+      "has d in it twice",
+    ],
+    [
+      "a link in place of a directory with contents",
+      [
+        { ...file, name: "d/f" },
+        { name: "d", flag: "2", target: "/" },
+      ],
+      "has d in it twice",
+    ],
+    ["a device", [{ name: "sda", flag: "4" }], "has a device in it: sda"],
+    ["a link to a file outside", [{ name: "h", flag: "1", target: "../../etc/shadow" }], "leads elsewhere"],
+    [
+      "a link to a file that is not there",
+      [{ name: "h", flag: "1", target: "gone" }],
+      "which is no file of it",
+    ],
+    ["a name that is not UTF-8", [{ ...file, name: "\ufffd" }], "has a name in it that is not UTF-8"],
+  ])("an archive with %s", async (_, entries, message) => {
+    service.intercept = (_request, { path }) =>
+      path.endsWith("/archive") ? new Response(tarOf(entries)) : undefined;
+    const failure = await stage("/app /a/").catch(String);
+    expect(failure).toStartWith(`BoughError: the archive of /app of image ${source} `);
+    expect(failure).toContain(message);
+    const words = JSON.stringify({ paths: ["/app"], exclude: [] });
+    expect(build.store.copies.get(source, words)).toBeUndefined();
+  });
+
+  test.each<[string, object[], string]>([
+    ["a name that leads up", [{ path: ".." }], `lists ".." in /`],
+    [
+      "a name twice",
+      [
+        { path: "/a", is_regular: true },
+        { path: "a", is_dir: true },
+      ],
+      `lists "a" twice in /`,
+    ],
+  ])("a list with %s", async (_, files, message) => {
+    service.intercept = (_request, { path, query }) =>
+      path.endsWith("/list") && query.path === "/" ? Response.json({ path: "/", files }) : undefined;
+    expect(await stage("/a /x").catch(String)).toBe(`BoughError: the service ${message} of image ${source}`);
+  });
+
+  test.each(["note", "notes and more"])("a file that is not as long as it is listed: %s", async (text) => {
+    service.intercept = (_request, { path }) => (path.endsWith("/download") ? new Response(text) : undefined);
+    expect(await stage("/notes.txt /n").catch(String)).toBe(
+      `BoughError: /notes.txt of image ${source}: the service lists 5 bytes, and gives others`,
+    );
+  });
+
+  test("an archive that is cut short", async () => {
+    service.intercept = (_request, { path }) =>
+      path.endsWith("/archive") ? new Response(tarOf([file], { end: false }).subarray(0, 600)) : undefined;
+    expect(await stage("/app /a/").catch(String)).toBe(
+      `BoughError: the archive of /app of image ${source} is damaged: it ends too early`,
+    );
+  });
+});

@@ -1,0 +1,102 @@
+/** A build of copies from an image, made as `bough build` makes it, on any service. */
+import { join } from "node:path";
+import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
+import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
+import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
+import { createStepMemory } from "../../../src/builder/cache/step-memory.ts";
+import { stageImageCopy } from "../../../src/builder/copy/from-image.ts";
+import { expandCopyWords } from "../../../src/builder/copy/words.ts";
+import type { StepEvent } from "../../../src/builder/events.ts";
+import { commitPending } from "../../../src/builder/interpreter/run.ts";
+import { type StageState, startStage } from "../../../src/builder/interpreter/state.ts";
+import { explainReasonsOnce } from "../../../src/builder/interpreter/warnings.ts";
+import type { BuildJob } from "../../../src/builder/job.ts";
+import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
+import { createLookAhead } from "../../../src/builder/staging/look-ahead.ts";
+import { systemClock } from "../../../src/clock.ts";
+import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
+import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
+import { createService, type ServiceOptions } from "../../../src/service/client.ts";
+import { openStore, type Store } from "../../../src/store/store.ts";
+
+export interface ImageCopyBuild {
+  events: StepEvent[];
+  store: Store;
+  /** Stages `COPY --from=source <line>` for each line, on top of `base`. */
+  stage(lines: readonly string[], images: { source: string; base: string }): Promise<StageState>;
+  /** The UUID of the image that the stage becomes. */
+  commit(stage: StageState): Promise<string>;
+  close(): void;
+}
+
+/** `directory`: for its state; with that of another, as a later build of the same. */
+export function createImageCopyBuild(
+  directory: string,
+  service: Pick<ServiceOptions, "fetch" | "baseUrl">,
+): ImageCopyBuild {
+  const clock = systemClock;
+  const { signal } = new AbortController();
+  const store = openStore(join(directory, "state.db"), clock);
+  const client = createService({
+    ...service,
+    userAgent: "bough/0.0.0 (test)",
+    clock,
+    signal,
+    random: () => 0,
+    knownFiles: store.uploads,
+  });
+  const events: StepEvent[] = [];
+  const hashes = store.hashes.open(directory);
+  const dockerfile = parseDockerfile("FROM base\n", "Dockerfile");
+  const context = { path: directory, absolutePath: directory, realPath: directory };
+  const ignore = ignoreRules([], { defaultExcludes: false });
+  const early = createEarlyUploads({ service: client, uploads: store.uploads, signal });
+  const session = "build:test";
+  const job: BuildJob = {
+    dockerfile,
+    context,
+    ignore,
+    session,
+    allowsLocalFrom: false,
+    buildArgs: new Map(),
+    useCache: true,
+    timeoutSeconds: 60,
+    network: "default",
+    limits: undefined,
+    maxAddBytes: 1,
+    tags: [],
+    service: client,
+    facts: createImageFacts(client, store.facts),
+    store,
+    layers: createLayerCache(store, session),
+    memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
+    owner: { id: "test", isAlive: () => false },
+    hashes,
+    explain: explainReasonsOnce(),
+    early,
+    ahead: createLookAhead({ dockerfile, context, ignore, hashes, early, clock, signal }),
+    fetchUrl: fetch,
+    clock,
+    signal,
+    emit: (event: StepEvent) => void events.push(event),
+  };
+
+  return {
+    events,
+    store,
+    async stage(lines, { source, base }) {
+      const hash = baseHash(base);
+      const found = { hash, image: base, parent: undefined, kind: "from", title: "FROM base" } as const;
+      let state = startStage(job.layers.put({ ...found, operation: undefined }));
+      const text = lines.map((line) => `COPY --from=source ${line}\n`).join("");
+      for (const instruction of parseDockerfile(`FROM base\n${text}`, "Dockerfile").instructions) {
+        if (instruction.name !== "COPY") continue;
+        const words = expandCopyWords(instruction, () => undefined, "\\");
+        state = await stageImageCopy(instruction, { words, image: source }, state, job);
+      }
+      return state;
+    },
+    commit: async (stage) => (await commitPending(stage, 0, job)).layer.image,
+    close: () => store.close(),
+  };
+}
