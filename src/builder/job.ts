@@ -1,8 +1,8 @@
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type { Dockerfile } from "../dockerfile/instruction.ts";
-import type { Fetch, ImageService } from "../service/service.ts";
+import type { CopyInstruction, Dockerfile, FromInstruction } from "../dockerfile/instruction.ts";
+import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
@@ -10,7 +10,10 @@ import type { ImageFacts } from "./cache/image-facts.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { Emit, EmitInStep } from "./events.ts";
+import type { Platform } from "./interpreter/platform.ts";
+import type { Layer, StageState } from "./interpreter/state.ts";
 import type { explainReasonsOnce } from "./interpreter/warnings.ts";
+import type { SingleFlight } from "./single-flight.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
 
@@ -20,8 +23,31 @@ export interface BuildProcess {
   isAlive(id: string): boolean;
 }
 
+/** `default`: as the specification has it. `docker`: as `docker build` does it. */
+export type BuildMode = "default" | "docker";
+
+/** The other stages of a build, for the steps of one. Each is performed once, whoever asks for it. */
+export interface StageResults {
+  /** The stage that a FROM names, at its end; `undefined` where it names none. */
+  baseOf(from: FromInstruction): Promise<StageState> | undefined;
+  /** The layer with all of the stage that a `COPY --from` names; `undefined` where it names none. */
+  sourceOf(copy: CopyInstruction): Promise<Layer> | undefined;
+}
+
+/** What two stages may need at once is done for both together. */
+export interface SharedWork {
+  images: SingleFlight<FoundImage>;
+  layers: SingleFlight<Layer>;
+  questions: SingleFlight<OperationOutcome>;
+}
+
 /** What is to be built, and what a step of it is performed with. */
 export interface BuildJob {
+  mode: BuildMode;
+  /** The stage to build: its name or number. `undefined`: the last. */
+  target: string | undefined;
+  /** So many steps are at work at once. */
+  jobs: number;
   dockerfile: Dockerfile;
   context: BuildContext;
   ignore: IgnoreRules;
@@ -55,6 +81,10 @@ export interface BuildJob {
   explain: ReturnType<typeof explainReasonsOnce>;
   ahead: LookAhead;
   early: EarlyUploads;
+  stages: StageResults;
+  shared: SharedWork;
+  /** The service's, where some instruction asks for it. */
+  platform: Platform | undefined;
   /** For `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;
@@ -63,12 +93,18 @@ export interface BuildJob {
   emit: EmitInStep;
 }
 
+/** What lasts as long as the build, or as one of its stages. */
+type UnderWay = "ahead" | "early" | "stages" | "shared" | "platform" | "explain" | "emit";
+
 /** A build as it is asked for. */
-export interface BuildRequest extends Omit<BuildJob, "ahead" | "early" | "explain" | "emit"> {
+export interface BuildRequest extends Omit<BuildJob, UnderWay> {
   emit: Emit;
+  /** Aborts `signal`: what runs beside a step that has failed is of no use. */
+  stop(reason: unknown): void;
 }
 
 /** A build under way, whatever its step. */
-export interface RunningBuild extends Omit<BuildJob, "emit"> {
-  emit: Emit;
+export interface RunningBuild extends BuildRequest {
+  explain: BuildJob["explain"];
+  shared: SharedWork;
 }

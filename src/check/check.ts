@@ -7,10 +7,10 @@ import { parseDockerfile } from "../dockerfile/parse.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../dockerfile/problems/problem.ts";
 import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
-import type { AssumedPlatform, DryOptions } from "./dry-world.ts";
+import type { AssumedPlatform } from "./dry-world.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import { lintDockerfile } from "./lint.ts";
-import { planBuild } from "./plan.ts";
+import { type PlanOptions, planBuild } from "./plan.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { type ErrorRule, isDockerRule } from "./rules.ts";
 
@@ -26,7 +26,7 @@ export interface CheckReport {
   errors: readonly Finding[];
 }
 
-export interface CheckOptions extends Omit<DryOptions, "platform"> {
+export interface CheckOptions extends Omit<PlanOptions, "platform"> {
   text: string;
   /** The Dockerfile's name, for messages. */
   path: string;

@@ -13,7 +13,7 @@ import type { BuildContext } from "../context/build-context.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
 import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
+import type { AddInstruction, CopyInstruction, FromInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { BoughError } from "../errors.ts";
 import { extend } from "../persistent-map.ts";
@@ -32,6 +32,8 @@ export interface DryOptions {
   /** The service's; `undefined` where no instruction depends on it. */
   platform: AssumedPlatform | undefined;
   signal: AbortSignal;
+  /** The end of the stage that a FROM names. */
+  baseOf(from: FromInstruction): DryStage | undefined;
 }
 
 export interface AssumedPlatform {
@@ -65,7 +67,7 @@ export class UncopyableSourceError extends BoughError {
 export function startDryStage(): DryStage {
   const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map() };
   const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
-  return { name: undefined, ...words, ...place };
+  return { ...words, ...place };
 }
 
 /** The world of `--check`: nothing is asked of a service, no file is read, and what a build would do is noted. */
@@ -83,7 +85,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     warnWithReason: (warning, instruction) => world.warn(explain(warning), instruction),
     tellsUndefined: ({ name }) => !ofTheShell.has(name),
 
-    requirePlatform(from, { globals }) {
+    requirePlatform(from, globals) {
       const { platform } = options;
       try {
         requirePlatform(from, platform?.platform, lookUp({ args: globals }), escape);
@@ -92,6 +94,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
         world.warn({ rule: "OtherPlatform", message: error.message }, from);
       }
     },
+    startFromStage: async (from) => options.baseOf(from),
     startFromImage: async (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
     async changeWorkdir(instruction, path, stage) {

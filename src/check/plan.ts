@@ -1,5 +1,13 @@
-import { endStage, interpret, startInterpretation } from "../builder/interpreter/interpret.ts";
-import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
+import { reachableFrom, stagesByInstruction } from "../builder/graph/build-graph.ts";
+import { graphOf, requireTarget } from "../builder/graph/stage-references.ts";
+import {
+  interpretFrom,
+  interpretGlobal,
+  interpretInStage,
+  startGlobals,
+} from "../builder/interpreter/interpret.ts";
+import type { BuildMode } from "../builder/job.ts";
+import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";
 import {
@@ -13,29 +21,52 @@ import {
 import type { Finding } from "./finding.ts";
 import type { ErrorRule } from "./rules.ts";
 
+export interface PlanOptions extends Omit<DryOptions, "baseOf"> {
+  mode: BuildMode;
+  target: string | undefined;
+}
+
 /** What the build would find on its way through the Dockerfile. */
 export interface Plan extends Notes {
   errors: Finding[];
 }
 
 /** Goes through a Dockerfile as a build does, without a service; what is wrong is noted, and it goes on. */
-export async function planBuild(dockerfile: Dockerfile, options: DryOptions): Promise<Plan> {
+export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
   const plan: Plan = { files: [], warnings: [], errors: [] };
-  const world = createDryWorld(options, dockerfile.escape, plan);
-  let state = startInterpretation<DryStage>(options.platform?.platform, options.buildArgs);
+  const { buildArgs, mode } = options;
+  const { escape } = dockerfile;
   const pace = createPace(options.signal);
-  for (const instruction of dockerfile.instructions) {
+  const attempt = async <Result>(instruction: Instruction, before: Result, action: () => Promise<Result>) => {
     const pause = pace.step();
     if (pause !== undefined) await pause;
     try {
-      state = await interpret(instruction, state, world);
+      return await action();
     } catch (error) {
       if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
       plan.errors.push(findingOf(error, instruction));
-      // A FROM that fails starts a stage all the same: what follows is none of the one before.
-      if (instruction.name === "FROM")
-        state = { ...endStage(state), stage: { ...startDryStage(), name: instruction.stageName } };
+      return before;
     }
+  };
+
+  let globals = startGlobals(options.platform?.platform, buildArgs);
+  for (const instruction of dockerfile.globals)
+    globals = await attempt(instruction, globals, async () =>
+      interpretGlobal(instruction, globals, { buildArgs, escape }),
+    );
+  const graph = graphOf(dockerfile, globals);
+  const ends: DryStage[] = [];
+  const stagesOf = stagesByInstruction(graph);
+  const baseOf = (from: FromInstruction) => ends[stagesOf.get(from)?.[0] ?? -1];
+  const world = createDryWorld({ ...options, baseOf }, escape, plan);
+  const needed = new Set(mode === "docker" ? reachableFrom(graph, requireTarget(graph, options.target)) : []);
+  for (const { index, from, instructions } of dockerfile.stages) {
+    if (mode === "docker" && !needed.has(index)) continue;
+    // A FROM that fails starts a stage all the same: what follows is none of the one before.
+    let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world));
+    for (const instruction of instructions)
+      stage = await attempt(instruction, stage, () => interpretInStage(instruction, stage, globals, world));
+    ends[index] = stage;
   }
   return plan;
 }

@@ -100,6 +100,8 @@ test("in both forms, with an error where the exit code would say so", async () =
           ignore,
           buildArgs: new Map([["A", "x"]]),
           allowsLocalFrom: false,
+          mode: "default",
+          target: undefined,
           network: { mode: "default", allowsHost: false },
         },
         signal: new AbortController().signal,

@@ -70,28 +70,16 @@ export function reachableFrom({ nodes }: BuildGraph, target: number): number[] {
   return [...reached].sort((one, other) => one - other);
 }
 
-/**
- * The stages that a build of `target` goes through, those that can run at once together, each row after the rows that it
- * needs.
- */
-export function rowsOf(graph: BuildGraph, target: number): number[][] {
-  const depths = new Map<number, number>();
-  // Edges lead backwards only, so what a stage needs has its depth already.
-  for (const index of reachableFrom(graph, target)) {
-    const needed = stagesOf(graph.nodes[index]).map((other) => depths.get(other) ?? 0);
-    depths.set(index, Math.max(-1, ...needed) + 1);
+/** Indexes of the stages that an instruction names, in its order. */
+export function stagesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly number[]> {
+  const stages = new Map<Instruction, number[]>();
+  for (const { edges } of nodes) {
+    for (const { instruction, target } of edges) {
+      if (target.kind !== "stage") continue;
+      stages.set(instruction, [...(stages.get(instruction) ?? []), target.index]);
+    }
   }
-  const rows: number[][] = [];
-  for (const [index, depth] of depths) {
-    rows[depth] ??= [];
-    rows[depth].push(index);
-  }
-  return rows;
-}
-
-/** Edges that lead nowhere: to the stage itself, a later one, or none. */
-export function missingStages({ nodes }: BuildGraph): Edge[] {
-  return nodes.flatMap(({ edges }) => edges.filter(({ target }) => target.kind === "missing"));
+  return stages;
 }
 
 function stagesOf(node: StageNode | undefined): number[] {

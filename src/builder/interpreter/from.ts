@@ -21,7 +21,7 @@ export async function startFromImage(
   build: BuildJob,
 ): Promise<StageState> {
   requireBaseName(reference);
-  const { uuid, config } = await resolveImage(reference, build);
+  const { uuid, config } = await findImage(reference, build);
   build.emit({ type: "resolved", reference, image: uuid });
   const stage = startStage(baseLayer(uuid, instruction, build), config);
   if (config === undefined) return stage;
@@ -56,6 +56,11 @@ function baseLayer(
   if (known !== undefined) return known;
   const title = titleOf(instruction);
   return layers.put({ hash, image, parent: undefined, kind: "from", title, operation: undefined });
+}
+
+/** The image of a reference; imported where the service lacks it, once for all stages. */
+export function findImage(reference: string, build: BuildJob): Promise<FoundImage> {
+  return build.shared.images(reference, () => resolveImage(reference, build));
 }
 
 async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {

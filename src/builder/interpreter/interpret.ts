@@ -1,4 +1,4 @@
-import type { FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import type { ArgInstruction, FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { extend } from "../../persistent-map.ts";
 import { expandBase } from "./base.ts";
 import { interpretCopy } from "./copy.ts";
@@ -9,59 +9,46 @@ import { type Arguments, declareArgument, lookUp, type StageScope } from "./scop
 import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
 import { ignoredMount, skippedInstruction } from "./warnings.ts";
-import type { Interpretation, World } from "./world.ts";
+import type { World } from "./world.ts";
 
-/** Nothing is read yet. `platform`: of the service, where some instruction asks for it. */
-export function startInterpretation<Stage extends StageScope>(
+/** Nothing is declared yet but what is always there. `platform`: of the service, where some instruction asks for it. */
+export function startGlobals(
   platform: Platform | undefined,
   supplied: ReadonlyMap<string, string>,
-): Interpretation<Stage> {
+): Arguments {
   let globals: Arguments = new Map();
   const automatic = platform === undefined ? [] : platformArguments(platform);
   for (const [name, value] of automatic) globals = declareArgument(globals, name, value, supplied);
-  return { globals, platform, stages: new Map(), stage: undefined };
+  return globals;
 }
 
-/** What an instruction makes of a build so far: the one place that knows what each of them means. */
-export async function interpret<Stage extends StageScope>(
-  instruction: Instruction,
-  state: Interpretation<Stage>,
-  world: World<Stage>,
-): Promise<Interpretation<Stage>> {
-  if (instruction.name === "FROM") return interpretFrom(instruction, state, world);
-  const { stage, globals } = state;
-  if (stage !== undefined)
-    return { ...state, stage: await interpretInStage(instruction, stage, globals, world) };
-  if (instruction.name !== "ARG") return state;
+/** An ARG before the first FROM. */
+export function interpretGlobal(
+  instruction: ArgInstruction,
+  globals: Arguments,
+  { buildArgs, escape }: Pick<World<StageScope>, "buildArgs" | "escape">,
+): Arguments {
   const declared = { args: globals, env: new Map<string, string>(), inherited: undefined, globals };
-  return { ...state, globals: declareArguments(instruction, declared, world.buildArgs, world.escape) };
+  return declareArguments(instruction, declared, buildArgs, escape);
 }
 
-/** Starts a stage: from an earlier stage of that name with all that it has, else from an image. */
-async function interpretFrom<Stage extends StageScope>(
+/** Starts a stage: from an earlier one with all that it has, else from an image. */
+export async function interpretFrom<Stage extends StageScope>(
   from: FromInstruction,
-  state: Interpretation<Stage>,
+  globals: Arguments,
   world: World<Stage>,
-): Promise<Interpretation<Stage>> {
-  const reference = expandBase(from, lookUp({ args: state.globals }), world.escape);
-  world.requirePlatform(from, state);
-  const { stages } = endStage(state);
-  const earlier = stages.get(reference.toLowerCase());
-  const started = earlier ?? (await world.startFromImage(reference, from));
-  return { ...state, stages, stage: { ...started, name: from.stageName } };
+): Promise<Stage> {
+  const reference = expandBase(from, lookUp({ args: globals }), world.escape);
+  world.requirePlatform(from, globals);
+  return (await world.startFromStage(from)) ?? (await world.startFromImage(reference, from));
 }
 
-/** A stage that has ended can be started from, if it has a name. */
-export function endStage<Stage extends StageScope>(
-  state: Interpretation<Stage>,
-): Interpretation<Stage> & { stage: undefined } {
-  const { stage, stages } = state;
-  const ended = stage?.name === undefined ? stages : extend(stages, [[stage.name, stage]]);
-  return { ...state, stages: ended, stage: undefined };
-}
-
-async function interpretInStage<Stage extends StageScope>(
-  instruction: Exclude<Instruction, { name: "FROM" }>,
+/**
+ * What an instruction makes of a stage so far: with the two functions above the one place that knows what each of them
+ * means.
+ */
+export async function interpretInStage<Stage extends StageScope>(
+  instruction: Instruction,
   before: Stage,
   globals: Arguments,
   world: World<Stage>,
@@ -76,6 +63,8 @@ async function interpretInStage<Stage extends StageScope>(
       world.warn(warning, instruction);
   }
   switch (instruction.name) {
+    case "FROM":
+      throw new Error("a FROM starts a stage, and stands in none");
     case "ARG": {
       const given = instruction.declarations.filter(({ key }) => !buildArgs.has(key));
       const args = declareArguments(instruction, { ...scope, globals }, buildArgs, escape);

@@ -13,10 +13,10 @@ import { performWorkdir } from "./workdir.ts";
 import type { World } from "./world.ts";
 
 /**
- * The world of a build, for one of its steps: it asks the service, stages files and makes layers. `runs`: RUN instructions
- * before it, of all stages.
+ * The world of a build, for one of its steps: it asks the service, stages files and makes layers. `ordinal`: how many
+ * instructions that make a layer stand before it.
  */
-export function createLiveWorld(build: BuildJob, runs: number): World<StageState> {
+export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
   const { dockerfile, buildArgs, emit, context, ignore, signal } = build;
   const { escape } = dockerfile;
   /** What was found of a COPY before it was its turn. */
@@ -29,8 +29,9 @@ export function createLiveWorld(build: BuildJob, runs: number): World<StageState
     warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
     tellsUndefined: expandsVariables,
 
-    requirePlatform: (from, { globals, platform }) =>
-      requirePlatform(from, platform, lookUp({ args: globals }), escape),
+    requirePlatform: (from, globals) =>
+      requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
+    startFromStage: async (from) => build.stages.baseOf(from),
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
     changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
@@ -44,7 +45,7 @@ export function createLiveWorld(build: BuildJob, runs: number): World<StageState
     },
     planCopy,
     copy: (instruction, copy, stage) => stageCopy(instruction, copy, { ahead, stage }, build),
-    run: (instruction, stage) => performRun(instruction, runs, stage, build),
+    run: (instruction, stage) => performRun(instruction, ordinal, stage, build),
   };
   return world;
 }

@@ -6,6 +6,7 @@ import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import { retryAfterLoss } from "../cache/missing-image.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
+import type { RememberedStep } from "../cache/step-memory.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
@@ -16,7 +17,7 @@ import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
-import { type StageState, withLayer } from "./state.ts";
+import { type Layer, type StageState, withLayer } from "./state.ts";
 
 /**
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
@@ -42,18 +43,34 @@ export async function commitPending(
 }
 
 async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
-  const { store, session, layers, memory, emit } = build;
+  const { session, layers, memory, emit } = build;
   requireStartable(stage);
   collectGarbage(stage.staged.size);
   const hash = await chainHash(stage, spec.directive, build.signal);
-  const key = `run ${hash}`;
   const remembered = { ordinal: spec.ordinal, inputs: () => inputsOf(stage, spec, session) };
-  const cached = build.useCache ? layers.find(hash) : undefined;
-  if (cached !== undefined) {
-    emit({ type: "cached", title: spec.title, layer: hash, image: cached.image });
-    memory.remember(remembered, hash);
-    return withLayer(stage, cached);
-  }
+  const find = () => (build.useCache ? layers.find(hash) : undefined);
+  let isMade = false;
+  const cached =
+    find() ??
+    (await build.shared.layers(hash, () => {
+      isMade = true;
+      return runForLayer(hash, spec, remembered, stage, build);
+    }));
+  // Another stage that came to the very same step has made it.
+  if (!isMade) emit({ type: "cached", title: spec.title, layer: hash, image: cached.image });
+  memory.remember(remembered, hash);
+  return withLayer(stage, cached);
+}
+
+async function runForLayer(
+  hash: string,
+  spec: RunSpec,
+  remembered: RememberedStep,
+  stage: StageState,
+  build: BuildJob,
+): Promise<Layer> {
+  const { layers, store } = build;
+  const key = `run ${hash}`;
   explainStep(spec, remembered, stage, build);
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const outcome = await retryAfterLoss(stage, build, async () => {
@@ -63,7 +80,7 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
   });
   collectGarbage(stage.staged.size);
   const result = resultOf(outcome, spec, stage, build);
-  const layer = store.atomically(() => {
+  return store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);
     const { operation } = outcome;
     return layers.put({
@@ -75,8 +92,6 @@ async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Pro
       operation,
     });
   });
-  memory.remember(remembered, hash);
-  return withLayer(stage, layer);
 }
 
 /** Linux starts no program with more than that in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */

@@ -11,8 +11,6 @@ export interface Scope {
 
 /** A stage as far as its words are concerned; each world has more in it. */
 export interface StageScope extends Scope {
-  /** The name in `FROM ... AS name`, in lower case: a later FROM may start from it. */
-  name: string | undefined;
   /** True of variables whose values only the image could tell; false of some that others depended on before. */
   unknown: ReadonlyMap<string, boolean>;
 }

@@ -34,7 +34,6 @@ export interface Layer {
 /** `config`: the image's own, where it is known. */
 export function startStage(layer: Layer, config: ImageConfig = {}): StageState {
   return {
-    name: undefined,
     layer,
     config: { ...config, WorkingDir: posix.resolve("/", config.WorkingDir ?? "/") },
     workdirIsPending: false,

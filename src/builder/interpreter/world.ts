@@ -9,18 +9,8 @@ import type {
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
-import type { Platform } from "./platform.ts";
 import type { Arguments, StageScope } from "./scope.ts";
 import type { ReasonedWarning } from "./warnings.ts";
-
-/** What was declared before the first FROM, the finished stages by name, and the stage at work. */
-export interface Interpretation<Stage extends StageScope> {
-  globals: Arguments;
-  /** The service's platform, where some instruction asks for it. */
-  platform: Platform | undefined;
-  stages: ReadonlyMap<string, Stage>;
-  stage: Stage | undefined;
-}
 
 /** What a COPY or ADD comes to: its words, and what it puts where. */
 export interface PlannedCopy {
@@ -51,7 +41,9 @@ export interface World<Stage extends StageScope> {
   /** Whether undefined variables in such an instruction are warned about. */
   tellsUndefined(instruction: Instruction): boolean;
 
-  requirePlatform(from: FromInstruction, state: Interpretation<Stage>): void;
+  requirePlatform(from: FromInstruction, globals: Arguments): void;
+  /** The stage that a FROM names, at its end; `undefined` where it names none. */
+  startFromStage(from: FromInstruction): Promise<Stage | undefined>;
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
   /** Learns what an instruction needs of the image's own variables. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;

@@ -43,7 +43,9 @@ export async function askImage(
       step,
       build,
     );
-  const outcome = await retryAfterLoss({ layer, staged: new Map() }, build, ask);
+  const outcome = await build.shared.questions(step.key, () =>
+    retryAfterLoss({ layer, staged: new Map() }, build, ask),
+  );
   finishOperations([step.key], build);
   return outcome;
 }

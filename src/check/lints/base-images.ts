@@ -1,7 +1,6 @@
-import { startInterpretation } from "../../builder/interpreter/interpret.ts";
-import { defaultPlatform, parsePlatform } from "../../builder/interpreter/platform.ts";
+import { parsePlatform } from "../../builder/interpreter/platform.ts";
 import { type Arguments, lookUp } from "../../builder/interpreter/scope.ts";
-import { declareArguments } from "../../builder/interpreter/settings.ts";
+import { staticGlobals } from "../../builder/interpreter/static-globals.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
@@ -12,23 +11,13 @@ import { type Finding, warn } from "../finding.ts";
 
 /** FromPlatformFlagConstDisallowed, InvalidDefaultArgInFrom, RedundantTargetPlatform, UndefinedArgInFrom. */
 export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[]): Finding[] {
-  const defaults = defaultArguments(dockerfile);
+  // Which platform it is makes no difference here.
+  const defaults = staticGlobals(dockerfile, new Map());
   return stages.flatMap(({ from }) => [
     ...undeclared(from, defaults, dockerfile),
     ...invalidDefault(from, defaults, dockerfile),
     ...needlessPlatform(from),
   ]);
-}
-
-/** What FROM knows where nobody gives a `--build-arg`. Which platform it is makes no difference here. */
-function defaultArguments({ globals, escape }: Dockerfile): Arguments {
-  const nothing = new Map<string, string>();
-  let args = startInterpretation(parsePlatform(defaultPlatform), nothing).globals;
-  for (const instruction of globals) {
-    const declared = { args, env: nothing, inherited: undefined, globals: args };
-    args = orElse(args, () => declareArguments(instruction, declared, nothing, escape));
-  }
-  return args;
 }
 
 function undeclared(from: FromInstruction, declared: Arguments, { escape }: Dockerfile): Finding[] {

@@ -23,6 +23,24 @@ const definitions: ArgumentDefinitions = {
     valueHint: "NAME[:TAG]",
     description: "Tag the final image",
   },
+  docker: {
+    type: "boolean",
+    description:
+      "Build as docker build does: only the stages that are needed, COPY --from, SHELL, no default excludes",
+  },
+  "no-docker": { type: "boolean", description: "Build every stage, whatever BOUGH_DOCKER says" },
+  target: {
+    type: "string",
+    valueHint: "STAGE",
+    description: "The stage to build, by name or number (default: the last); implies --docker",
+  },
+  jobs: {
+    type: "string",
+    alias: "j",
+    valueHint: "N",
+    description:
+      "Steps at work at once, with --docker (default: one a processor on the engine, 4 on a service)",
+  },
   "build-arg": {
     type: "string",
     valueHint: "KEY[=VALUE]",
@@ -110,7 +128,6 @@ export const build: Command = {
   ].join("\n"),
   foreignOptions: {
     "--file": "A Dockerfile is named with --dockerfile PATH.",
-    "--target": "All stages are built; a Dockerfile that ends after that stage builds no more than it.",
     "--pull": "An image is imported anew with `bough images import REFERENCE`.",
     "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
     "--secret": "A RUN has no secret mounts here.",

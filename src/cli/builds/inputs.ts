@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import type { NetworkPolicy } from "../../builder/interpreter/network.ts";
+import type { BuildMode } from "../../builder/job.ts";
 import { type BuildContext, openBuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
@@ -22,6 +23,9 @@ export interface BuildInputs {
   /** Whether FROM may name an image on this machine. */
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
+  mode: BuildMode;
+  /** `--target`. */
+  target: string | undefined;
 }
 
 export type GivenInputs = Pick<Invocation, "values" | "runtime">;
@@ -38,6 +42,7 @@ export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> 
   const { values, runtime } = given;
   const { workingDirectory, signal } = runtime;
   const network = readNetworkPolicy(values);
+  const mode = chooseMode(given);
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
   const places = locateInputs(given);
   const context = await openBuildContext(places.context, workingDirectory);
@@ -45,10 +50,11 @@ export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> 
   const dockerfile = { ...places.dockerfile, text };
   const ignore = readIgnoreRules({
     ...places.ignore,
-    defaultExcludes: !values.flag("no-default-excludes"),
+    defaultExcludes: mode === "default" && !values.flag("no-default-excludes"),
   });
   const allowsLocalFrom = values.flag("allow-local-from");
-  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom, network };
+  const target = values.text("target");
+  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom, network, mode, target };
 }
 
 /** Where everything is to be looked for, whether or not it is there. */
@@ -62,6 +68,27 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
     dockerfile: { path, absolutePath, isNamed: named !== undefined },
     ignore: { contextPath: resolve(workingDirectory, context), dockerfilePath: absolutePath },
   };
+}
+
+/** `--docker`, `--no-docker` or `--target`, else `BOUGH_DOCKER`. */
+function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMode {
+  const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
+  const hasTarget = values.text("target") !== undefined;
+  if (isNotDocker && (isDocker || hasTarget)) {
+    throw new BoughError(`${isDocker ? "--docker" : "--target"} and --no-docker exclude each other`, {
+      kind: "usage",
+      hint: "Without --docker every stage is built.",
+    });
+  }
+  if (isNotDocker) return "default";
+  if (isDocker || hasTarget) return "docker";
+  const { BOUGH_DOCKER: given = "" } = environment;
+  if (given === "" || given === "0") return "default";
+  if (given === "1") return "docker";
+  throw new BoughError(`BOUGH_DOCKER is 1 or 0, not ${JSON.stringify(given)}`, {
+    kind: "usage",
+    hint: "1 builds as docker build does, as --docker does.",
+  });
 }
 
 /** A name alone takes its value from the environment, and is not given at all where it is not set there, as in Docker. */

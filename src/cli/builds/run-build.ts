@@ -1,7 +1,9 @@
+import { availableParallelism } from "node:os";
 import { buildSession, runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { createLayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../builder/cache/step-memory.ts";
+import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { requireNetworks } from "../../builder/interpreter/network.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import type { BuildRequest } from "../../builder/job.ts";
@@ -18,10 +20,12 @@ import type { Progress } from "../../terminal/progress.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { positiveInteger } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseSize } from "../command-line/size.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
-import { connect } from "../service/connection.ts";
+import { connect, isEmbedded } from "../service/connection.ts";
 import { withDebugHint } from "./debugging.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { createProgress } from "./progress.ts";
@@ -58,6 +62,11 @@ export async function runBuildCommand(invocation: Invocation): Promise<number> {
   }
 }
 
+/** A service has machines of its own; the engine has this one. */
+function defaultJobs(runtime: Runtime, globals: GlobalOptions): number {
+  return isEmbedded(runtime, globals) ? availableParallelism() : 4;
+}
+
 function printImage(invocation: Invocation, { image, tags, session }: BuildResult): void {
   printResult(invocation, {
     id: image,
@@ -78,19 +87,26 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];
   const inputs = await readBuildInputs(invocation);
-  const { context, ignore, buildArgs, allowsLocalFrom } = inputs;
+  const { context, ignore, buildArgs, allowsLocalFrom, mode, target } = inputs;
+  const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   refuseUnsupported(dockerfile, inputs.network);
+  if (mode === "docker") refuseBadStages(dockerfile, buildArgs, target);
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
 
-  const { service, store, close } = await connect(runtime, globals, progress.log);
+  const stopping = new AbortController();
+  const signal = AbortSignal.any([runtime.signal, stopping.signal]);
+  const { service, store, close } = await connect({ ...runtime, signal }, globals, progress.log);
   const session = buildSession(context.absolutePath);
   const hashes = store.hashes.open(context.realPath);
   try {
     await requireNetworks(dockerfile, inputs.network, service);
     await requireLimits(service, limits);
     const job: BuildRequest = {
+      mode,
+      target,
+      jobs: mode === "default" ? 1 : (jobs ?? defaultJobs(runtime, globals)),
       dockerfile,
       context,
       ignore,
@@ -116,7 +132,8 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
-      signal: runtime.signal,
+      signal,
+      stop: (reason) => stopping.abort(reason),
       emit: (event) => {
         const isSkipped = event.type === "warning" && event.rule && !directive.isReported(event.rule);
         if (!isSkipped) progress.emit(event);

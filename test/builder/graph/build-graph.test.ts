@@ -1,13 +1,12 @@
-/** What stages need of each other: edges, what a target needs, and what can run at once. */
+/** What stages need of each other: edges, what a target needs, and what leads nowhere. */
 import { describe, expect, test } from "bun:test";
 import {
   type BuildGraph,
   buildGraph,
   findStage,
-  missingStages,
   reachableFrom,
-  rowsOf,
 } from "../../../src/builder/graph/build-graph.ts";
+import { findBadReferences } from "../../../src/builder/graph/stage-references.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 
 function graphOf(text: string): BuildGraph {
@@ -108,23 +107,53 @@ describe("a target", () => {
     [1, [0, 1]],
     [3, [3]],
   ])("%d needs %p", (target, needed) => expect(reachableFrom(graphOf(diamond), target)).toEqual(needed));
-
-  test.each([
-    [4, [[0], [1, 2], [4]]],
-    [3, [[3]]],
-  ])("%d is reached by the rows %p", (target, rows) =>
-    expect(rowsOf(graphOf(diamond), target)).toEqual(rows),
-  );
 });
 
-test("what leads nowhere is told by its instruction", () => {
-  const missing = missingStages(
-    graphOf("FROM alpine AS a\nCOPY --from=a /x /y\nFROM a\nCOPY --from=1 /x /y"),
-  );
-  expect(missing.map(({ instruction, reference }) => [instruction.range.start, reference])).toEqual([
-    [2, "a"],
-    [4, "1"],
-  ]);
+describe("a --from that can lead nowhere", () => {
+  test.each([
+    [
+      "itself by name",
+      "FROM alpine AS a\nCOPY --from=A /x /y",
+      2,
+      "circular dependency detected on stage: A",
+    ],
+    ["itself by number", "FROM alpine\nCOPY --from=0 /x /y", 2, "a stage can't copy from itself"],
+    [
+      "a later stage",
+      "FROM alpine\nCOPY --from=b /x /y\nFROM debian AS b",
+      2,
+      "that stage begins further down, on line 3",
+    ],
+    [
+      "a later number",
+      "FROM alpine\nCOPY --from=1 /x /y\nFROM debian AS b",
+      2,
+      "that stage begins further down",
+    ],
+    ["no such number", "FROM alpine\nRUN x\nCOPY --from=7 /x /y", 3, "there is 1 stage, counted from 0"],
+    [
+      "a variable",
+      "FROM alpine AS a\nFROM a\nARG F=a\nCOPY --from=$F /x /y",
+      4,
+      "variables are not replaced there",
+    ],
+    [
+      "a mount",
+      "FROM alpine\nRUN --mount=type=bind,from=3,target=/x true",
+      2,
+      "there is 1 stage, counted from 0",
+    ],
+  ])("%s", (_, text, line, why) => {
+    const dockerfile = parseDockerfile(text, "Dockerfile");
+    const problems = findBadReferences(dockerfile, graphOf(text));
+    expect(problems.map(({ range, message }) => [range.start, message.replace(/^--from=\S+: /, "")])).toEqual(
+      [[line, why]],
+    );
+    const [{ culprit } = {}] = problems;
+    // The caret stands under the reference.
+    const shown = dockerfile.lines[line - 1]?.slice((culprit?.column ?? 0) - 1);
+    expect(shown).toStartWith(/from=([^\s,]+)/.exec(dockerfile.lines[line - 1] ?? "")?.[1] ?? "");
+  });
 });
 
 test("a chain of 5,000 stages is gone through without recursion", () => {
@@ -132,5 +161,5 @@ test("a chain of 5,000 stages is gone through without recursion", () => {
     { length: 5000 },
     (_, index) => `FROM ${index === 0 ? "alpine" : `s${index - 1}`} AS s${index}`,
   );
-  expect(rowsOf(graphOf(text.join("\n")), 4999)).toHaveLength(5000);
+  expect(reachableFrom(graphOf(text.join("\n")), 4999)).toHaveLength(5000);
 });

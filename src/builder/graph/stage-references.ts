@@ -1,0 +1,106 @@
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import type { Culprit, Problem } from "../../dockerfile/problems/problem.ts";
+import { expandWord } from "../../dockerfile/words/words.ts";
+import { BoughError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { type Arguments, lookUp } from "../interpreter/scope.ts";
+import { staticGlobals } from "../interpreter/static-globals.ts";
+import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
+
+/** The graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may name. */
+export function graphOf(dockerfile: Dockerfile, globals: Arguments): BuildGraph {
+  const lookup = lookUp({ args: globals });
+  return buildGraph(dockerfile, (word, { kind }) => {
+    // Docker replaces no variables in the others.
+    if (kind !== "from") return word.includes("$") ? undefined : word;
+    try {
+      return expandWord(word, lookup, dockerfile.escape);
+    } catch (error) {
+      // The FROM itself says so when it is its turn.
+      if (error instanceof BoughError) return undefined;
+      throw error;
+    }
+  });
+}
+
+/** The index of the stage that `target` names, or of the last. Rejects a name that no stage has. */
+export function requireTarget(graph: BuildGraph, target: string | undefined): number {
+  const stage = findStage(graph, target);
+  if (stage !== undefined) return stage.index;
+  const names = graph.nodes.flatMap(({ stage: { name } }) => (name === undefined ? [] : [name]));
+  const meant = nearest(target ?? "", names);
+  const all =
+    names.length === 0 ? "No stage has a name: take a number from 0." : `There are ${names.join(", ")}.`;
+  throw new BoughError(`--target ${target}: there is no such stage`, {
+    kind: "usage",
+    hint: meant === undefined ? all : `Did you mean ${meant}?`,
+  });
+}
+
+/**
+ * Before anything is run: refuses a target that is none, and a `--from` that can lead nowhere, in stages that the build does
+ * not need, too. FROMs that depend on the service's platform are seen when it is their turn.
+ */
+export function refuseBadStages(
+  dockerfile: Dockerfile,
+  buildArgs: ReadonlyMap<string, string>,
+  target: string | undefined,
+): void {
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
+  const problems = findBadReferences(dockerfile, graph);
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+  requireTarget(graph, target);
+}
+
+export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph): Problem[] {
+  return graph.nodes.flatMap(({ stage, edges }) =>
+    edges.flatMap((edge): Problem[] => {
+      const problem = describe(edge, stage.index, graph);
+      if (problem === undefined) return [];
+      const { range } = edge.instruction;
+      const culprit = culpritOf(edge, lines);
+      return [{ ...problem, range, ...(culprit === undefined ? {} : { culprit }) }];
+    }),
+  );
+}
+
+function describe(
+  edge: Edge,
+  index: number,
+  graph: BuildGraph,
+): Pick<Problem, "message" | "expected"> | undefined {
+  const { kind, reference, target } = edge;
+  const expected = "the name or number of a stage above, or an image";
+  if (kind !== "from" && target.kind === "unknown")
+    return { message: `--from=${reference}: variables are not replaced there`, expected };
+  if (target.kind === "image" && kind !== "from") {
+    const name = reference.toLowerCase();
+    const stage = graph.nodes.find((node) => node.stage.index > index && node.stage.name === name)?.stage;
+    if (stage === undefined) return undefined;
+    const line = stage.from.range.start;
+    return { message: `--from=${reference}: that stage begins further down, on line ${line}`, expected };
+  }
+  if (target.kind !== "missing") return undefined;
+  if (!/^\d+$/.test(reference))
+    return { message: `--from=${reference}: circular dependency detected on stage: ${reference}`, expected };
+  const which =
+    Number(reference) === index
+      ? "a stage can't copy from itself"
+      : Number(reference) < graph.nodes.length
+        ? "that stage begins further down"
+        : `there ${graph.nodes.length === 1 ? "is 1 stage" : `are ${graph.nodes.length} stages`}, counted from 0`;
+  return { message: `--from=${reference}: ${which}`, expected };
+}
+
+/** Where the reference stands. */
+function culpritOf(
+  { reference, instruction }: { reference: string; instruction: Instruction },
+  lines: readonly string[],
+): Culprit | undefined {
+  for (let line = instruction.range.start; line <= instruction.range.end; line++) {
+    const at = lines[line - 1]?.indexOf(`from=${reference}`) ?? -1;
+    if (at >= 0) return { line, column: at + "from=".length + 1, length: reference.length };
+  }
+  return undefined;
+}

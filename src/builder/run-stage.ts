@@ -1,0 +1,135 @@
+import type { ArgInstruction } from "../dockerfile/instruction.ts";
+import { createPace } from "../pace.ts";
+import { detectLoss } from "./cache/missing-image.ts";
+import { emitFor } from "./events.ts";
+import { interpretFrom, interpretGlobal, interpretInStage } from "./interpreter/interpret.ts";
+import { createLiveWorld } from "./interpreter/live-world.ts";
+import { withLocation, titleOf } from "./interpreter/location.ts";
+import { commitPending } from "./interpreter/run.ts";
+import type { Arguments } from "./interpreter/scope.ts";
+import type { StageState } from "./interpreter/state.ts";
+import { recordStep } from "./interpreter/step-record.ts";
+import type { BuildJob, RunningBuild } from "./job.ts";
+import type { StagesAtWork } from "./run-stages.ts";
+import type { Step } from "./step-place.ts";
+
+/** An ARG before the first FROM. */
+export async function performGlobal(
+  step: Step,
+  instruction: ArgInstruction,
+  globals: Arguments,
+  { running, steps, records }: Pick<StagesAtWork, "running" | "steps" | "records">,
+): Promise<Arguments> {
+  const emit = emitFor(step, running.emit);
+  emit({ type: "step", instruction, steps: steps.length });
+  const since = running.clock.now();
+  const { buildArgs, dockerfile } = running;
+  const declared = await withLocation(running, instruction, async () =>
+    interpretGlobal(instruction, globals, { buildArgs, escape: dockerfile.escape }),
+  );
+  const record = recordStep(describeStep(step, since, running), undefined, undefined);
+  records.push(record);
+  emit({ type: "step-end", record });
+  return declared;
+}
+
+/** Performs a stage's instructions, from its FROM on; returns what it has come to, files staged for a layer included. */
+export async function runStage(index: number, stages: StagesAtWork): Promise<StageState> {
+  const { signal } = stages.running;
+  const own = stages.steps.filter((step) => step.stage?.index === index);
+  const pace = createPace(signal);
+  let state: StageState | undefined;
+  for (const [at, step] of own.entries()) {
+    signal.throwIfAborted();
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+    await stages.waitFor(step.instruction);
+    const before = state;
+    const inStage = stages.areMany ? { step: at + 1, steps: own.length } : undefined;
+    state = await inSlot(stages, () => performStep({ ...step, inStage }, before, stages));
+  }
+  if (state === undefined) throw new Error("a stage begins with a FROM");
+  return state;
+}
+
+/** What a stage's instructions have left to do is a step of its own, on the last one's line. */
+export async function commitStage(
+  index: number,
+  state: StageState,
+  stages: StagesAtWork,
+): Promise<StageState> {
+  const last = lastStepOf(index, stages);
+  const job = jobOf(last, stages);
+  return inSlot(stages, async () => {
+    const since = job.clock.now();
+    job.early.hold();
+    // Behind those of all instructions: the last stage's first.
+    const ordinal = stages.ordinals.size + job.dockerfile.stages.length - 1 - index;
+    const committed = await withLocation(job, last.instruction, () => commitPending(state, ordinal, job));
+    if (committed !== state)
+      stages.records.push(recordStep(describeStep(last, since, job), state, committed));
+    return committed;
+  });
+}
+
+export function lastStepOf(index: number, { steps }: Pick<StagesAtWork, "steps">): Step {
+  const last = steps.findLast(({ stage }) => stage?.index === index);
+  if (last === undefined) throw new Error("a stage begins with a FROM");
+  return last;
+}
+
+/** Bound to a step of a stage. */
+export function jobOf(step: Step, { running, platform, results, feedOf }: StagesAtWork): BuildJob {
+  const { early, ahead } = feedOf(step.stage?.index ?? 0);
+  const emit = emitFor(step, running.emit);
+  return { ...running, platform, stages: results, early, ahead, emit };
+}
+
+async function performStep(
+  { inStage, ...step }: Step & { inStage: { step: number; steps: number } | undefined },
+  before: StageState | undefined,
+  stages: StagesAtWork,
+): Promise<StageState> {
+  const { instruction } = step;
+  const { steps, records, globals } = stages;
+  const job = jobOf(step, stages);
+  job.emit({ type: "step", instruction, steps: steps.length, ...(inStage === undefined ? {} : { inStage }) });
+  const since = job.clock.now();
+  if (instruction.name === "FROM" || instruction.name === "RUN") {
+    job.early.hold();
+    job.ahead.begin(step.step);
+  }
+  const world = createLiveWorld(job, stages.ordinals.get(instruction) ?? 0);
+  const state = await withLocation(job, instruction, () =>
+    detectLoss(before, job, async () => {
+      if (instruction.name === "FROM") return interpretFrom(instruction, globals, world);
+      if (before === undefined) throw new Error("a stage begins with a FROM");
+      return interpretInStage(instruction, before, globals, world);
+    }),
+  );
+  const record = recordStep(describeStep(step, since, job), before, state);
+  records.push(record);
+  job.emit({ type: "step-end", record });
+  return state;
+}
+
+async function inSlot<Result>(
+  { takeSlot }: Pick<StagesAtWork, "takeSlot">,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  const give = await takeSlot();
+  try {
+    return await action();
+  } finally {
+    give();
+  }
+}
+
+function describeStep(
+  { stage, step, instruction }: Step,
+  since: number,
+  { clock }: Pick<RunningBuild, "clock">,
+) {
+  const seconds = (clock.now() - since) / 1000;
+  return { stage, step, line: instruction.range.start, instruction: titleOf(instruction), seconds };
+}

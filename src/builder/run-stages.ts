@@ -1,0 +1,136 @@
+import type { Instruction } from "../dockerfile/instruction.ts";
+import { MissingImageError } from "./cache/missing-image.ts";
+import { reachableFrom, stagesByInstruction } from "./graph/build-graph.ts";
+import { graphOf, requireTarget } from "./graph/stage-references.ts";
+import { startGlobals } from "./interpreter/interpret.ts";
+import { dependsOnPlatform, type Platform, parsePlatform, defaultPlatform } from "./interpreter/platform.ts";
+import type { Arguments } from "./interpreter/scope.ts";
+import type { StageState } from "./interpreter/state.ts";
+import type { BuildJob, RunningBuild, StageResults } from "./job.ts";
+import type { StepRecord } from "./result.ts";
+import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
+import { createSlots } from "./slots.ts";
+import { openFeed, type StageFeed } from "./staging/stage-feed.ts";
+import { type Step, stepsOf } from "./step-place.ts";
+
+/** The stage that a build is for, all of it in a layer. */
+export interface BuiltTarget {
+  stage: StageState;
+  /** Of all that was performed, by their places in the Dockerfile. */
+  steps: StepRecord[];
+  /** Bound to the target's last step. */
+  job: BuildJob;
+}
+
+/** What the stages of a build have in common. */
+export interface StagesAtWork {
+  running: RunningBuild;
+  platform: Platform | undefined;
+  globals: Arguments;
+  steps: readonly Step[];
+  /** By instruction that makes a layer: how many of them stand before it, in all stages. */
+  ordinals: ReadonlyMap<Instruction, number>;
+  records: StepRecord[];
+  results: StageResults;
+  /** Resolves when the other stages have what the instruction takes from them. */
+  waitFor(instruction: Instruction): Promise<unknown>;
+  takeSlot(): Promise<() => void>;
+  feedOf(index: number): StageFeed;
+  /** Several of them may be at work at once. */
+  areMany: boolean;
+}
+
+/** By default every stage, one after the other; with `--docker` those that the target needs, at once where they can be. */
+export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
+  const { dockerfile, mode } = running;
+  const platform = await findPlatform(running);
+  const steps = stepsOf(dockerfile);
+  const records: StepRecord[] = [];
+  let globals = startGlobals(platform, running.buildArgs);
+  for (const step of steps) {
+    if (step.stage !== null || step.instruction.name !== "ARG") break;
+    globals = await performGlobal(step, step.instruction, globals, { running, steps, records });
+  }
+  const graph = graphOf(dockerfile, globals);
+  const target = requireTarget(graph, running.target);
+  const needed =
+    mode === "docker" ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index);
+
+  const stagesOf = stagesByInstruction(graph);
+  const stateOf = once((index) => runStage(index, stages));
+  const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
+  const sourcesOf = (instruction: Instruction) =>
+    (stagesOf.get(instruction) ?? []).map(instruction.name === "FROM" ? stateOf : committed);
+  const slots = createSlots(running.jobs);
+  const feeds = new Map<number, StageFeed>();
+  const stages: StagesAtWork = {
+    ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
+    feedOf(index) {
+      const feed = feeds.get(index) ?? openFeed(running);
+      feeds.set(index, feed);
+      return feed;
+    },
+    results: {
+      baseOf: (from) => sourcesOf(from)[0],
+      sourceOf: (copy) => sourcesOf(copy)[0]?.then(({ layer }) => layer),
+    },
+    waitFor: (instruction) => Promise.all(mode === "docker" ? sourcesOf(instruction) : []),
+    takeSlot: slots.take,
+    areMany: mode === "docker" && needed.length > 1,
+  };
+  try {
+    if (mode === "docker") await finishAll([...needed.map(stateOf), committed(target)], running);
+    else for (const index of needed) await stateOf(index);
+    const stage = await committed(target);
+    records.sort((one, other) => one.step - other.step);
+    return { stage, steps: records, job: jobOf(lastStepOf(target, stages), stages) };
+  } finally {
+    await Promise.all(feeds.values().map(({ stop }) => stop()));
+  }
+}
+
+/**
+ * Waits for the end of all. The first failure stops the others and is what the build fails of. An image that the service
+ * has lost stops nothing: what the others make meanwhile is found in the next round.
+ */
+async function finishAll(stages: readonly Promise<unknown>[], { stop }: RunningBuild): Promise<void> {
+  const failures: unknown[] = [];
+  const lost: unknown[] = [];
+  await Promise.all(
+    stages.map((stage) =>
+      stage.catch((error: unknown) => {
+        if (error instanceof MissingImageError) lost.push(error);
+        else {
+          failures.push(error);
+          stop(error);
+        }
+      }),
+    ),
+  );
+  for (const error of [...failures, ...lost]) throw error;
+}
+
+function ordinalsOf({ dockerfile, mode }: RunningBuild): ReadonlyMap<Instruction, number> {
+  const makers = dockerfile.instructions.filter(
+    (instruction) =>
+      instruction.name === "RUN" ||
+      (mode === "docker" && instruction.name === "COPY" && instruction.from !== undefined),
+  );
+  return new Map(makers.map((instruction, index) => [instruction, index]));
+}
+
+/** The result of each index, asked for once. */
+function once<Result>(action: (index: number) => Promise<Result>): (index: number) => Promise<Result> {
+  const begun = new Map<number, Promise<Result>>();
+  return (index) => {
+    const result = begun.get(index) ?? action(index);
+    begun.set(index, result);
+    return result;
+  };
+}
+
+/** `undefined` where no instruction has to know it. */
+async function findPlatform({ dockerfile, service }: RunningBuild): Promise<Platform | undefined> {
+  if (!dependsOnPlatform(dockerfile)) return undefined;
+  return parsePlatform((await service.capabilities.platform()) ?? defaultPlatform);
+}
