@@ -4,7 +4,7 @@ import { detectLoss } from "./cache/missing-image.ts";
 import { emitFor } from "./events.ts";
 import { interpretFrom, interpretGlobal, interpretInStage } from "./interpreter/interpret.ts";
 import { createLiveWorld } from "./interpreter/live-world.ts";
-import { withLocation, titleOf } from "./interpreter/location.ts";
+import { titleOf, withLocation } from "./interpreter/location.ts";
 import { commitPending } from "./interpreter/run.ts";
 import type { Arguments } from "./interpreter/scope.ts";
 import type { StageState } from "./interpreter/state.ts";
@@ -107,7 +107,9 @@ async function performStep(
       return interpretInStage(instruction, before, globals, world);
     }),
   );
-  const record = recordStep(describeStep(step, since, job), before, state);
+  // A stage that starts from another one has a layer that some other instruction has made.
+  const from = instruction.name === "FROM" ? await job.stages.baseOf(instruction) : before;
+  const record = recordStep(describeStep(step, since, job), from, state);
   records.push(record);
   job.emit({ type: "step-end", record });
   return state;

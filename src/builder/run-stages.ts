@@ -66,6 +66,10 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const stages: StagesAtWork = {
     ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
     feedOf(index) {
+      // A stage may end with files on their way that the one which starts from it waits for.
+      const from = dockerfile.stages[index]?.from;
+      const [base] = from === undefined ? [] : (stagesOf.get(from) ?? []);
+      if (base !== undefined) return stages.feedOf(base);
       const feed = feeds.get(index) ?? openFeed(running);
       feeds.set(index, feed);
       return feed;

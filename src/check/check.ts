@@ -1,6 +1,8 @@
+import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
 import type { NetworkPolicy } from "../builder/interpreter/network.ts";
 import { dependsOnPlatform } from "../builder/interpreter/platform.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
+import { staticGlobals } from "../builder/interpreter/static-globals.ts";
 import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
@@ -74,6 +76,7 @@ async function checkParsed(
     ...plan.warnings,
   ].filter(({ rule }) => isReported(rule));
   const errors = [
+    ...(options.mode === "docker" ? badReferences(dockerfile, options) : []),
     ...findUnsupported(dockerfile, options.network).map((problem) => errorOf("Unsupported", problem)),
     ...plan.errors,
     ...(turnsIntoErrors ? violations(warnings) : []),
@@ -85,6 +88,11 @@ async function checkParsed(
     warnings: byLine(warnings),
     errors: byLine(errors),
   };
+}
+
+function badReferences(dockerfile: Dockerfile, { buildArgs }: CheckOptions): Finding[] {
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
+  return findBadReferences(dockerfile, graph).map((problem) => errorOf("InvalidStage", problem));
 }
 
 /** Considers Docker's rules only: whoever asked Docker to be strict did not mean bough's own. */

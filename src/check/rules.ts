@@ -59,6 +59,8 @@ export const errorRules = [
   "InvalidInstruction",
   /** A source of COPY or ADD that is not there, leads out of the context, or can't be copied. */
   "InvalidSource",
+  /** With `--docker`: a `--from` that can lead nowhere. */
+  "InvalidStage",
   /** `# check=error=true`, and one of Docker's checks has something to say. */
   "LintViolation",
   /** The text is no Dockerfile. */

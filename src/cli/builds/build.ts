@@ -36,7 +36,6 @@ const definitions: ArgumentDefinitions = {
   },
   jobs: {
     type: "string",
-    alias: "j",
     valueHint: "N",
     description:
       "Steps at work at once, with --docker (default: one a processor on the engine, 4 on a service)",
