@@ -3,7 +3,7 @@ import { MissingImageError } from "./cache/missing-image.ts";
 import { reachableFrom, stagesByInstruction } from "./graph/build-graph.ts";
 import { graphOf, requireTarget } from "./graph/stage-references.ts";
 import { startGlobals } from "./interpreter/interpret.ts";
-import { dependsOnPlatform, type Platform, parsePlatform, defaultPlatform } from "./interpreter/platform.ts";
+import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "./interpreter/platform.ts";
 import type { Arguments } from "./interpreter/scope.ts";
 import type { StageState } from "./interpreter/state.ts";
 import type { BuildJob, RunningBuild, StageResults } from "./job.ts";

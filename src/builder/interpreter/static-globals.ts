@@ -1,7 +1,7 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { interpretGlobal, startGlobals } from "./interpret.ts";
-import { parsePlatform, defaultPlatform } from "./platform.ts";
+import { defaultPlatform, parsePlatform } from "./platform.ts";
 import type { Arguments } from "./scope.ts";
 
 /** What FROM knows before a service is asked for its platform. An ARG that can't be declared is left out. */
