@@ -10,7 +10,7 @@ import type { Arguments } from "./interpreter/scope.ts";
 import type { StageState } from "./interpreter/state.ts";
 import { recordStep } from "./interpreter/step-record.ts";
 import type { BuildJob, RunningBuild } from "./job.ts";
-import type { StagesAtWork } from "./run-stages.ts";
+import type { StagesAtWork } from "./stages-at-work.ts";
 import type { Step } from "./step-place.ts";
 
 /** An ARG before the first FROM. */

@@ -10,8 +10,9 @@ import type { BuildJob, RunningBuild, StageResults } from "./job.ts";
 import type { StepRecord } from "./result.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
 import { createSlots } from "./slots.ts";
+import type { StagesAtWork } from "./stages-at-work.ts";
 import { openFeed, type StageFeed } from "./staging/stage-feed.ts";
-import { type Step, stepsOf } from "./step-place.ts";
+import { stepsOf } from "./step-place.ts";
 
 /** The stage that a build is for, all of it in a layer. */
 export interface BuiltTarget {
@@ -20,24 +21,6 @@ export interface BuiltTarget {
   steps: StepRecord[];
   /** Bound to the target's last step. */
   job: BuildJob;
-}
-
-/** What the stages of a build have in common. */
-export interface StagesAtWork {
-  running: RunningBuild;
-  platform: Platform | undefined;
-  globals: Arguments;
-  steps: readonly Step[];
-  /** By instruction that makes a layer: how many of them stand before it, in all stages. */
-  ordinals: ReadonlyMap<Instruction, number>;
-  records: StepRecord[];
-  results: StageResults;
-  /** Resolves when the other stages have what the instruction takes from them. */
-  waitFor(instruction: Instruction): Promise<unknown>;
-  takeSlot(): Promise<() => void>;
-  feedOf(index: number): StageFeed;
-  /** Several of them may be at work at once. */
-  areMany: boolean;
 }
 
 /** By default every stage, one after the other; with `--docker` those that the target needs, at once where they can be. */

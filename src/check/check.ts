@@ -1,8 +1,8 @@
 import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
+import { staticGlobals } from "../builder/graph/static-globals.ts";
 import type { NetworkPolicy } from "../builder/interpreter/network.ts";
 import { dependsOnPlatform } from "../builder/interpreter/platform.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
-import { staticGlobals } from "../builder/interpreter/static-globals.ts";
 import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";

@@ -5,8 +5,8 @@ import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { type Arguments, lookUp } from "../interpreter/scope.ts";
-import { staticGlobals } from "../interpreter/static-globals.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
+import { staticGlobals } from "./static-globals.ts";
 
 /** The graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may name. */
 export function graphOf(dockerfile: Dockerfile, globals: Arguments): BuildGraph {

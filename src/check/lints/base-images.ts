@@ -1,6 +1,6 @@
+import { staticGlobals } from "../../builder/graph/static-globals.ts";
 import { parsePlatform } from "../../builder/interpreter/platform.ts";
 import { type Arguments, lookUp } from "../../builder/interpreter/scope.ts";
-import { staticGlobals } from "../../builder/interpreter/static-globals.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";

@@ -1,0 +1,25 @@
+import type { Instruction } from "../dockerfile/instruction.ts";
+import type { Platform } from "./interpreter/platform.ts";
+import type { Arguments } from "./interpreter/scope.ts";
+import type { RunningBuild, StageResults } from "./job.ts";
+import type { StepRecord } from "./result.ts";
+import type { StageFeed } from "./staging/stage-feed.ts";
+import type { Step } from "./step-place.ts";
+
+/** What the stages of a build have in common. */
+export interface StagesAtWork {
+  running: RunningBuild;
+  platform: Platform | undefined;
+  globals: Arguments;
+  steps: readonly Step[];
+  /** By instruction that makes a layer: how many of them stand before it, in all stages. */
+  ordinals: ReadonlyMap<Instruction, number>;
+  records: StepRecord[];
+  results: StageResults;
+  /** Resolves when the other stages have what the instruction takes from them. */
+  waitFor(instruction: Instruction): Promise<unknown>;
+  takeSlot(): Promise<() => void>;
+  feedOf(index: number): StageFeed;
+  /** Several of them may be at work at once. */
+  areMany: boolean;
+}
