@@ -11,6 +11,7 @@ import { commitPending } from "../../../src/builder/interpreter/run.ts";
 import { type StageState, startStage } from "../../../src/builder/interpreter/state.ts";
 import { explainReasonsOnce } from "../../../src/builder/interpreter/warnings.ts";
 import type { BuildJob } from "../../../src/builder/job.ts";
+import { createSingleFlight } from "../../../src/builder/single-flight.ts";
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createLookAhead } from "../../../src/builder/staging/look-ahead.ts";
 import { systemClock } from "../../../src/clock.ts";
@@ -53,6 +54,16 @@ export function createImageCopyBuild(
   const early = createEarlyUploads({ service: client, uploads: store.uploads, signal });
   const session = "build:test";
   const job: BuildJob = {
+    mode: "docker",
+    target: undefined,
+    jobs: 1,
+    stages: { baseOf: () => undefined, sourceOf: () => undefined },
+    shared: {
+      images: createSingleFlight(),
+      layers: createSingleFlight(),
+      questions: createSingleFlight(),
+    },
+    platform: undefined,
     dockerfile,
     context,
     ignore,
