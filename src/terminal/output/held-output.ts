@@ -73,6 +73,8 @@ export function createHeldOutput({ log, logLevel, write, openSpoolFile }: HeldOu
 /** Characters that are kept in memory. */
 const maxInMemory = 256 * 1024;
 const readBytes = 64 * 1024;
+/** A longer line is broken: some 1 GiB of a progress bar that is redrawn by carriage returns is one line. */
+const maxLine = 1024 * 1024;
 
 /** Text that is written once and read once. */
 class Spool {
@@ -108,6 +110,9 @@ class Spool {
       const end = all.lastIndexOf("\n") + 1;
       open = all.slice(end);
       if (end > 0) yield all.slice(0, end);
+      if (open.length < maxLine) continue;
+      yield `${open}\n`;
+      open = "";
     }
     if (open !== "") yield `${open}\n`;
   }

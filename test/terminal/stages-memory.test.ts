@@ -1,0 +1,22 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+
+const program = join(import.meta.dir, "stages-memory-process.ts");
+const mebibyte = 1024 * 1024;
+
+test.each([
+  ["plain", "lines", "\n"],
+  ["plain", "one line", ""],
+  ["live", "lines", "\n"],
+  ["live", "one line", ""],
+  ["live", "a progress bar", "\r"],
+])(
+  "%s: 256 MiB of %s in one stage, while another prints, take at most 120 MiB of memory",
+  async (view, _, lineEnd) => {
+    const shown = Bun.spawn([process.execPath, program, view, lineEnd], { cwd: temporaryDirectory() });
+    const { maxResident, longest } = JSON.parse(await shown.stdout.text());
+    expect(maxResident).toBeLessThan(120 * mebibyte);
+    expect(longest).toBeLessThan(2 * mebibyte);
+  },
+);
