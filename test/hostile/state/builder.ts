@@ -1,5 +1,5 @@
 /** Somebody who builds on the embedded engine, with a state directory that tests damage between two builds. */
-import { lstatSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
@@ -16,7 +16,7 @@ export interface Builder {
   readonly engine: string;
   /** What `busybox:1` was imported from. */
   readonly layout: string;
-  /** Its build context, a new one after `reset`. */
+  /** Its build context, a new one after `reset`, or the kept one. */
   readonly context: string;
   bough(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
   /** The same in a process of its own, which can be killed. */
@@ -25,6 +25,8 @@ export interface Builder {
     environment?: Readonly<Record<string, string>>,
   ): Subprocess<"ignore", "pipe", "pipe">;
   writeContext(files: Readonly<Record<string, FileSpec>>): void;
+  /** Makes the state and the context as they are now the beginning that `reset` goes back to. */
+  keep(): void;
   /** Back to the beginning. */
   reset(): void;
   /** Hands what a test has made over. */
@@ -114,6 +116,7 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
   const { home, own } = person;
   const state = join(home, "state");
   const pristine = join(home, "pristine");
+  const keptContext = join(home, "kept-context");
   let context = join(home, "context");
   mkdirSync(context);
   own(context);
@@ -121,7 +124,7 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
     person.run(["--local", ...words], context, { BOUGH_HOME: state, ...environment });
   const imported = await bough(["images", "import", layout, "--tag", "busybox:1"]);
   if (imported.exitCode !== 0) throw new Error(imported.stderr);
-  copy(state, pristine);
+  replace(pristine, state);
   return {
     home,
     state,
@@ -139,9 +142,14 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
       writeFiles(context, files);
       own(context);
     },
+    keep() {
+      replace(pristine, state);
+      replace(keptContext, context);
+    },
     reset() {
-      rmSync(state, { recursive: true, force: true });
-      copy(pristine, state);
+      replace(state, pristine);
+      // Layers belong to a context's path.
+      if (existsSync(keptContext)) return replace(context, keptContext);
       context = join(home, `context-${crypto.randomUUID()}`);
       mkdirSync(context);
       own(context);
@@ -150,7 +158,8 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
 }
 
 /** With owners, modes and links as they are. */
-function copy(from: string, to: string): void {
+function replace(to: string, from: string): void {
+  rmSync(to, { recursive: true, force: true });
   const { exitCode, stderr } = Bun.spawnSync(["cp", "-a", from, to]);
   if (exitCode !== 0) throw new Error(stderr.toString());
 }

@@ -149,11 +149,12 @@ describe.each(builders)("as %s", (_, make) => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
+    builder.writeContext({ Dockerfile: dockerfile, "a.txt": "content\n" });
+    expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
+    builder.keep();
   });
   beforeEach(async () => {
     builder.reset();
-    builder.writeContext({ Dockerfile: dockerfile, "a.txt": "content\n" });
-    expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
     expect(await check()).toMatchObject({
       exitCode: 0,
       report: { healthy: true, files: 1, layers: 3, images: 3, damage: [] },

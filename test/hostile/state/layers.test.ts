@@ -47,12 +47,11 @@ describe.each(builders)("as %s", (_, make) => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
-  });
-  beforeEach(async () => {
-    builder.reset();
     builder.writeContext({ Dockerfile: dockerfile });
     expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
+    builder.keep();
   });
+  beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
 
   function damage(id: number, attack: (damaged: Damaged) => void): void {

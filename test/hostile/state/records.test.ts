@@ -85,15 +85,14 @@ describe.each(builders)("as %s", (_, make) => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
-  });
-  beforeEach(async () => {
-    builder.reset();
     builder.writeContext({
       Dockerfile: "FROM busybox:1\nRUN echo one > /one\nCOPY a.txt /\nRUN cat /a.txt > /two\n",
       "a.txt": "content\n",
     });
     expect(await builder.bough(["build", "."])).toMatchObject({ exitCode: 0 });
+    builder.keep();
   });
+  beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
 
   test.each(attacks)("$name", async ({ sql, runs }) => {
