@@ -36,8 +36,17 @@ describe.each(builders)("as %s", (_, make) => {
   afterAll(() => builder.remove());
 
   const given = { API_TOKEN: secret };
-  const build = (...options: string[]) =>
-    builder.bough(["build", "--build-arg", "API_TOKEN", "-L", "debug", "--explain", ...options, "."], given);
+  const wordsFor = (...options: string[]) => [
+    "build",
+    "--build-arg",
+    "API_TOKEN",
+    "-L",
+    "debug",
+    "--explain",
+    ...options,
+    ".",
+  ];
+  const build = (...options: string[]) => builder.bough(wordsFor(...options), given);
 
   /** Every file in $BOUGH_HOME that has it, as it is or compressed. */
   function finds(): string[] {
@@ -107,11 +116,19 @@ describe.each(builders)("as %s", (_, make) => {
     ["a source that cannot be reached", "ADD http://127.0.0.1:1/$API_TOKEN/f /", /127\.0\.0\.1:1/],
   ])("a build that fails: %s", async (_name, lines, expected) => {
     builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
-    for (const progress of ["plain", "json"]) {
-      const ended = await build("--progress", progress);
-      expect(ended.exitCode).toBe(1);
-      expect(ended.stderr).toMatch(expected);
-      expect((ended.stdout + ended.stderr).split("\n").filter(holds)).toEqual([]);
+    // Both at once, as each waits before it tries again what cannot be reached.
+    const builds = ["plain", "json"].map(async (progress) => {
+      const child = builder.start(wordsFor("--progress", progress), given);
+      const [stdout, stderr] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+      ]);
+      return { exitCode: await child.exited, stdout, stderr };
+    });
+    for (const { exitCode, stdout, stderr } of await Promise.all(builds)) {
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(expected);
+      expect((stdout + stderr).split("\n").filter(holds)).toEqual([]);
     }
     expect(finds()).toEqual([]);
   });
