@@ -202,9 +202,9 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 
   test.each([
-    ["standard output", "head -c 512m /dev/zero"],
-    ["standard error", "head -c 512m /dev/zero >&2"],
-    ["standard error that begins as runc's own", "(printf 'runc run failed: '; head -c 512m /dev/zero) >&2"],
+    ["standard output", "head -c 320m /dev/zero"],
+    ["standard error", "head -c 320m /dev/zero >&2"],
+    ["standard error that begins as runc's own", "(printf 'runc run failed: '; head -c 320m /dev/zero) >&2"],
   ])("a flood of %s takes no memory and no disk of the engine's", async (_, command) => {
     const operation = await engine.run(command, { truncate_output_at: mebibyte, timeout: 60 });
     const result = operation.metadata?.result;
