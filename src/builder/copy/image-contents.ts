@@ -14,7 +14,7 @@ export interface ImageContents {
 const maxHeldBytes = 1024 * 1024;
 const maxConcurrent = 8;
 
-/** From the `maxSent`th content on, they are hashed only: what stages them sends them together, as one archive. */
+/** Beyond `maxSent` contents they are only hashed: the RUN that needs them sends the others together, as one archive. */
 export function createImageContents(build: BuildJob, maxSent: number): ImageContents {
   const { service, store } = build;
   const begun = new Set<string>();

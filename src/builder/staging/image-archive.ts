@@ -10,8 +10,10 @@ import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
 import { contentOf, streamOf } from "./tar-content.ts";
 
-/** More files than that, of other images, go as one archive: a request for each would take longer than all bytes do. */
-export const maxSingleFiles = 2000;
+/** So many contents of a copy go to the service one by one, as they are read. */
+export const maxSingleFiles = 1000;
+/** More that it does not have go as one archive: they are fetched anew, and requests for each would take far longer. */
+const maxFetchedFiles = 100;
 
 /** Staged files in one archive that the instance unpacks. */
 export interface PackedFiles {
@@ -40,7 +42,7 @@ export async function packImageFiles(stage: StageState, build: BuildJob): Promis
     // It becomes a hard link there.
     if (isAlike(first, entry)) files.set(path, entry);
   }
-  if (files.size <= maxSingleFiles || !(await hasTar(stage, build))) return undefined;
+  if (files.size <= maxFetchedFiles || !(await hasTar(stage, build))) return undefined;
 
   const key = keyOf(files);
   const known = store.copies.archive(key);

@@ -1,0 +1,93 @@
+/** Copies from an image on the engine as on any other service: what the result holds, seen by a command in it. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { Fetch } from "../../../src/service/service.ts";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { TestEngine } from "../../support/engine.ts";
+import { createImageCopyBuild, type ImageCopyBuild } from "./image-copy-build.ts";
+
+const manyFiles = 1300;
+const longName = "n".repeat(120);
+const makeTree = `
+  mkdir -p /src/bin /src/empty "/src/sp ace" && cd /src
+  echo run > bin/run && chown 11:12 bin/run && chmod 4755 bin/run
+  ln -s ../bin/run empty/link && chown -h 9:9 empty/link
+  echo text > "sp ace/ü'\\"x" && ln bin/run hard
+  chown 7:8 bin && chmod 1777 empty
+  dd if=/dev/zero of=sparse bs=1 count=1 seek=3000000 2> /dev/null
+  mkdir -p /many/${longName} && cd /many
+  i=0; while [ $i -lt ${manyFiles} ]; do echo $i > $i; i=$((i + 1)); done
+  echo long > ${longName}/${longName} && ln ${longName}/${longName} zlink && chown 5:6 1200 && chmod 4711 1200
+  touch -d @1000000000 990
+  ln -s 1200 link`;
+
+let engine: TestEngine;
+let build: ImageCopyBuild;
+let base: string;
+let source: string;
+let calls: string[];
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+  source = (await engine.run(base, makeTree)).image ?? "";
+  const fetch: Fetch = async (input, init) => {
+    const request = input instanceof Request ? input : new Request(input, init);
+    calls.push(`${request.method} ${new URL(request.url).pathname}`);
+    return engine.engine.fetch(request);
+  };
+  build = createImageCopyBuild(temporaryDirectory(), { fetch, baseUrl: "http://engine" });
+});
+beforeEach(() => {
+  calls = [];
+});
+afterAll(async () => {
+  build.close();
+  await engine.close();
+});
+
+async function outputIn(image: string, command: string): Promise<string> {
+  const { stdout, stderr } = await engine.run(image, command, {
+    disposable: true,
+    truncate_output_at: 4_000_000,
+  });
+  expect(stderr).toBe("");
+  return stdout;
+}
+
+/** Modes, owners, sizes, links and contents of what is in a directory. */
+const describe = (directory: string) =>
+  `cd ${directory} && find . -mindepth 1 ! -type f ! -type d -exec stat -c '%F %a %u:%g %N' {} + | sort
+   find . -mindepth 1 -type f -exec stat -c '%a %u:%g %s %n' {} + | sort
+   find . -mindepth 1 -type d -exec stat -c '%a %u:%g %n' {} + | sort
+   find . -type f -exec md5sum {} + | sort`;
+
+test("owners, modes, links and contents of a tree are kept", async () => {
+  const image = await build.commit(await build.stage(["/src /dst"], { source, base }));
+  expect(await outputIn(image, describe("/dst"))).toBe(await outputIn(source, describe("/src")));
+  expect(await outputIn(image, "stat -c '%a %u:%g' /dst")).toBe("755 0:0\n");
+});
+
+test("a tree of many files goes as one archive, which leaves nothing behind", async () => {
+  const staged = await build.stage(["/many /opt/many/"], { source, base });
+  const single = calls.filter((call) => call === "POST /v1/files").length;
+  expect(single).toBe(1000);
+  calls = [];
+  const image = await build.commit(staged);
+  expect(calls.filter((call) => call === "POST /v1/files")).toHaveLength(1);
+  expect(await outputIn(image, describe("/opt/many"))).toBe(await outputIn(source, describe("/many")));
+  expect(await outputIn(image, "find / -maxdepth 1 -name '.bough*'")).toBe("");
+  // Of those in the archive, which come last by name.
+  expect(await outputIn(image, "stat -c %Y /opt/many/990")).toBe("1000000000\n");
+
+  // Once more, on another base: nothing moves.
+  const other = (await engine.run(base, "echo other > /other")).image ?? "";
+  calls = [];
+  const again = await build.commit(await build.stage(["/many /opt/many/"], { source, base: other }));
+  expect(calls.filter((call) => /^POST \/v1\/files|archive|download/.test(call))).toEqual([]);
+  expect(await outputIn(again, "cat /opt/many/1299 /other")).toBe("1299\nother\n");
+});
+
+test("an image without tar gets each file by itself", async () => {
+  const bare = (await engine.run(base, "rm /bin/tar")).image ?? "";
+  const image = await build.commit(await build.stage(["/many /opt/many/"], { source, base: bare }));
+  expect(await outputIn(image, describe("/opt/many"))).toBe(await outputIn(source, describe("/many")));
+});
