@@ -46,6 +46,11 @@ async function ended(instance: string, spid: number): Promise<InstanceResult> {
 
 const write = (instance: string, spid: number, body: object) =>
   engine.fetch("POST", pathOf(instance, spid, "/stdin"), body);
+/** As a command's standard input; `untilTold` as a part of the command waits until it is closed, which `tell` does. */
+const open = { value: "", close: false };
+const untilTold = "cat";
+const tell = async (instance: string) =>
+  expect((await write(instance, 1, { value: "", close: true })).status).toBe(202);
 const signal = (instance: string, spid: number, query = "") =>
   engine.fetch("DELETE", pathOf(instance, spid, query));
 
@@ -75,13 +80,15 @@ describe("a process beside the command", () => {
   });
 
   test("sees what the command does to the files, the other way round, too, and both are in the image", async () => {
-    const command = "echo main > /main; while ! [ -e /beside ]; do sleep 0.01; done; cat /beside";
-    const { uuid } = await engine.start({ image: base, command });
+    const command = `echo main > /main; ${untilTold}; cat /beside`;
+    const { uuid } = await engine.start({ image: base, command, stdin: open });
+    // The shell makes a file before what it runs writes to it.
     const spid = await create(uuid, {
-      command: "while ! [ -e /main ]; do sleep 0.01; done; cat /main > /beside",
+      command: "while ! [ -s /main ]; do sleep 0.01; done; cat /main > /beside",
       shell: true,
     });
     expect((await ended(uuid, spid)).state?.exit_code).toBe(0);
+    await tell(uuid);
     const operation = await engine.finish({ uuid });
     expect(decode(operation.metadata?.result?.stdout)).toBe("main\n");
     const download = await engine.fetch(
@@ -136,8 +143,9 @@ describe("a process beside the command", () => {
   });
 
   test("ends with the instance, and its end is told before the instance's", async () => {
-    const { uuid } = await engine.start({ image: base, command: "sleep 0.5", disposable: true });
+    const { uuid } = await engine.start({ image: base, command: untilTold, stdin: open, disposable: true });
     const spid = await create(uuid, { command: "trap '' TERM INT HUP; sleep 33.7", shell: true });
+    await tell(uuid);
     const types = (await engine.events(uuid)).map((event) => `${event.type} ${event.spid}`);
     expect(types.indexOf("exit 2")).toBeGreaterThan(0);
     expect(types.indexOf("exit 2")).toBeLessThan(types.indexOf("completion 0"));
@@ -169,11 +177,13 @@ describe("a process beside the command", () => {
     for (const request of [{}, { uid: 65_534 }, { networking: { enabled: false } }]) {
       const { uuid } = await engine.start({
         image: base,
-        command: `{ ${walls}; } | grep -v '^[0-9]*$' > /tmp/main; while ! [ -e /tmp/done ]; do sleep 0.01; done; cat /tmp/main`,
+        command: `{ ${walls}; } | grep -v '^[0-9]*$'; ${untilTold}`,
+        stdin: open,
         ...request,
       });
-      const beside = `{ ${walls}; } | grep -v '^[0-9]*$'; touch /tmp/done`;
+      const beside = `{ ${walls}; } | grep -v '^[0-9]*$'`;
       const seen = decode((await ended(uuid, await create(uuid, { command: beside, shell: true }))).stdout);
+      await tell(uuid);
       expect(seen).toContain("Seccomp:\t2");
       expect(seen).toBe(decode((await engine.finish({ uuid })).metadata?.result?.stdout));
     }
@@ -230,8 +240,6 @@ describe("a signal", () => {
 });
 
 describe("a standard input", () => {
-  const open = { value: "", close: false };
-
   test("that stays open takes what is written to it, until it is closed", async () => {
     await whileRunning({}, async (instance) => {
       const spid = await create(instance, { command: "cat", stdin: { value: "one ", close: false } });
@@ -263,7 +271,7 @@ describe("a standard input", () => {
       stdin: { ...open, encoding: "ascii" },
     });
     expect((await write(uuid, 1, { value: "later\n" })).status).toBe(202);
-    expect((await write(uuid, 1, { value: "", close: true })).status).toBe(202);
+    await tell(uuid);
     const { metadata } = await engine.finish({ uuid });
     expect(decode(metadata?.result?.stdout)).toBe("later\n");
     // What was written is not told: it may be a secret.
