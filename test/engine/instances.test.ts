@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InstanceRequest, OperationRecord } from "../../src/service/types.ts";
 import { decode, TestEngine } from "../support/engine.ts";
+import { runUntilExpired } from "../support/expired-command.ts";
 import { commandLines } from "../support/processes.ts";
 
 let engine: TestEngine;
@@ -155,15 +156,11 @@ describe("what comes out", () => {
 
 describe("a timeout", () => {
   test("ends the command and all that it started, and keeps the output so far", async () => {
-    const command = "echo begun; setsid sh -c 'trap \"\" TERM; sleep 31.4' & sleep 31.4";
-    const finished = await engine.run(base, command, { timeout: 1 });
-    expect(finished.operation.status).toBe("SUCCESS");
-    expect(finished.operation.metadata?.result?.state).toMatchObject({
-      timed_out: true,
-      exit_code: 137,
-      signal: 9,
-    });
-    expect(finished.stdout).toBe("begun\n");
+    const command = "setsid sh -c 'trap \"\" TERM; echo begun; sleep 31.4' & sleep 31.4";
+    const { status, metadata } = await runUntilExpired(engine, base, command);
+    expect(status).toBe("SUCCESS");
+    expect(metadata?.result?.state).toMatchObject({ timed_out: true, exit_code: 137, signal: 9 });
+    expect(decode(metadata?.result?.stdout)).toBe("begun\n");
     expect(commandLines().filter((line) => line.includes("sleep 31.4"))).toEqual([]);
   });
 });

@@ -8,7 +8,8 @@ import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
-import { TestEngine } from "../support/engine.ts";
+import { decode, TestEngine } from "../support/engine.ts";
+import { runUntilExpired } from "../support/expired-command.ts";
 import { writeFiles } from "../support/files.ts";
 
 const gibibyte = 1024 ** 3;
@@ -95,8 +96,9 @@ describe("the engine's own API", () => {
   });
 
   test("of a command that is ended only its own words are kept", async () => {
-    const { stderr, exitCode } = await engine.run(base, "echo mine >&2; exec sleep 60", { timeout: 1 });
-    expect({ stderr, exitCode }).toEqual({ stderr: "mine\n", exitCode: 137 });
+    const { metadata } = await runUntilExpired(engine, base, "echo mine >&2; exec sleep 60");
+    const { state, stderr } = metadata?.result ?? {};
+    expect([decode(stderr), state?.exit_code]).toEqual(["mine\n", 137]);
   });
 
   test("the record says what was asked for, and a limit that the command ran into", async () => {

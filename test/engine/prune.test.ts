@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { measureUsage, planPrune, prune } from "../../src/engine/prune.ts";
 import type { ImageRecord } from "../../src/service/types.ts";
-import { TestEngine } from "../support/engine.ts";
+import { openInput, TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -91,10 +91,11 @@ describe("prune", () => {
   });
 
   test("leaves alone what a running operation stands on", async () => {
-    const { uuid } = await engine.start({ image: top, command: "sleep 0.5; ls /middle /top" });
+    const { uuid } = await engine.start({ image: top, command: "cat; ls /middle /top", stdin: openInput });
     const plan = await prune(engine.directory, { keep: new Set(), all: true });
     expect(plan.images.map((image) => image.uuid)).not.toContain(top);
     expect(plan.files.count).toBe(0);
+    await engine.closeInput({ uuid });
     const finished = await engine.finish({ uuid });
     expect(finished.metadata?.result?.stdout?.value).toBe("/middle\n/top\n");
   });

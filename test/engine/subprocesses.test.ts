@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InstanceRequest, InstanceResult, OperationEvent } from "../../src/service/types.ts";
-import { decode, TestEngine } from "../support/engine.ts";
+import { decode, openInput, TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
 
 let engine: TestEngine;
@@ -46,11 +46,6 @@ async function ended(instance: string, spid: number): Promise<InstanceResult> {
 
 const write = (instance: string, spid: number, body: object) =>
   engine.fetch("POST", pathOf(instance, spid, "/stdin"), body);
-/** As a command's standard input; `untilTold` as a part of the command waits until it is closed, which `tell` does. */
-const open = { value: "", close: false };
-const untilTold = "cat";
-const tell = async (instance: string) =>
-  expect((await write(instance, 1, { value: "", close: true })).status).toBe(202);
 const signal = (instance: string, spid: number, query = "") =>
   engine.fetch("DELETE", pathOf(instance, spid, query));
 
@@ -80,15 +75,15 @@ describe("a process beside the command", () => {
   });
 
   test("sees what the command does to the files, the other way round, too, and both are in the image", async () => {
-    const command = `echo main > /main; ${untilTold}; cat /beside`;
-    const { uuid } = await engine.start({ image: base, command, stdin: open });
+    const command = "echo main > /main; cat; cat /beside";
+    const { uuid } = await engine.start({ image: base, command, stdin: openInput });
     // The shell makes a file before what it runs writes to it.
     const spid = await create(uuid, {
       command: "while ! [ -s /main ]; do sleep 0.01; done; cat /main > /beside",
       shell: true,
     });
     expect((await ended(uuid, spid)).state?.exit_code).toBe(0);
-    await tell(uuid);
+    await engine.closeInput({ uuid });
     const operation = await engine.finish({ uuid });
     expect(decode(operation.metadata?.result?.stdout)).toBe("main\n");
     const download = await engine.fetch(
@@ -143,9 +138,9 @@ describe("a process beside the command", () => {
   });
 
   test("ends with the instance, and its end is told before the instance's", async () => {
-    const { uuid } = await engine.start({ image: base, command: untilTold, stdin: open, disposable: true });
+    const { uuid } = await engine.start({ image: base, command: "cat", stdin: openInput, disposable: true });
     const spid = await create(uuid, { command: "trap '' TERM INT HUP; sleep 33.7", shell: true });
-    await tell(uuid);
+    await engine.closeInput({ uuid });
     const types = (await engine.events(uuid)).map((event) => `${event.type} ${event.spid}`);
     expect(types.indexOf("exit 2")).toBeGreaterThan(0);
     expect(types.indexOf("exit 2")).toBeLessThan(types.indexOf("completion 0"));
@@ -177,13 +172,13 @@ describe("a process beside the command", () => {
     for (const request of [{}, { uid: 65_534 }, { networking: { enabled: false } }]) {
       const { uuid } = await engine.start({
         image: base,
-        command: `{ ${walls}; } | grep -v '^[0-9]*$'; ${untilTold}`,
-        stdin: open,
+        command: `{ ${walls}; } | grep -v '^[0-9]*$'; cat`,
+        stdin: openInput,
         ...request,
       });
       const beside = `{ ${walls}; } | grep -v '^[0-9]*$'`;
       const seen = decode((await ended(uuid, await create(uuid, { command: beside, shell: true }))).stdout);
-      await tell(uuid);
+      await engine.closeInput({ uuid });
       expect(seen).toContain("Seccomp:\t2");
       expect(seen).toBe(decode((await engine.finish({ uuid })).metadata?.result?.stdout));
     }
@@ -265,13 +260,9 @@ describe("a standard input", () => {
   });
 
   test("of the command itself can be kept open, too", async () => {
-    const { uuid } = await engine.start({
-      image: base,
-      command: "cat",
-      stdin: { ...open, encoding: "ascii" },
-    });
+    const { uuid } = await engine.start({ image: base, command: "cat", stdin: openInput });
     expect((await write(uuid, 1, { value: "later\n" })).status).toBe(202);
-    await tell(uuid);
+    await engine.closeInput({ uuid });
     const { metadata } = await engine.finish({ uuid });
     expect(decode(metadata?.result?.stdout)).toBe("later\n");
     // What was written is not told: it may be a secret.
@@ -282,7 +273,7 @@ describe("a standard input", () => {
 
   test("that nobody reads does not fill the memory", async () => {
     await whileRunning({}, async (instance) => {
-      const spid = await create(instance, { command: "sleep", args: ["100"], stdin: open });
+      const spid = await create(instance, { command: "sleep", args: ["100"], stdin: openInput });
       const megabytes = { value: "x".repeat(4 * 1024 * 1024) };
       const statuses: number[] = [];
       for (let count = 0; count < 8; count++) statuses.push((await write(instance, spid, megabytes)).status);

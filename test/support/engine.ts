@@ -6,6 +6,9 @@ import { type Engine, type EngineOptions, openEngine } from "../../src/engine/en
 import type { InstanceRequest, OperationEvent, OperationRecord } from "../../src/service/types.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
 
+/** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
+export const openInput = { value: "", encoding: "ascii", close: false };
+
 /** An engine on a directory of its own, with the calls that tests make again and again. */
 export class TestEngine {
   readonly directory: string;
@@ -79,6 +82,13 @@ export class TestEngine {
 
   start(request: Partial<InstanceRequest>): Promise<{ uuid: string }> {
     return this.json("POST", "/v1/instances", { shell: true, cwd: "/", disposable: false, ...request });
+  }
+
+  /** Closes the standard input of an instance's command. */
+  async closeInput({ uuid }: { uuid: string }): Promise<void> {
+    const end = { value: "", close: true };
+    const response = await this.fetch("POST", `/v1/operations/${uuid}/subprocesses/1/stdin`, end);
+    if (!response.ok) throw new Error(`the input of ${uuid} can't be closed: ${await response.text()}`);
   }
 
   /** Runs an instance to its end. */
