@@ -9,7 +9,7 @@ import type { Layout } from "./layout.ts";
 import { filePath, isFileName } from "./records/files.ts";
 import { layerDirectory } from "./records/layers.ts";
 import { imagesInUse, isOperationId } from "./records/operations.ts";
-import { diskUsage } from "./system/disk-usage.ts";
+import { diskUsage, freedBytes } from "./system/disk-usage.ts";
 
 /** What an engine's directory holds. Sizes are bytes on disk. */
 interface EngineUsage {
@@ -48,11 +48,11 @@ export function measureUsage(directory: string): Promise<EngineUsage> {
     );
     return {
       images: { count: count("images"), tagged: count("images WHERE uuid IN (SELECT image FROM tags)") },
-      layers: { count: layers.length, bytes: sum(layers.map((id) => diskUsage(layerDirectory(layout, id)))) },
-      files: { count: files.length, bytes: sum(filePaths(layout, files).map(diskUsage)) },
+      layers: { count: layers.length, bytes: diskUsage(layers.map((id) => layerDirectory(layout, id))) },
+      files: { count: files.length, bytes: diskUsage(filePaths(layout, files)) },
       operations: {
         count: operations.length,
-        bytes: sum(eventPaths(layout, operations).map(diskUsage)),
+        bytes: diskUsage(eventPaths(layout, operations)),
       },
     };
   });
@@ -155,7 +155,7 @@ function unusedLayers(database: Database, removed: ReadonlySet<string>): number[
 }
 
 function measure(layout: Layout, selected: Selected): PrunePlan {
-  const total = (paths: readonly string[]) => ({ count: paths.length, bytes: sum(paths.map(diskUsage)) });
+  const total = (paths: readonly string[]) => ({ count: paths.length, bytes: freedBytes(paths) });
   return {
     images: selected.images.map((uuid) => ({ uuid, tags: selected.tags.get(uuid) ?? [] })),
     layers: total(selected.layers.map((id) => layerDirectory(layout, id))),
@@ -178,8 +178,4 @@ function column<Value extends string | number>(database: Database, query: string
     .query<{ value: Value }, []>(query)
     .all()
     .map(({ value }) => value);
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }

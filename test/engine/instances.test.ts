@@ -65,6 +65,7 @@ describe("what a request can say", () => {
     ],
     ["uid and gid: no other group", { uid: 65534, gid: 7 }, "id -u; id -g; id -G", "65534\n7\n7\n"],
     ["an unknown uid is in root's group", { uid: 4711 }, "id -u; id -G", "4711\n0\n"],
+    ["HOME of an unknown uid is /", { uid: 4711 }, "echo $HOME", "/\n"],
     ["HOME is the user's", { uid: 65534 }, "echo $HOME", "/home\n"],
     ["stdin as text", { stdin: { value: "a\nb", encoding: "ascii" } }, "cat", "a\nb"],
     ["stdin as bytes", { stdin: { value: "AP8K", encoding: "base64" } }, "od -An -tx1", " 00 ff 0a\n"],

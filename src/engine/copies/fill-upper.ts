@@ -6,7 +6,7 @@ import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
 import type { ImageCopySpec } from "./copy-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
-import { createLinkPolicies } from "./link-policy.ts";
+import { LinkPolicies, linkedFiles } from "./link-policy.ts";
 import { placeFiles } from "./place-files.ts";
 import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
@@ -20,6 +20,7 @@ export interface ImageCopy {
 /**
  * Puts files, and then what is copied from images, into an upper directory over `image`.
  *
+ * @returns whether files there are a layer's own now
  * @param runsCommand a command will write to the upper directory: then no file in it is a layer's own
  */
 export async function fillUpper(
@@ -32,7 +33,7 @@ export async function fillUpper(
     runsCommand: boolean;
     signal: AbortSignal;
   },
-): Promise<void> {
+): Promise<{ hasLinks: boolean }> {
   const pace = createPace(given.signal);
   const base = openLayerTree(state, given.image);
   const to = new UpperTree(upper, base);
@@ -44,13 +45,16 @@ export async function fillUpper(
     trees.set(image.layer, from);
     for (const source of await selectSources(spec, imageTreeOf(from))) selected.push({ from, source, spec });
   }
-  const policyOf = createLinkPolicies({
+  const layers = base.root.map(({ layer }) => layer);
+  const links = new LinkPolicies({
     isAllowed: !given.runsCommand,
-    shared: new Set(base.root.map(({ layer }) => layer)),
+    shared: new Set(layers),
+    taken: await linkedFiles(state, given.runsCommand ? [] : layers, pace),
     isSingle: selected.length === 1,
   });
   for (const { from, source, spec } of selected)
-    await copyFromImage(source, spec, { from, to, links: policyOf(), pace });
+    await copyFromImage(source, spec, { from, to, links: links.forSource(), pace });
+  return { hasLinks: links.wereAllowed };
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

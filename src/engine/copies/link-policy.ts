@@ -1,35 +1,77 @@
+import { lstatSync, type Stats } from "node:fs";
+import type { Pace } from "../../pace.ts";
+import { layerDirectory, layersWithLinks } from "../records/layers.ts";
+import type { Records } from "../records/whole-layers.ts";
 import type { LinkPolicy } from "./copy-from-image.ts";
+import { joinPath, listDirectory, type Path } from "./path.ts";
+
+export interface LinkOptions {
+  /** False where a command is about to run in the upper directory: it would write to the layer. */
+  isAllowed: boolean;
+  /** Layers that the image stands on. */
+  shared: ReadonlySet<number>;
+  /** Inodes of files that it has by links. */
+  taken: ReadonlySet<number>;
+  /** Whether one source is all that is copied. */
+  isSingle: boolean;
+}
 
 /**
- * When a file of a layer may itself become a file of another image: a second name of it, for which nothing is copied. Never where
- * a command is about to run in the upper directory, since it would write to the layer; and not where the image shows the same file
- * under another name already, since BuildKit makes two files of them.
- *
- * @param shared layers that the image stands on
- * @param isSingle whether one source is all that is copied
+ * When a file of a layer may itself become a file of another image: a second name of it, for which nothing is copied. Not where
+ * the image shows the same file under another name already, since BuildKit makes two files of them.
  */
-export function createLinkPolicies({
-  isAllowed,
-  shared,
-  isSingle,
-}: {
-  isAllowed: boolean;
-  shared: ReadonlySet<number>;
-  isSingle: boolean;
-}): () => LinkPolicy {
-  const linked = new Map<number, LinkPolicy>();
-  return () => {
+export class LinkPolicies {
+  readonly #options: LinkOptions;
+  readonly #linked = new Map<number, LinkPolicy>();
+  wereAllowed = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** For the files of one source: names of one file there stay names of one file. */
+  forSource(): LinkPolicy {
     const policy: LinkPolicy = {
-      allows({ layer }, stats) {
-        if (!isAllowed || shared.has(layer)) return false;
-        if (isSingle) return true;
-        // Names of one file within one source stay names of one file.
-        const { ino } = stats();
-        const other = linked.get(ino);
-        if (other === undefined) linked.set(ino, policy);
-        return other === undefined || other === policy;
+      allows: ({ layer }, stats) => {
+        const isAllowed = this.#allows(layer, stats, policy);
+        this.wereAllowed ||= isAllowed;
+        return isAllowed;
       },
     };
     return policy;
-  };
+  }
+
+  #allows(layer: number, stats: () => Stats, policy: LinkPolicy): boolean {
+    const { isAllowed, shared, taken, isSingle } = this.#options;
+    if (!isAllowed || shared.has(layer)) return false;
+    if (isSingle && taken.size === 0) return true;
+    const { ino } = stats();
+    if (taken.has(ino)) return false;
+    const other = this.#linked.get(ino) ?? policy;
+    this.#linked.set(ino, other);
+    return other === policy;
+  }
+}
+
+/** Inodes of the files that these layers have by links. */
+export async function linkedFiles(
+  { database, layout }: Records,
+  layers: readonly number[],
+  pace: Pace,
+): Promise<Set<number>> {
+  const found = new Set<number>();
+  const waiting: Path[] = layersWithLinks(database, layers).map((id) => layerDirectory(layout, id));
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    for (const { name, type } of listDirectory(next)) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+      const path = joinPath(next, name);
+      if (type === "directory") waiting.push(path);
+      else {
+        const { nlink, ino } = lstatSync(path);
+        if (nlink > 1) found.add(ino);
+      }
+    }
+  }
+  return found;
 }

@@ -33,7 +33,7 @@ export async function requireSmallLayer(
 export async function keepChanges(
   state: EngineState,
   image: Image,
-  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env">,
+  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env"> & { hasLinks?: boolean },
   run: OperationRun,
 ): Promise<() => string | undefined> {
   const upper = join(run.directory, "upper");
@@ -52,7 +52,8 @@ export async function keepChanges(
     const parent = findLayer(database, image.layer);
     const layer = unchanged
       ? image.layer
-      : addLayer(database, layout, { directory: upper, parent, createdAt }).id;
+      : addLayer(database, layout, { directory: upper, parent, hasLinks: spec.hasLinks === true, createdAt })
+          .id;
     return addImage(database, { layer, config, operation: run.uuid, createdAt });
   };
 }

@@ -129,10 +129,13 @@ async function makeImage(
   const upper = join(run.directory, "upper");
   mkdirSync(upper);
   copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
+  let hasLinks = false;
   const deadline = startDeadline(state.clock, spec.timeoutSeconds);
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
-    await fillUpper(state, upper, { image, copies, files: spec.files, runsCommand: false, signal });
+    ({ hasLinks } = await fillUpper(state, upper, {
+      ...{ image, copies, files: spec.files, runsCommand: false, signal },
+    }));
   } catch (error) {
     forgetDamaged(state, error);
   } finally {
@@ -140,7 +143,7 @@ async function makeImage(
   }
   await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
   const env = { PATH: defaultPath, ...variablesIn(image.config), ...spec.env };
-  const keep = await keepChanges(state, image, { ...spec, env }, run);
+  const keep = await keepChanges(state, image, { ...spec, env, hasLinks }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
     state: { exit_code: 0, signal: -1, timed_out: false },

@@ -26,7 +26,14 @@ export function layerDirectory(layout: Layout, id: number): string {
 export function addLayer(
   database: Database,
   layout: Layout,
-  layer: { directory: string; parent: LayerRecord | undefined; content?: string; createdAt: number },
+  layer: {
+    directory: string;
+    parent: LayerRecord | undefined;
+    content?: string;
+    /** Files in it are another layer's, too. */
+    hasLinks?: boolean;
+    createdAt: number;
+  },
 ): LayerRecord {
   const parent = layer.parent?.id ?? null;
   const depth = (layer.parent?.depth ?? 0) + 1;
@@ -34,10 +41,10 @@ export function addLayer(
     throw new BoughError(`an image can have at most ${maxDepth} layers, and this would be one more`);
   }
   const inserted = database
-    .query<{ id: number }, [number | null, number, string | null, number]>(
-      "INSERT INTO layers (parent, depth, content, created_at) VALUES (?, ?, ?, ?) RETURNING id",
+    .query<{ id: number }, [number | null, number, string | null, number, number]>(
+      "INSERT INTO layers (parent, depth, content, has_links, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
     )
-    .get(parent, depth, layer.content ?? null, layer.createdAt);
+    .get(parent, depth, layer.content ?? null, layer.hasLinks === true ? 1 : 0, layer.createdAt);
   if (inserted === null) throw new Error("SQLite answered no row for an inserted layer");
   placeLayer(layout, inserted.id, layer.directory);
   return { id: inserted.id, parent, depth };
@@ -75,6 +82,12 @@ export function layerNames(database: Database): string[] {
     .query<{ id: number }, []>("SELECT id FROM layers")
     .all()
     .map(({ id }) => id.toString(36));
+}
+
+/** Those of the layers whose files are other layers', too. */
+export function layersWithLinks(database: Database, ids: readonly number[]): number[] {
+  const query = database.query<{ has_links: number }, [number]>("SELECT has_links FROM layers WHERE id = ?");
+  return ids.filter((id) => query.get(id)?.has_links === 1);
 }
 
 /** The layer that holds an imported image's content, by the digest of all its parts. */

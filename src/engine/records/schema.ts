@@ -57,4 +57,6 @@ export const migrations: readonly string[] = [
      'OnBuild', config -> 'onbuild',
      'Shell', config -> 'shell'
    )) WHERE CASE WHEN json_valid(config) THEN json_type(config) = 'object' ELSE FALSE END;`,
+  // Whether files in it are another layer's, too.
+  "ALTER TABLE layers ADD COLUMN has_links INTEGER NOT NULL DEFAULT 0;",
 ];

@@ -27,7 +27,7 @@ export interface SandboxRequest {
   layers: readonly [number, ...number[]];
   files: readonly PlacedFile[];
   /** Puts more into the upper directory before it is mounted: before the files. */
-  fill?: ((upper: string) => Promise<void>) | undefined;
+  fill?: ((upper: string) => Promise<unknown>) | undefined;
   /** Told of the mounted root, since who runs the command may depend on the image's files. */
   process: (root: string) => SandboxProcess;
   hostname: string;

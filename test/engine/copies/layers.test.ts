@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { lstatSync } from "node:fs";
+import { join } from "node:path";
+import { checkEngine } from "../../../src/engine/check.ts";
+import { measureUsage, planPrune, prune } from "../../../src/engine/prune.ts";
+import { isOpaque, readAttributes, writeAttributes } from "../../../src/engine/system/xattrs.ts";
+import type { ImageCopy } from "../../../src/service/types.ts";
+import { TestEngine } from "../../support/engine.ts";
+
+let engine: TestEngine;
+let busybox: string;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  busybox = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+async function run(image: string, command: string): Promise<string> {
+  const finished = await engine.run(image, command);
+  if (finished.exitCode !== 0) throw new Error(finished.stderr);
+  return finished.image ?? "";
+}
+
+async function copy(image: string, ...copies: ImageCopy[]): Promise<string> {
+  const { operation, image: made } = await engine.run(image, "", { copies });
+  if (operation.status !== "SUCCESS") throw new Error(operation.error ?? "");
+  return made ?? "";
+}
+
+async function show(image: string, command: string): Promise<string> {
+  const { stdout, stderr } = await engine.run(image, command, { disposable: true });
+  return `${stdout}${stderr}`.trim();
+}
+
+/** A layer's own file: layers are numbered, the newest last. */
+function newestLayer(): string {
+  const names = [...new Bun.Glob("*").scanSync({ cwd: join(engine.directory, "layers"), onlyFiles: false })];
+  const newest = names.map((name) => Number.parseInt(name, 36)).sort((one, other) => other - one)[0] ?? 0;
+  return join(engine.directory, "layers", newest.toString(36));
+}
+
+describe("files that layers share", () => {
+  test("are copied where a command writes to them, and by each later change", async () => {
+    const source = await run(busybox, "echo one > /a; chmod 4755 /a");
+    const original = lstatSync(join(newestLayer(), "a"));
+    const copied = await copy(busybox, { image: source, sources: ["/a"], destination: "/b" });
+    expect(lstatSync(join(newestLayer(), "b"))).toMatchObject({
+      ino: original.ino,
+      mtimeMs: original.mtimeMs,
+    });
+
+    const request = { copies: [{ image: source, sources: ["/a"], destination: "/b" }] };
+    const written = await engine.run(busybox, "echo two >> /b; chmod 600 /b", request);
+    const changed = await run(copied, "echo three >> /b; chown 5 /b");
+    expect(await show(written.image ?? "", "cat /b; stat -c %a /b")).toBe("one\ntwo\n600");
+    expect(await show(changed, "cat /b; stat -c %u /b")).toBe("one\nthree\n5");
+    for (const image of [source, copied])
+      expect(await show(image, "cat /[ab]; stat -c '%a %u' /[ab]")).toBe("one\n4755 0");
+  });
+
+  test.each([
+    ["names of one file in one source stay that", ["/s"], ["/t"], "1"],
+    ["names of one file that are sources of their own do not", ["/s/a", "/s/b"], ["/t/"], "2"],
+    ["nor do those of two copies", ["/s/a"], ["/t/a", "/t/b"], "2"],
+  ])("%s", async (_, sources, destinations, expected) => {
+    const source = await run(busybox, "mkdir /s; echo x > /s/a; ln /s/a /s/b");
+    const copies = destinations.map((destination) => ({ image: source, sources, destination }));
+    expect(await show(await copy(busybox, ...copies), "stat -c %i /t/* | sort -u | wc -l")).toBe(expected);
+    const owned = copies.map((each) => ({ ...each, uid: 7 }));
+    expect(await show(await copy(busybox, ...owned), "stat -c '%i %u' /t/* | sort -u | wc -l")).toBe(
+      expected,
+    );
+  });
+
+  test("no image shows one file under two names that were copied one after the other", async () => {
+    const source = await run(busybox, "echo x > /a");
+    const once = await copy(busybox, { image: source, sources: ["/a"], destination: "/b" });
+    const twice = await copy(once, { image: source, sources: ["/a"], destination: "/c" });
+    const itself = await copy(source, { image: source, sources: ["/a"], destination: "/d" });
+    expect(await show(twice, "stat -c %i /b /c | sort -u | wc -l")).toBe("2");
+    expect(await show(itself, "stat -c %i /a /d | sort -u | wc -l")).toBe("2");
+  });
+
+  test("count once, and are freed with their last name", async () => {
+    const own = await TestEngine.open();
+    try {
+      const base = await own.importBase();
+      const source = await own.run(base, "dd if=/dev/urandom of=/big bs=1M count=4 2> /dev/null");
+      const before = (await measureUsage(own.directory)).layers.bytes;
+      const copies = [{ image: source.image ?? "", sources: ["/big"], destination: "/copy" }];
+      const copied = await own.run(base, "", { copies });
+      expect((await measureUsage(own.directory)).layers.bytes - before).toBeLessThan(1024 * 1024);
+
+      const keepCopy = { keep: new Set([base, copied.image ?? ""]), all: false };
+      expect((await planPrune(own.directory, keepCopy)).layers.bytes).toBeLessThan(1024 * 1024);
+      await prune(own.directory, keepCopy);
+      expect((await own.run(copied.image ?? "", "wc -c < /copy")).stdout.trim()).toBe(
+        String(4 * 1024 * 1024),
+      );
+      const check = { signal: new AbortController().signal, onProgress() {} };
+      expect((await checkEngine(own.directory, check)).damage).toEqual([]);
+      const freed = await prune(own.directory, { keep: new Set([base]), all: false });
+      expect(freed.layers.bytes).toBeGreaterThan(4 * 1024 * 1024);
+    } finally {
+      await own.close();
+    }
+  });
+});
+
+test("an image is copied as its layers make it: nothing that one of them has removed", async () => {
+  const first = await run(
+    busybox,
+    "mkdir -p /s/gone /s/new /s/kept; touch /s/gone/a /s/new/old /s/kept/a /s/file /s/kept/b",
+  );
+  const second = await run(
+    first,
+    "rm -r /s/gone /s/file; rm -r /s/new; mkdir /s/new; touch /s/new/c; rm /s/kept/a",
+  );
+  const third = await run(
+    second,
+    "mkdir /s/file; touch /s/file/d /s/kept/e; rm -r /s/kept; mkdir /s/kept; touch /s/kept/f",
+  );
+  const copied = await copy(busybox, { image: third, sources: ["/s"], destination: "/t" });
+  expect(await show(copied, "cd /t; find . | sort")).toBe(
+    "./file\n./file/d\n./kept\n./kept/f\n./new\n./new/c".replace(/^/, ".\n"),
+  );
+  // And over what the image has removed itself.
+  const over = await copy(third, { image: first, sources: ["/s"], destination: "/again" });
+  const onto = await copy(over, { image: first, sources: ["/s/gone"], destination: "/s/gone" });
+  expect(await show(onto, "ls /s/gone /s/new")).toBe("/s/gone:\na\n\n/s/new:\nc");
+  expect(await show(onto, "cd /again; find . -type f | sort")).toBe(
+    "./file\n./gone/a\n./kept/a\n./kept/b\n./new/old",
+  );
+});
+
+test("a whole image, without what the sandbox mounts", async () => {
+  const source = await run(busybox, "mkdir -m 700 /only; echo x > /only/here");
+  const copied = await copy(busybox, { image: source, sources: ["/"], destination: "/" });
+  expect(await show(copied, "stat -c %a /only; cat /only/here; ls -d /.dockerenv 2>&1 | wc -l")).toBe(
+    "700\nx\n1",
+  );
+  const { files } = await engine.json<{ files: { path: string }[] }>(
+    "GET",
+    `/v1/inspect/${copied}/list?path=/`,
+  );
+  expect(files.map(({ path }) => path).filter((path) => ["proc", "sys"].includes(path))).toEqual([]);
+});
+
+test("names that are no UTF-8", async () => {
+  const source = await engine.importConfigured({
+    prepare(root) {
+      const make =
+        "mkdir d; : > \"$(printf 'd/\\377')\"; mkdir \"$(printf 'd/\\376')\"; : > \"$(printf 'd/\\376/x')\"";
+      Bun.spawnSync(["sh", "-c", make], { cwd: root });
+    },
+  });
+  const copies = { image: source, sources: ["/d"], destination: "/e" };
+  const listing = "cd /e; find . | sort | od -An -c | tr -d ' \\n'";
+  const expected = ".\\n./376\\n./376/x\\n./377\\n";
+  expect(await show(await copy(busybox, copies), listing)).toBe(expected);
+  expect(await show(await copy(busybox, { ...copies, uid: 5 }), listing)).toBe(expected);
+});
+
+test("capabilities and other extended attributes stay, overlayfs's do not", async () => {
+  const source = await run(busybox, "mkdir /s; cp /bin/busybox /s/ping; rm -r /var; mkdir /var");
+  const capabilities = {
+    name: "security.capability",
+    value: Buffer.from("0100000200200000000000000000000000000000", "hex"),
+  };
+  const own = { name: "user.own", value: Buffer.from("value") };
+  const layer = newestLayer();
+  writeAttributes(join(layer, "s/ping"), [capabilities]);
+  writeAttributes(join(layer, "s"), [own]);
+  expect(isOpaque(join(layer, "var"), false)).toBe(true);
+  for (const uid of [0, 5]) {
+    await copy(busybox, { image: source, sources: ["/"], destination: "/t/", uid, gid: uid });
+    expect(readAttributes(join(newestLayer(), "t/s/ping"))).toEqual([capabilities]);
+    expect(readAttributes(join(newestLayer(), "t/s"))).toEqual([own]);
+    expect(isOpaque(join(newestLayer(), "t/var"), false)).toBe(false);
+  }
+});

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+test("the extensions are announced", async () => {
+  const { extensions } = await engine.json<{ extensions: string[] }>("GET", "/v1/whoami");
+  expect(extensions).toEqual(expect.arrayContaining(["copies", "file-times"]));
+});
+
+const copy = { image: "BASE", sources: ["/etc/passwd"], destination: "/p" };
+
+test.each<[string, object, number, string]>([
+  ["no list", { copies: copy }, 400, "copies must be a list"],
+  ["an unknown field", { copies: [{ ...copy, from: 1 }] }, 400, "copies[0].from is no known field"],
+  ["no sources", { copies: [copy, { ...copy, sources: [] }] }, 400, "copies[1]: sources must not be empty"],
+  [
+    "a relative destination",
+    { copies: [{ ...copy, destination: "p" }] },
+    400,
+    "copies[0]: destination must be an absolute path",
+  ],
+  [
+    "a NUL",
+    { copies: [{ ...copy, sources: ["/\0"] }] },
+    400,
+    "copies[0]: sources must not contain a NUL character",
+  ],
+  [
+    "an owner that is no number",
+    { copies: [{ ...copy, uid: "root" }] },
+    400,
+    "copies[0]: uid must be a whole number",
+  ],
+  ["a mode that is none", { copies: [{ ...copy, chmod: "9" }] }, 400, "copies[0]: --chmod=9 is no file mode"],
+  ["a pattern that is none", { copies: [{ ...copy, exclude: ["["] }] }, 400, "copies[0]: --exclude=["],
+  ["an unknown image", { copies: [{ ...copy, image: "nobody" }] }, 404, "there is no image nobody"],
+  [
+    "a time that is none",
+    { files: { "/a": { uuid: "UUID", mtime: "now" } } },
+    400,
+    "mtime must be a number of seconds",
+  ],
+])("%s is refused", async (_, change, status, message) => {
+  const { uuid } = await engine.upload("content");
+  const body = JSON.stringify({ image: base, command: "true", shell: true, cwd: "/", ...change });
+  const response = await engine.fetch(
+    "POST",
+    "/v1/instances",
+    body.replace("UUID", uuid).replaceAll("BASE", base),
+  );
+  expect(response.status).toBe(status);
+  expect(((await response.json()) as { error: string }).error).toContain(message);
+});
+
+test("the operation's record tells of its copies, and that nothing ran", async () => {
+  const copies = [{ ...copy, image: base }];
+  const { operation, exitCode, stdout } = await engine.run(base, "", { copies });
+  expect(operation.metadata).toMatchObject({ command: "", copies });
+  expect([exitCode, stdout]).toEqual([0, ""]);
+  const types = (await engine.events(operation.uuid)).map(({ type }) => type);
+  expect(types).toEqual(["init", "shutdown", "completion"]);
+});
+
+test("files come first, with their times; links in the image are followed, and directories made", async () => {
+  const linked = (await engine.run(base, "mkdir /real; ln -s /real /link")).image ?? "";
+  const { uuid } = await engine.upload("content");
+  const file = { uuid, uid: 5, gid: 6, mode: "0640", mtime: 981_173_106.5 };
+  for (const command of ["", "true"]) {
+    const { image } = await engine.run(linked, command, {
+      files: { "/link/a": file, "/made/for/b": file, "/etc/passwd": file },
+      copies: [{ image: base, sources: ["/etc/passwd"], destination: "/made/for/b" }],
+    });
+    const shown = await engine.run(
+      image ?? "",
+      "stat -c '%a %u:%g %Y %n' /real/a /made/for /made/for/b; cat /etc/passwd",
+    );
+    expect(shown.stdout).toBe(
+      "640 5:6 981173106 /real/a\n755 0:0 TIME /made/for\n644 0:0 1704067200 /made/for/b\ncontent".replace(
+        "TIME",
+        /\d+(?= \/made\/for\n)/.exec(shown.stdout)?.[0] ?? "",
+      ),
+    );
+  }
+});
+
+test("an image that is copied from stays until that is over", async () => {
+  const source = (await engine.run(base, "touch /source")).image ?? "";
+  const { imagesInUse } = await import("../../../src/engine/records/operations.ts");
+  const { openDatabase } = await import("../../../src/database.ts");
+  const { migrations } = await import("../../../src/engine/records/schema.ts");
+  const started = await engine.start({
+    image: base,
+    command: "read line",
+    stdin: { value: "", encoding: "ascii", close: false } as never,
+    copies: [{ image: source, sources: ["/source"], destination: "/" }],
+  });
+  const database = openDatabase(`${engine.directory}/engine.db`, migrations);
+  expect(imagesInUse(database)).toEqual(new Set([base, source]));
+  await engine.fetch("DELETE", `/v1/operations/${started.uuid}`);
+  await engine.finish(started);
+  expect(imagesInUse(database)).toEqual(new Set());
+  database.close();
+});
+
+describe("the digest of a selection", () => {
+  const digest = async (image: string, body: object) =>
+    (await engine.json<{ digest: string }>("POST", `/v1/inspect/${image}/digest`, body)).digest;
+  const make = async (command: string) => (await engine.run(base, command)).image ?? "";
+  const tree = "mkdir /s /s/d; echo a > /s/a; echo b > /s/d/b; ln -s a /s/l";
+
+  test("is the same for the same, whenever and wherever it was made", async () => {
+    const one = await digest(await make(tree), { sources: ["/s"] });
+    expect(one).toMatch(/^[0-9a-f]{64}$/);
+    expect(
+      await digest(await make(`${tree}; touch -d '2001-01-01 00:00:00' /s/* /s`), { sources: ["/s"] }),
+    ).toBe(one);
+    expect(await digest(await make(tree.replaceAll("/s", "/other")), { sources: ["/other"] })).toBe(one);
+    expect(await digest(await make(`${tree}; touch /s/d/x`), { sources: ["/s"], exclude: ["d/x"] })).toBe(
+      one,
+    );
+  });
+
+  test.each([
+    ["a content", "echo c > /s/d/b"],
+    ["a mode", "chmod 600 /s/a"],
+    ["an owner", "chown 1 /s/d"],
+    ["a link", "ln -sf d /s/l"],
+    ["a name", "mv /s/a /s/c"],
+    ["an empty directory", "mkdir /s/e"],
+    ["names of one file", "cp -p /s/a /s/x; rm /s/a; ln /s/x /s/a"],
+  ])("differs by %s", async (_, change) => {
+    const [one, other] = [await make(tree), await make(`${tree}; ${change}`)];
+    expect(await digest(one, { sources: ["/s"] })).not.toBe(await digest(other, { sources: ["/s"] }));
+  });
+
+  test.each([
+    ["no sources", {}, 400],
+    ["an unknown field", { sources: ["/s"], destination: "/t" }, 400],
+    ["what is not there", { sources: ["/nothing"] }, 404],
+  ])("%s", async (_, body, status) => {
+    expect((await engine.fetch("POST", `/v1/inspect/${base}/digest`, body)).status).toBe(status);
+  });
+});
