@@ -139,16 +139,19 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
       for (const { offset, length } of extents) {
         let at = offset;
         for await (const part of raw(length)) {
+          const end = at + part.byteLength;
           yield { offset: at, bytes: part };
-          at += part.byteLength;
+          at = end;
         }
       }
       return;
     }
     let offset = 0;
     for await (const bytes of raw(stored)) {
+      const end = offset + bytes.byteLength;
+      // Whoever gets the bytes may give their memory back.
       yield { offset, bytes };
-      offset += bytes.byteLength;
+      offset = end;
     }
   }
   return {

@@ -5,8 +5,8 @@ export async function* contentOf({ size, pieces }: TarEntry): AsyncGenerator<Uin
   let at = 0;
   for await (const { offset, bytes } of pieces()) {
     yield* zeros(offset - at);
-    yield bytes;
     at = offset + bytes.byteLength;
+    yield bytes;
   }
   yield* zeros(size - at);
 }

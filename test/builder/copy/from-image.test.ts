@@ -144,6 +144,14 @@ describe("what moves", () => {
     expect(service.requestsTo("POST /v1/files")).toHaveLength(2);
   });
 
+  test.each(["/big", "/big/file"])("a large file passes through: %s", async (from) => {
+    const content = new Uint8Array(5_000_001).map((_, index) => index % 251);
+    const large = service.state.trees.get(source);
+    large?.set("/big", { type: "directory" }).set("/big/file", { type: "file", content });
+    const image = await build.commit(await stage(`${from} /x/`));
+    expect(service.state.treeOf(image).get("/x/file")?.content).toEqual(content);
+  });
+
   test("what the service has forgotten is fetched from the image again, and the rest is not", async () => {
     const staged = await stage("/app /a/", "/notes.txt /n");
     const sha256 = Bun.CryptoHasher.hash("sha256", "library", "hex");
