@@ -16,8 +16,13 @@ export interface RunningEngine {
   stop(): Promise<void>;
 }
 
-/** In this process, which has to be root's. */
-export async function serveEngine(directory: string): Promise<RunningEngine> {
+type Answer = (request: Request) => Promise<Response>;
+
+/** In this process, which has to be root's. `front` stands before it. */
+export async function serveEngine(
+  directory: string,
+  front: (engine: Answer) => Answer = (engine) => engine,
+): Promise<RunningEngine> {
   const engine = await openEngine({
     directory,
     clock: systemClock,
@@ -29,7 +34,7 @@ export async function serveEngine(directory: string): Promise<RunningEngine> {
     port: 0,
     idleTimeout: 0,
     maxRequestBodySize: 2 ** 40,
-    fetch: (request) => engine.fetch(request),
+    fetch: front((request) => engine.fetch(request)),
   });
   const url = server.url.href;
   const token = "not-asked-for";
@@ -86,9 +91,20 @@ export function makeBough(engine: RunningEngine, directory: string): Builder {
   return {
     importBase: (source, name) => engine.importBase(source, name),
 
-    async build({ context, dockerfile, buildArgs }) {
+    async build({ context, dockerfile, buildArgs, options = [] }) {
       const given = Object.entries(buildArgs).flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]);
-      const words = ["--url", url, "--token", token, "build", context, "--dockerfile", dockerfile, ...given];
+      const words = [
+        "--url",
+        url,
+        "--token",
+        token,
+        "build",
+        context,
+        "--dockerfile",
+        dockerfile,
+        ...given,
+        ...options,
+      ];
       return (JSON.parse(await runCommand(words, directory)) as { image: string }).image;
     },
 

@@ -16,4 +16,6 @@ export interface BuildRequest {
   dockerfile: string;
   ignoreFile: string | undefined;
   buildArgs: Readonly<Record<string, string>>;
+  /** More of the command line. */
+  options?: readonly string[];
 }

@@ -11,7 +11,13 @@ const long = `${"directory/".repeat(30)}${"n".repeat(200)}`;
 
 function makeTree(): string {
   const root = temporaryDirectory();
-  writeFiles(root, { "a b\nc": "text\n", "d/e": "directory/", link: { link: "a b\nc" }, [long]: "long\n" });
+  writeFiles(root, {
+    "a b\nc": "text\n",
+    "d/e": "directory/",
+    ".hidden": "h\n",
+    link: { link: "a b\nc" },
+    [long]: "long\n",
+  });
   writeFileSync(join(root, "sparse"), "begin");
   truncateSync(join(root, "sparse"), 1 << 20);
   linkSync(join(root, "a b\nc"), join(root, "d/second"));
@@ -33,9 +39,13 @@ test("a tree looks the same through every format of tar", async () => {
     'file 0644 1:2 5 bytes sha256:b9e68e1bea3e5b19 one file as "/a b\\nc" and "/d/second"',
   );
   expect(tree.get("/link")?.line).toBe('symlink 0777 1:2 -> "a b\\nc"');
+  expect(tree.get("/.hidden")?.line).toStartWith("file 0644 1:2 2 bytes ");
   expect(tree.get("/d/e")?.line).toBe("directory 0755 1:2");
   expect(tree.get("/sparse")?.line).toStartWith("file 0644 1:2 1048576 bytes ");
   expect(tree.get(`/${long}`)?.line).toStartWith("file 0644 1:2 5 bytes ");
+  // With no ./ before the names, as Docker has them.
+  const plainly = await read(root, "--format=posix", "--transform=s,^\\./,,");
+  expect(compareTrees(plainly, tree)).toEqual([]);
   for (const options of [["--format=gnu"], ["--format=posix", "--sparse"], ["--format=posix", "--sort=name"]])
     expect(compareTrees(await read(root, ...options), tree)).toEqual([]);
 });

@@ -70,6 +70,5 @@ function linkNote(links: readonly string[]): string[] {
 }
 
 function absolutePath(name: string): string {
-  const path = name.replace(/^\.?\/*/, "/").replace(/\/+$/, "");
-  return path === "" ? "/" : path;
+  return `/${name.replace(/^(\.?\/)+|^\.$/, "").replace(/\/+$/, "")}`;
 }

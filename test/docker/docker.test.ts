@@ -1,56 +1,166 @@
 /**
- * Dockerfiles of several stages against Docker itself, a daemon of its own: what it builds, and what it refuses. The cases
- * are in `cases`; one of them: `./scripts/test test/docker -t copy-chown`.
+ * Dockerfiles of several stages, built by `bough build --docker` and by Docker itself: the root file systems have to be the
+ * same, entry by entry, and so has what is refused. The cases are in `cases`; one of them:
+ * `./scripts/test test/docker -t copy-chown`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeBough, serveEngine, serveEngineAs } from "../differential/bough.ts";
+import type { Builder } from "../differential/builder.ts";
+import { compareTrees, type Difference, formatDifferences } from "../differential/compare.ts";
+import type { Tree } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { type Docker, startDocker } from "../support/docker.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeBases } from "./bases.ts";
 import { type DockerCase, readDockerCases } from "./case.ts";
+import { compareTimes } from "./compare-times.ts";
+import { isLeftOfDocker } from "./left-of-docker.ts";
+import { hideExtensions } from "./plain-service.ts";
 import { refusals } from "./refusals.ts";
+import { builtAlike } from "./so-far.ts";
 
 const minutes = 60_000;
 const directory = temporaryDirectory("bough-docker-");
+const sides = [
+  "the engine as root",
+  "the engine as an ordinary user",
+  "a service without extensions",
+] as const;
+type Side = (typeof sides)[number];
+let boughs: Record<Side, Builder>;
 let docker: Docker;
+let user: OrdinaryUser;
 
 beforeAll(async () => {
+  user = makeOrdinaryUser();
   docker = await startDocker(join(directory, "docker"));
+  const [own, ordinary, plain] = await Promise.all([
+    serveEngine(join(directory, "engine")),
+    serveEngineAs(user, compileBough()),
+    serveEngine(join(directory, "plain"), hideExtensions),
+  ]);
+  boughs = {
+    "the engine as root": makeBough(own, join(directory, "root")),
+    "the engine as an ordinary user": makeBough(ordinary, join(directory, "user")),
+    "a service without extensions": makeBough(plain, join(directory, "service")),
+  };
   for (const [name, source] of Object.entries(await makeBases(directory)))
-    await docker.importBase(source, name);
-}, 2 * minutes);
+    await Promise.all([docker, ...Object.values(boughs)].map((builder) => builder.importBase(source, name)));
+}, 5 * minutes);
 
 afterAll(async () => {
-  await docker?.close();
+  await Promise.all([docker, ...Object.values(boughs ?? {})].map((builder) => builder?.close()));
+  user?.remove();
   rmSync(directory, { recursive: true, force: true });
 }, minutes);
 
-test.each(readDockerCases().map((each) => [each.name, each] as const))(
-  "Docker builds %s",
-  async (_, each) => {
-    expect((await docker.readImage(await buildWithDocker(each))).size).toBeGreaterThan(1);
-  },
+const cases = readDockerCases();
+
+test.each(cases.filter(({ name }) => !builtAlike.has(name)).map((each) => [each.name, each] as const))(
+  "Docker alone builds %s",
+  async (_, each) => expect((await buildWithDocker(each)).size).toBeGreaterThan(0),
   minutes,
 );
 
-describe("Docker refuses", () => {
-  test.each(refusals.map((each, number) => [each.what, each, number] as const))(
+describe.each(sides)("%s", (side) => {
+  test.each(cases.filter(({ name }) => builtAlike.has(name)).map((each) => [each.name, each] as const))(
     "%s",
-    async (_, { dockerfile, target, docker: words }, number) => {
-      const context = join(directory, `refused-${number}`);
-      mkdirSync(context);
-      writeFileSync(join(context, "Dockerfile"), dockerfile);
-      const built = docker.build({ context, dockerfile: join(context, "Dockerfile"), target });
-      await expect(built).rejects.toThrow(words);
+    async (_, each) => {
+      const [bough, other] = await Promise.all([buildWithBough(each, side), buildWithDocker(each)]);
+      const differences = compareTrees(bough, other).filter((difference) => !isLeftOfDocker(difference));
+      const surprises = differences.filter((difference) => !isExpected(difference, each));
+      if (surprises.length > 0)
+        throw new Error(`the images differ:\n${formatDifferences(surprises, "docker")}`);
+      expect(differences.map(({ path }) => path)).toEqual(Object.keys(each.spec.differences ?? {}));
+      // The API's document has no times.
+      if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
     },
     minutes,
   );
 });
 
-function buildWithDocker({ name, spec, writeContext, dockerDockerfile }: DockerCase): Promise<string> {
+describe("refused by Docker", () => {
+  test.each(refusals.map((each) => [each.what, each] as const))(
+    "%s",
+    async (_, { dockerfile, target, docker: words }) => {
+      const request = { ...writeContext(dockerfile), target };
+      await expect(docker.build(request)).rejects.toThrow(words);
+    },
+    minutes,
+  );
+});
+
+describe("refused by bough", () => {
+  test.each(refusals.filter(({ bough }) => bough !== undefined).map((each) => [each.what, each] as const))(
+    "%s",
+    async (_, { dockerfile, target, bough: words }) => {
+      const place = writeContext(dockerfile);
+      const request = { ...place, ignoreFile: undefined, buildArgs: {}, options: optionsOf(target) };
+      await expect(boughs["the engine as root"].build(request)).rejects.toThrow(words);
+    },
+    minutes,
+  );
+});
+
+function writeContext(text: string): { context: string; dockerfile: string } {
+  const context = mkdtempSync(join(directory, "refused-"));
+  const dockerfile = join(context, "Dockerfile");
+  writeFileSync(dockerfile, text);
+  return { context, dockerfile };
+}
+
+async function buildWithBough(each: DockerCase, side: Side): Promise<Tree> {
+  const context = contextOf(each);
+  const builder = boughs[side];
+  const image = await builder.build({
+    context,
+    dockerfile: join(context, "Dockerfile"),
+    ignoreFile: undefined,
+    buildArgs: each.spec.buildArgs ?? {},
+    options: optionsOf(each.spec.target),
+  });
+  return builder.readImage(image);
+}
+
+function optionsOf(target: string | undefined): string[] {
+  return ["--docker", ...(target === undefined ? [] : ["--target", target])];
+}
+
+const builtByDocker = new Map<string, Promise<Tree>>();
+
+/** Once for all sides. */
+function buildWithDocker(each: DockerCase): Promise<Tree> {
+  const known = builtByDocker.get(each.name);
+  if (known !== undefined) return known;
+  const context = contextOf(each);
+  const dockerfile = each.dockerDockerfile ?? join(context, "Dockerfile");
+  const { target, buildArgs = {} } = each.spec;
+  const built = docker
+    .build({ context, dockerfile, target, buildArgs })
+    .then((image) => docker.readImage(image));
+  builtByDocker.set(each.name, built);
+  return built;
+}
+
+const contexts = new Map<string, string>();
+
+function contextOf({ name, writeContext }: DockerCase): string {
+  const known = contexts.get(name);
+  if (known !== undefined) return known;
   const context = join(directory, `context-${name}`);
   writeContext(context);
-  const dockerfile = dockerDockerfile ?? join(context, "Dockerfile");
-  return docker.build({ context, dockerfile, target: spec.target, buildArgs: spec.buildArgs ?? {} });
+  contexts.set(name, context);
+  return context;
+}
+
+function isExpected({ path, bough, other }: Difference, { spec }: DockerCase): boolean {
+  const expected = spec.differences?.[path];
+  return (
+    expected !== undefined &&
+    (bough?.line ?? "nothing") === expected.bough &&
+    (other?.line ?? "nothing") === expected.docker
+  );
 }

@@ -1,7 +1,11 @@
 import type { Difference } from "../differential/compare.ts";
 
-/** What Docker puts into a container as it is created, and no image has: seen only where bough has nothing of that name. */
+/**
+ * What Docker puts into a container as it is created, and no image has: seen only where bough has nothing of that name. An
+ * exported container has no entry for its root.
+ */
 export function isLeftOfDocker({ path, bough, other }: Difference): boolean {
+  if (path === "/") return other === undefined;
   return bough === undefined && other?.line === made[path];
 }
 

@@ -5,6 +5,8 @@ export interface Refusal {
   target?: string;
   /** What Debian's Docker (20.10) says. */
   docker: string;
+  /** What bough says; none where it does not refuse it yet. */
+  bough?: string;
 }
 
 const twoStages = (copy: string, before = "", after = "") =>
@@ -16,6 +18,7 @@ export const refusals: readonly Refusal[] = [
     dockerfile: "FROM busybox:1 AS build\nFROM busybox:1 AS final\n",
     target: "biuld",
     docker: "target stage biuld could not be found",
+    bough: "--target biuld: there is no such stage",
   },
   {
     what: "a target by its number",
@@ -27,32 +30,38 @@ export const refusals: readonly Refusal[] = [
     what: "a copy from the stage itself",
     dockerfile: "FROM busybox:1 AS a\nCOPY --from=a /etc/passwd /\n",
     docker: "circular dependency detected on stage: a",
+    bough: "circular dependency detected on stage: a",
   },
   {
     what: "a copy from the stage's own number",
     dockerfile: "FROM busybox:1\nCOPY --from=0 /etc/passwd /\n",
     docker: "circular dependency detected on stage: stage-0",
+    bough: "--from=0: a stage can't copy from itself",
   },
   {
     what: "two stages that copy from each other",
     dockerfile:
       "FROM busybox:1 AS a\nCOPY --from=b /etc/passwd /y\nFROM busybox:1 AS b\nCOPY --from=a /etc/passwd /y\nFROM a\n",
     docker: "circular dependency detected on stage: a",
+    bough: "--from=b: that stage begins further down, on line 3",
   },
   {
     what: "a copy from a later stage",
     dockerfile: "FROM busybox:1 AS a\nCOPY --from=b /x /y\nFROM busybox:1 AS b\nRUN echo > /x\nFROM a\n",
     docker: "no such file or directory",
+    bough: "--from=b: that stage begins further down, on line 3",
   },
   {
     what: "a copy from a later stage's number",
     dockerfile: "FROM busybox:1 AS a\nCOPY --from=1 /x /y\nFROM busybox:1 AS b\nRUN echo > /x\nFROM a\n",
     docker: "no such file or directory",
+    bough: "--from=1: that stage begins further down",
   },
   {
     what: "a number beyond the last stage",
     dockerfile: "FROM busybox:1\nCOPY --from=7 /x /\n",
     docker: "invalid stage index 7",
+    bough: "--from=7: there is 1 stage, counted from 0",
   },
   {
     what: "a number below the first stage",
@@ -63,46 +72,55 @@ export const refusals: readonly Refusal[] = [
     what: "a number beyond the last stage, in a stage that nothing needs",
     dockerfile: "FROM busybox:1\nCOPY --from=7 /x /\nFROM busybox:1\n",
     docker: "invalid stage index 7",
+    bough: "--from=7: there are 2 stages, counted from 0",
   },
   {
     what: "a variable in --from",
     dockerfile: "ARG S=a\nFROM busybox:1 AS a\nFROM busybox:1\nARG S\nCOPY --from=$S /etc/passwd /x\n",
     docker: 'failed to parse stage name "$S": invalid reference format',
+    bough: "--from=$S: variables are not replaced there",
   },
   {
     what: "a base of nothing",
     dockerfile: "ARG X\nFROM $X\n",
     docker: "base name ($X) should not be blank",
+    bough: "$X",
   },
   {
     what: "a base by a stage's ARG",
     dockerfile: "FROM busybox:1 AS a\nARG B=a\nFROM $B\n",
     docker: "base name ($B) should not be blank",
+    bough: "$B",
   },
   {
     what: "a stage's name that begins with a digit",
     dockerfile: "FROM busybox:1 AS 1st\n",
     docker: "invalid name for build stage",
+    bough: "invalid name for build stage: ",
   },
   {
     what: "an unknown flag in a stage that nothing needs",
     dockerfile: "FROM busybox:1 AS a\nCOPY --fom=x / /\nFROM busybox:1\n",
     docker: "Unknown flag: fom",
+    bough: "unknown flag: --fom (did you mean --from?)",
   },
   {
     what: "an unknown instruction in a stage that nothing needs",
     dockerfile: "FROM busybox:1 AS a\nCPOY x /\nFROM busybox:1\n",
     docker: "unknown instruction: CPOY",
+    bough: "unknown instruction: CPOY (did you mean COPY?)",
   },
   {
     what: "FROM as a trigger",
     dockerfile: "FROM busybox:1 AS a\nONBUILD FROM busybox:1\nFROM a\n",
     docker: "FROM isn't allowed as an ONBUILD trigger",
+    bough: "FROM isn't allowed as an ONBUILD trigger",
   },
   {
     what: "a trigger of a trigger",
     dockerfile: "FROM busybox:1 AS a\nONBUILD ONBUILD RUN true\nFROM a\n",
     docker: "Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed",
+    bough: "Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed",
   },
   {
     what: "a source that is not there",
@@ -173,10 +191,12 @@ export const refusals: readonly Refusal[] = [
     what: "a USER that is not known",
     dockerfile: "FROM busybox:1\nUSER ghost\nRUN true\n",
     docker: "unable to find user ghost: no matching entries in passwd file",
+    bough: "ghost",
   },
   {
     what: "a stage that fails",
     dockerfile: "FROM busybox:1 AS a\nRUN exit 7\nFROM busybox:1\nCOPY --from=a /etc /etc\n",
     docker: "[/bin/sh -c exit 7]: exit code: 7",
+    bough: "the command failed with exit code 7",
   },
 ];
