@@ -32,13 +32,8 @@ export async function stageImageCopy(
   build: BuildJob,
 ): Promise<StageState> {
   const line = instruction.range.start;
-  if (instruction.parents) {
-    throw new BoughError("COPY --from with --parents needs a service that copies between images itself", {
-      hint: "Name the directories in the destination instead, or build on the embedded engine.",
-    });
-  }
   const owner = words.chown === "" ? undefined : await resolveOwner(words.chown, stage, build);
-  const sources = await readFromImage(words, image, line, build);
+  const sources = await readFromImage(words, instruction, image, build);
   const total = { files: 0, bytes: 0 };
   let { staged } = stage;
   for (const source of sources) {

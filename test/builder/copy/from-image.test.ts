@@ -92,6 +92,30 @@ describe("the tree that it makes", () => {
       "--exclude=bin --exclude=empty --chmod=500 /app /srv",
       ["500 0:0 /srv/lib/", "500 0:0 /srv/lib/a.so library", "500 0:0 /srv/lib/b.so library"],
     ],
+    [
+      "--parents /app/bin/r* /notes.txt /nope* /p/",
+      [
+        "755 0:0 /p/",
+        "711 7:8 /p/app/",
+        "750 7:8 /p/app/bin/",
+        "4755 11:12 /p/app/bin/run run",
+        "600 3:4 /p/notes.txt notes",
+      ],
+    ],
+    [
+      "--parents --exclude=**/a.so /app/./lib /app/./bin/to /p/",
+      [
+        "755 0:0 /p/",
+        "750 7:8 /p/bin/",
+        "link 9:9 /p/bin/to -> ../lib",
+        "755 0:0 /p/lib/",
+        "644 0:0 /p/lib/b.so library",
+      ],
+    ],
+    [
+      "--parents /app/**/b.so /p/",
+      ["755 0:0 /p/", "711 7:8 /p/app/", "755 0:0 /p/app/lib/", "644 0:0 /p/app/lib/b.so library"],
+    ],
     // One source after the other: the file goes into what the directory has made.
     [
       "/app/lib /notes.txt /x/",
@@ -107,6 +131,26 @@ describe("the tree that it makes", () => {
     expect(made).toContain("link 1:1 /current -> app");
     expect(made).toHaveLength(10);
   });
+});
+
+test("a further link to a file that is excluded is that file", async () => {
+  const file = { name: "a", content: "shared", mode: 0o640, uid: 3 };
+  service.state.trees.get(source)?.set("/app/a", { type: "file", content: "shared" });
+  service.intercept = (_, { path }) =>
+    path.endsWith("/archive")
+      ? new Response(
+          tarOf([file, { name: "b", flag: "1", target: "a" }, { name: "c", flag: "1", target: "./a" }]),
+        )
+      : undefined;
+  const made = ["755 0:0 /x/", "640 3:0 /x/b shared", "640 3:0 /x/c shared"];
+  expect(await treeOf("--exclude=a /app /x")).toEqual(made);
+});
+
+test("users are those of a passwd that is copied", async () => {
+  const passwd = "app:x:41:42::/:/bin/sh\n";
+  service.state.trees.get(source)?.set("/passwd", { type: "file", content: passwd });
+  const made = await treeOf("/passwd /etc/passwd", "--chown=app /notes.txt /n");
+  expect(made).toContain("600 41:42 /n notes");
 });
 
 test("pipes and sockets are left out, with a warning", async () => {
@@ -180,7 +224,9 @@ describe("what is refused", () => {
   test.each<[string, RegExp]>([
     ["/nope /n", /^BoughError: "\/nope": not found$/],
     ["/notes.txt /app/lib /n", /several sources needs a directory/],
-    ["--parents /notes.txt /n/", /--parents needs a service that copies between images itself/],
+    ["--parents /app/nope /n/", /^BoughError: "\/app\/nope": not found$/],
+    ["--parents /notes.txt/x /n/", /^BoughError: "\/notes.txt\/x": not found$/],
+    ["--parents /current/lib /n/", /^BoughError: "\/current\/lib": not found$/],
   ])("%s", async (line, message) => {
     expect(await stage(line).catch(String)).toMatch(message);
     expect(service.requestsTo("POST /v1/files")).toEqual([]);
@@ -245,7 +291,7 @@ describe("what is refused", () => {
     const failure = await stage("/app /a/").catch(String);
     expect(failure).toStartWith(`BoughError: the archive of /app of image ${source} `);
     expect(failure).toContain(message);
-    const words = JSON.stringify({ paths: ["/app"], exclude: [] });
+    const words = JSON.stringify({ paths: ["/app"], parents: false, exclude: [] });
     expect(build.store.copies.get(source, words)).toBeUndefined();
   });
 

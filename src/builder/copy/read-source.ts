@@ -1,0 +1,116 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { CopySource } from "../../image/copy-sources.ts";
+import { readTar, type TarEntry } from "../../image/tar-reader.ts";
+import type { ImageService } from "../../service/service.ts";
+import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
+import type { BuildJob } from "../job.ts";
+import { contentOf } from "../staging/tar-content.ts";
+import { type ArchivedEntry, checkArchive } from "./archive-entries.ts";
+import type { ImageContents } from "./image-contents.ts";
+import type { ListedTree } from "./image-tree.ts";
+import { parentDirectories } from "./made-directories.ts";
+
+/** What the sources of one instruction are read with. */
+export interface Reading {
+  image: string;
+  tree: ListedTree;
+  contents: ImageContents;
+  /** Pipes and sockets that were met. */
+  skipped: string[];
+}
+
+export async function readFile(
+  { path, name }: Pick<CopySource, "path" | "name">,
+  { image, tree, contents }: Reading,
+  { service }: BuildJob,
+): Promise<CopiedSource> {
+  const listed = await tree.describe(path);
+  if (listed === undefined) throw new Error(`${path} has been looked up`);
+  const { size, uid, gid, mode } = listed;
+  const sha256 = await contents.take(await openExactly(service, image, path, size), size);
+  const file: CopiedFile = { type: "file", path: "", mode: mode ?? 0o644, uid, gid, sha256, size };
+  return { path, name, type: "file", entries: [file] };
+}
+
+/**
+ * One archive: asking for each file, or only listing each directory, takes far longer where there are many. `isExcluded` is
+ * asked about paths relative to the directory.
+ */
+export async function readDirectory(
+  { path: directory, name }: Pick<CopySource, "path" | "name">,
+  isExcluded: (path: string) => boolean,
+  { image, contents, skipped }: Reading,
+  { service, signal, emit }: BuildJob,
+): Promise<CopiedSource> {
+  emit({ type: "downloading", url: `${directory} of image ${image}` });
+  const archive = `the archive of ${directory} of image ${image}`;
+  const stream = await service.openArchive(image, directory);
+  const entries: CopiedEntry[] = [];
+  /** By path: further links to a file name the first one. */
+  const files = new Map<string, CopiedFile>();
+  const unread = new Map<string, TarEntry>();
+  /** Excluded directories, until something in them is not. */
+  const held = new Map<string, CopiedEntry>();
+
+  async function readFile({ path, entry, original }: ArchivedEntry): Promise<CopiedFile> {
+    const first = files.get(original ?? "");
+    if (first !== undefined) return { ...first, path, original: first.original ?? first.path };
+    const left = unread.get(original ?? "");
+    const { mode, uid, gid, size } = left ?? entry;
+    const from = posix.join(directory, original ?? path);
+    const content = left === undefined ? contentOf(entry) : await openExactly(service, image, from, size);
+    const sha256 = await contents.take(content, size);
+    const file: CopiedFile = { type: "file", path, mode, uid, gid, sha256, size };
+    files.set(original ?? path, file);
+    return file;
+  }
+
+  for await (const archived of checkArchive(readTar(stream, archive), archive)) {
+    signal.throwIfAborted();
+    const { path, entry } = archived;
+    const { type, mode, uid, gid } = entry;
+    if (isExcluded(path)) {
+      if (type === "file") unread.set(path, entry);
+      if (type === "directory") held.set(path, { type, path, mode, uid, gid });
+      continue;
+    }
+    for (const above of held.size === 0 ? [] : parentDirectories(path)) {
+      const excluded = held.get(above);
+      if (excluded !== undefined) entries.push(excluded);
+      held.delete(above);
+    }
+    if (type === "directory") entries.push({ type, path, mode, uid, gid });
+    else if (type === "symlink") entries.push({ type, path, target: entry.target, uid, gid });
+    else if (type === "other") skipped.push(posix.join(directory, path));
+    else entries.push(await readFile(archived));
+  }
+  return { path: directory, name, type: "directory", entries };
+}
+
+/** The service lists the file with this size; what it gives has to have it. */
+async function openExactly(
+  service: Pick<ImageService, "openFile">,
+  image: string,
+  path: string,
+  size: number,
+): Promise<AsyncGenerator<Uint8Array>> {
+  const content = await service.openFile(image, path);
+  const fault = (how: string) => new BoughError(`${path} of image ${image}: the service ${how}`);
+  if (content === undefined) throw fault("lists it as a file, and does not give it");
+  return exactly(content, size, () => fault(`lists ${size} bytes, and gives others`));
+}
+
+async function* exactly(
+  content: ReadableStream<Uint8Array>,
+  size: number,
+  fault: () => BoughError,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of content) {
+    bytes += chunk.byteLength;
+    if (bytes > size) throw fault();
+    yield chunk;
+  }
+  if (bytes < size) throw fault();
+}
