@@ -1,4 +1,5 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
+import { AbandonedError } from "./abandoned.ts";
 import { MissingImageError } from "./cache/missing-image.ts";
 import { reachableFrom, stagesByInstruction } from "./graph/build-graph.ts";
 import { graphOf, requireTarget } from "./graph/stage-references.ts";
@@ -88,7 +89,7 @@ async function finishAll(stages: readonly Promise<unknown>[], { stop }: RunningB
         if (error instanceof MissingImageError) lost.push(error);
         else {
           failures.push(error);
-          stop(error);
+          stop(new AbandonedError());
         }
       }),
     ),

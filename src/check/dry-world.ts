@@ -9,6 +9,7 @@ import type { Platform } from "../builder/interpreter/platform.ts";
 import { lookUp, type StageScope } from "../builder/interpreter/scope.ts";
 import { describeExcluded, explainReasonsOnce } from "../builder/interpreter/warnings.ts";
 import type { PlannedCopy, World } from "../builder/interpreter/world.ts";
+import type { BuildMode } from "../builder/job.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
 import { rememberFiles } from "../context/file-system/remembered-files.ts";
@@ -32,6 +33,7 @@ export interface DryOptions {
   /** The service's; `undefined` where no instruction depends on it. */
   platform: AssumedPlatform | undefined;
   signal: AbortSignal;
+  mode: BuildMode;
   /** The end of the stage that a FROM names. */
   baseOf(from: FromInstruction): DryStage | undefined;
 }
@@ -76,6 +78,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
   const files = rememberFiles(localFileSystem);
   const explain = explainReasonsOnce();
   const world: World<DryStage> = {
+    mode: options.mode,
     escape,
     buildArgs,
     assumed: new Map([["PATH", defaultPath]]),
@@ -117,6 +120,8 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       isDirectoryInImage: async () => false,
     }),
     planCopy: planSources,
+    // What is in an image is for the build to find out.
+    copyFromImage: async (_, __, stage) => stage,
     async copy(instruction, copy, stage) {
       const { plan, isPlaceKnown } = copy;
       if (plan.excluded.length > 0)

@@ -6,7 +6,6 @@ import {
   interpretInStage,
   startGlobals,
 } from "../builder/interpreter/interpret.ts";
-import type { BuildMode } from "../builder/job.ts";
 import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";
@@ -22,7 +21,6 @@ import type { Finding } from "./finding.ts";
 import type { ErrorRule } from "./rules.ts";
 
 export interface PlanOptions extends Omit<DryOptions, "baseOf"> {
-  mode: BuildMode;
   target: string | undefined;
 }
 

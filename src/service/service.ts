@@ -4,7 +4,7 @@
  * and with the signal's reason once the signal that the service was made with is aborted.
  */
 import type { ImageConfig } from "../image/config.ts";
-import type { InstanceRequest, LimitHit } from "./types.ts";
+import type { ImageCopy, InstanceRequest, LimitHit } from "./types.ts";
 
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
@@ -156,6 +156,13 @@ export interface ImageFile {
 
 /** Files of an image, without starting anything. */
 export interface ImageFiles {
+  /**
+   * The SHA-256 of all that `COPY --from` would take from an image's files, times apart. Only with the extension `copies`;
+   * rejects with
+   * NotFoundError where the image is gone, or has no such files.
+   */
+  digestFiles(image: string, files: Pick<ImageCopy, "sources" | "parents" | "exclude">): Promise<string>;
+
   /** What is in a directory; of anything else, the thing itself. Rejects with NotFoundError. */
   listFiles(image: string, path: string): Promise<ImageFile[]>;
   /** One regular file's bytes as they come; `undefined` where the path leads to something else. */

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import { inTransaction } from "../database.ts";
 import { type BranchStore, createBranchStore } from "./branches.ts";
 import { type CopyMemory, createCopyMemory } from "./copies.ts";
+import { type CopyLayerStore, createCopyLayerStore } from "./copy-layers.ts";
 import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
@@ -25,6 +26,7 @@ export interface Store {
   readonly steps: StepStore;
   readonly unfinished: UnfinishedStore;
   readonly hashes: HashStore;
+  readonly copyLayers: CopyLayerStore;
   /** All that `work` writes is written, or nothing. */
   atomically<Result>(work: () => Result): Result;
   close(): void;
@@ -47,6 +49,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     steps: createStepStore(database),
     unfinished: createUnfinishedStore(database),
     hashes: createHashStore(database, clock),
+    copyLayers: createCopyLayerStore(database),
     atomically: (work) => inTransaction(database, work),
     close() {
       uploads.flush();
@@ -153,5 +156,17 @@ const migrations = [
     key TEXT PRIMARY KEY,
     sha256 TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  CREATE TABLE copy_layer (
+    id INTEGER PRIMARY KEY,
+    session TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    place TEXT NOT NULL,
+    source TEXT NOT NULL,
+    layer TEXT NOT NULL,
+    UNIQUE (session, hash)
+  ) STRICT;
+  CREATE INDEX copy_layer_place ON copy_layer (session, place);
   `,
 ];

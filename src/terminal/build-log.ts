@@ -89,7 +89,7 @@ function renderUnlabelled(event: BuildEvent): LogLine[] {
       ];
     }
     case "spawned":
-      return info(`RUN spawned op=${event.operation} ${event.title}`);
+      return info(`${nameOf(event.title)} spawned op=${event.operation} ${event.title}`);
     case "resumed":
       return info(`RUN found again op=${event.operation} ${event.title}`);
     case "output":
@@ -164,4 +164,9 @@ function describeLargeContext({
 
 function info(text: string): LogLine[] {
   return [{ level: "info", text }];
+}
+
+/** What a step of its own command is shown as; all else that runs for a step is run. */
+function nameOf(title: string): string {
+  return title.startsWith("COPY ") ? "COPY" : "RUN";
 }

@@ -86,6 +86,7 @@ test("a file of version 1 keeps its sessions, and all are on main", () => {
   old.run("DROP TABLE hash");
   old.run("DROP TABLE unfinished");
   old.run("DROP TABLE copied");
+  old.run("DROP TABLE copy_layer");
   old.run("DROP TABLE archive");
   old.run("PRAGMA user_version = 1");
   old.close();

@@ -39,7 +39,7 @@ export async function retryAfterLoss<Result>(
 
 /** Runs `action`, which may look into the stage's image; where that is why it fails, with a `MissingImageError`. */
 export async function detectLoss<Result>(
-  stage: StageState | undefined,
+  stage: Pick<StageState, "layer"> | undefined,
   build: BuildJob,
   action: () => Promise<Result>,
 ): Promise<Result> {

@@ -27,7 +27,7 @@ export async function readFromImage(
   build: BuildJob,
 ): Promise<readonly CopiedSource[]> {
   const { copies } = build.store;
-  const words = JSON.stringify({ paths, parents, exclude });
+  const words = questionOf({ paths, exclude }, parents);
   const known = copies.get(image, words);
   if (known !== undefined) return known;
 
@@ -61,6 +61,20 @@ export async function readFromImage(
   const sources = read.flat();
   copies.set(image, words, sources);
   return sources;
+}
+
+/** Whether that is remembered. */
+export function isReadBefore(
+  words: Pick<CopyWords, "paths" | "exclude">,
+  { parents }: Pick<CopyInstruction, "parents">,
+  image: string,
+  { store }: BuildJob,
+): boolean {
+  return store.copies.get(image, questionOf(words, parents)) !== undefined;
+}
+
+function questionOf({ paths, exclude }: Pick<CopyWords, "paths" | "exclude">, parents: boolean): string {
+  return JSON.stringify({ paths, parents, exclude });
 }
 
 /** Each has its own connection, and some MiB on their way. */

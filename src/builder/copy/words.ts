@@ -18,7 +18,8 @@ export interface CopyWords {
   exclude: readonly string[];
   /** Empty where there is none. */
   chown: string;
-  /** `--chmod` */
+  /** `--chmod`, as written. Empty where there is none. */
+  chmod: string;
   changeMode: ModeChange;
   /** The digest of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
@@ -55,6 +56,7 @@ export function expandCopyWords(
     destination,
     exclude: instruction.exclude.map(expand),
     chown: expand(instruction.chown ?? ""),
+    chmod,
     changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
     checksum,
     warnings: isAdd ? paths.filter(isArchive).map(copiedArchive) : [],

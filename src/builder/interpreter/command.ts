@@ -9,7 +9,11 @@ import type { InstanceRequest } from "../../service/types.ts";
 type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 
 /** What a RUN comes to, once its variables are replaced. */
-export type ExpandedCommand = { form: "shell"; line: string } | { form: "exec"; words: readonly string[] };
+export type ExpandedCommand =
+  | { form: "shell"; line: string }
+  | { form: "exec"; words: readonly string[] }
+  /** For a layer of files alone. */
+  | { form: "none" };
 
 /**
  * `isSecret`: references to such variables stay where a shell resolves them, with the value from its environment. In the exec
@@ -48,6 +52,7 @@ function requireProgram(words: readonly string[]): readonly string[] {
 
 /** Spec 1, "Directives": after USER a command is wrapped as `su -s /bin/sh -c '<cmd>' <name>`. */
 export function processFields(command: ExpandedCommand, user: string | undefined): ProcessFields {
+  if (command.form === "none") return { command: "", shell: false };
   const numeric = user === undefined ? undefined : numericUser(user);
   if (user === undefined || numeric !== undefined) {
     if (command.form === "shell") return { command: command.line, shell: true, ...numeric };

@@ -14,14 +14,16 @@ export async function interpretCopy<Stage extends StageScope>(
   { stage, lookup, isKnown }: { stage: Stage; lookup: Lookup; isKnown: IsKnown },
   world: World<Stage>,
 ): Promise<Stage> {
-  if (instruction.name === "COPY" && instruction.from !== undefined) {
-    world.warn(skippedCopyFrom(instruction.from), instruction);
+  const isFromImage = instruction.name === "COPY" && instruction.from !== undefined;
+  if (isFromImage && world.mode === "default") {
+    world.warn(skippedCopyFrom(instruction.from ?? ""), instruction);
     return stage;
   }
   if (!areSourcesKnown(instruction, isKnown)) return stage;
   const { escape } = world;
   const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape);
   for (const warning of words.warnings) world.warn(warning, instruction);
+  if (isFromImage) return world.copyFromImage(instruction, words, stage);
   const options = await world.copyOptions(instruction, stage);
   const isPlaceKnown =
     isKnown(instruction.destination) && (options.workdir !== undefined || words.destination.startsWith("/"));

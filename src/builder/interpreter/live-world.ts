@@ -1,5 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { stageCopy } from "../copy/copy.ts";
+import { copyFromImage } from "../copy/copy-from.ts";
 import { planCopy } from "../copy/plan.ts";
 import type { BuildJob } from "../job.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
@@ -22,6 +23,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
   /** What was found of a COPY before it was its turn. */
   let ahead: FoundSources | undefined;
   const world: World<StageState> = {
+    mode: build.mode,
     escape,
     buildArgs,
     assumed: undefined,
@@ -44,6 +46,8 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       return { context, ignore, signal, workdir, staged, found: ahead?.sources, isDirectoryInImage };
     },
     planCopy,
+    copyFromImage: (instruction, words, stage) =>
+      copyFromImage(instruction, { words, ordinal }, stage, build),
     copy: (instruction, copy, stage) => stageCopy(instruction, copy, { ahead, stage }, build),
     run: (instruction, stage) => performRun(instruction, ordinal, stage, build),
   };

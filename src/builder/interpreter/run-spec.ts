@@ -1,6 +1,6 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { ImageCopy, InstanceRequest } from "../../service/types.ts";
 import type { BuildJob } from "../job.ts";
 import { type ExpandedCommand, expandCommand, processFields, quote } from "./command.ts";
 import { titleOf } from "./location.ts";
@@ -23,6 +23,8 @@ export interface RunSpec {
   env: Record<string, string>;
   cwd: string;
   network: Pick<InstanceRequest, "networking">;
+  /** What comes from other images, after what is staged. Only with the extension `copies`. */
+  copies?: () => Promise<ImageCopy[]>;
   /** It is there only to make a layer, and runs as the image's own user instead of the stage's USER. */
   isCommit: boolean;
 }
@@ -44,7 +46,7 @@ export function runSpecOf(
     title: titleOf(instruction),
     line: instruction.range.start,
     ordinal,
-    directive: whole.form === "shell" ? [name, "shell", whole.line] : [name, "exec", ...whole.words],
+    directive: [name, ...wordsOf(whole)],
     command: expandCommand(instruction, lookup, escape, secrets.has),
     env,
     cwd: stage.config.WorkingDir,
@@ -69,6 +71,17 @@ export function commitSpec(ordinal: number, stage: StageState, build: BuildJob):
   };
 }
 
+function wordsOf(command: ExpandedCommand): string[] {
+  switch (command.form) {
+    case "shell":
+      return ["shell", command.line];
+    case "exec":
+      return ["exec", ...command.words];
+    case "none":
+      return [];
+  }
+}
+
 /** `user`: as a request can carry it; see `resolveUser`. */
 export function requestOf(
   { command, env, cwd, network }: RunSpec,
@@ -77,8 +90,13 @@ export function requestOf(
     files,
     user,
     timeout,
-  }: Required<Pick<InstanceRequest, "image" | "files" | "timeout">> & { user: string | undefined },
+    copies,
+  }: Required<Pick<InstanceRequest, "image" | "files" | "timeout">> & {
+    user: string | undefined;
+    copies: ImageCopy[] | undefined;
+  },
 ): InstanceRequest {
   const process = processFields(command, user);
-  return { image, ...process, env, cwd, files, timeout, disposable: false, ...network };
+  const extension = copies === undefined ? {} : { copies };
+  return { image, ...process, env, cwd, files, ...extension, timeout, disposable: false, ...network };
 }

@@ -43,23 +43,32 @@ export async function commitPending(
 }
 
 async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
-  const { session, layers, memory, emit } = build;
   requireStartable(stage);
   collectGarbage(stage.staged.size);
   const hash = await chainHash(stage, spec.directive, build.signal);
-  const remembered = { ordinal: spec.ordinal, inputs: () => inputsOf(stage, spec, session) };
-  const find = () => (build.useCache ? layers.find(hash) : undefined);
+  const found = build.useCache ? build.layers.find(hash) : undefined;
+  return withLayer(stage, await findOrRun(hash, { spec, found }, stage, build));
+}
+
+/** `found`: the layer in the cache. */
+export async function findOrRun(
+  hash: string,
+  { spec, found }: { spec: RunSpec; found: Layer | undefined },
+  stage: StageState,
+  build: BuildJob,
+): Promise<Layer> {
+  const remembered = { ordinal: spec.ordinal, inputs: () => inputsOf(stage, spec, build.session) };
   let isMade = false;
-  const cached =
-    find() ??
-    (await build.shared.layers(hash, () => {
-      isMade = true;
-      return runForLayer(hash, spec, remembered, stage, build);
-    }));
-  // Another stage that came to the very same step has made it.
-  if (!isMade) emit({ type: "cached", title: spec.title, layer: hash, image: cached.image });
-  memory.remember(remembered, hash);
-  return withLayer(stage, cached);
+  const run = () => {
+    isMade = true;
+    return runForLayer(hash, spec, remembered, stage, build);
+  };
+  const layer = found ?? (await build.shared.layers(hash, run));
+  build.memory.remember(remembered, layer.hash);
+  if (isMade) return layer;
+  // Another stage that came to the very same step may have made it just now.
+  build.emit({ type: "cached", title: spec.title, layer: layer.hash, image: layer.image });
+  return { ...layer, cached: true };
 }
 
 async function runForLayer(
@@ -75,7 +84,8 @@ async function runForLayer(
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const outcome = await retryAfterLoss(stage, build, async () => {
     const { image, files } = await placeStaged(hash, stage, build);
-    const request = requestOf(spec, { image, files, user, timeout: build.timeoutSeconds });
+    const copies = await spec.copies?.();
+    const request = requestOf(spec, { image, files, user, copies, timeout: build.timeoutSeconds });
     return runOperation(request, { key, title: spec.title, makesLayer: true }, build);
   });
   collectGarbage(stage.staged.size);
@@ -121,10 +131,12 @@ function resultOf(outcome: OperationOutcome, spec: RunSpec, stage: StageState, b
 /** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
 function placementError(
   outcome: OperationOutcome,
-  { isCommit, directive }: RunSpec,
+  { isCommit, directive, copies, line }: RunSpec,
   { staged }: StageState,
 ): PlacementError | undefined {
   const { status, error, operation } = outcome;
+  if (copies !== undefined && status === "FAILED" && error !== undefined)
+    return new PlacementError(`${error} (operation ${operation})`, lineNamedIn(error, staged) ?? line);
   if (status === "FAILED" && error !== undefined) {
     // The error may well say why the program itself can't be started.
     const [, form, program = ""] = directive;

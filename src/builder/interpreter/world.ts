@@ -9,6 +9,7 @@ import type {
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
+import type { BuildMode } from "../job.ts";
 import type { Arguments, StageScope } from "./scope.ts";
 import type { ReasonedWarning } from "./warnings.ts";
 
@@ -31,6 +32,7 @@ export type CopyOptions = Omit<PlanOptions, "lookup" | "escape" | "workdir"> & {
  * image and notes what a build would do.
  */
 export interface World<Stage extends StageScope> {
+  readonly mode: BuildMode;
   readonly escape: EscapeCharacter;
   readonly buildArgs: ReadonlyMap<string, string>;
   /** Variables that every image is taken to have where it is not asked. */
@@ -53,6 +55,7 @@ export interface World<Stage extends StageScope> {
   /** What sources and destination are looked for with. `workdir`: `undefined` where only the image could tell. */
   copyOptions(instruction: CopyInstruction | AddInstruction, stage: Stage): Promise<CopyOptions>;
   planCopy: typeof planCopy;
+  copyFromImage(instruction: CopyInstruction, words: CopyWords, stage: Stage): Promise<Stage>;
   copy(instruction: CopyInstruction | AddInstruction, copy: PlannedCopy, stage: Stage): Promise<Stage>;
   run(instruction: RunInstruction, stage: Stage): Promise<Stage>;
 }

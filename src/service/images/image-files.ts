@@ -47,6 +47,20 @@ export function createImageFiles(transport: Transport): ImageFiles {
   return {
     listFiles,
 
+    async digestFiles(image, files) {
+      const { status, body } = await transport.call({
+        method: "POST",
+        path: `/v1/inspect/${encodeURIComponent(image)}/digest`,
+        json: files,
+        repeatable: true,
+        handles: [404, ...wrongType],
+      });
+      const digest = asText(asRecord(body)?.digest);
+      // Said of files that are not there, too: the copy says which.
+      if (status !== 200 || digest === undefined) throw missing(image, files.sources.join(" "));
+      return digest;
+    },
+
     openFile: (image, path) => open(image, "download", path),
 
     async openArchive(image, path) {

@@ -1,0 +1,113 @@
+import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { ImageCopy } from "../../service/types.ts";
+import { baseHash, chainHash } from "../cache/chain-hash.ts";
+import { detectLoss } from "../cache/missing-image.ts";
+import { requireBaseName } from "../interpreter/base.ts";
+import { findImage } from "../interpreter/from.ts";
+import { titleOf } from "../interpreter/location.ts";
+import { ownOperationNetwork } from "../interpreter/network.ts";
+import { pathInImage } from "../interpreter/path-in-image.ts";
+import { findOrRun } from "../interpreter/run.ts";
+import type { RunSpec } from "../interpreter/run-spec.ts";
+import { type Layer, type StageState, startStage, withLayer } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { namesDirectory } from "./destination.ts";
+import { findEqualCopy } from "./equal-copy.ts";
+import { stageImageCopy } from "./from-image.ts";
+import { resolveOwner } from "./ownership.ts";
+import { isReadBefore } from "./read-image.ts";
+import type { CopyWords } from "./words.ts";
+
+/** An image that something is copied from, and the chain hash that stands for all that is in it. */
+interface Source {
+  image: string;
+  hash: string;
+  /** Of a stage of this build. */
+  layer: Layer | undefined;
+}
+
+/**
+ * `COPY --from`. A service that copies between images makes a layer of it, and nothing travels; on another one, what is copied
+ * is staged for the next RUN, as what comes from the context.
+ */
+export async function copyFromImage(
+  instruction: CopyInstruction,
+  { words, ordinal }: { words: CopyWords; ordinal: number },
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  const source = await findSource(instruction, build);
+  const copy = copyOf(instruction, words, stage);
+  // A copy depends on files alone: neither on variables nor on who runs what.
+  const files = { ...startStage(stage.layer), staged: stage.staged };
+  const place = await chainHash(
+    files,
+    ["COPY", JSON.stringify({ ...copy, chown: words.chown })],
+    build.signal,
+  );
+  const hash = new Bun.CryptoHasher("sha256").update(`${place} ${source.hash}`).digest("hex");
+
+  const made = build.store.copyLayers.get(build.session, hash) ?? hash;
+  const known = build.useCache ? build.layers.find(made) : undefined;
+  if (known === undefined && (await isStaged(instruction, words, source.image, build)))
+    return stageImageCopy(instruction, { words, image: source.image }, stage, build);
+  const spec: RunSpec = {
+    title: titleOf(instruction),
+    line: instruction.range.start,
+    ordinal,
+    directive: ["COPY", source.hash, JSON.stringify(copy)],
+    command: { form: "none" },
+    copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, stage, build)) }],
+    env: {},
+    cwd: "/",
+    network: ownOperationNetwork(build.network),
+    isCommit: true,
+  };
+  const layer = await detectLoss(source.layer && { layer: source.layer }, build, async () => {
+    const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, build));
+    return findOrRun(hash, { spec, found }, stage, build);
+  });
+  build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
+  // The directory of a WORKDIR is still to be made.
+  return { ...withLayer(stage, layer), workdirIsPending: stage.workdirIsPending };
+}
+
+async function findSource(instruction: CopyInstruction, build: BuildJob): Promise<Source> {
+  const layer = await build.stages.sourceOf(instruction);
+  if (layer !== undefined) return { ...layer, layer };
+  const reference = instruction.from ?? "";
+  requireBaseName(reference);
+  const { uuid } = await findImage(reference, build);
+  return { image: uuid, hash: baseHash(uuid), layer: undefined };
+}
+
+/** The request's form, but for the owner, whom an image may have to be asked for. */
+function copyOf(
+  { parents }: CopyInstruction,
+  { paths, destination, exclude, chmod }: CopyWords,
+  { config }: StageState,
+): Omit<ImageCopy, "image" | "uid" | "gid"> {
+  const path = pathInImage(config.WorkingDir, destination);
+  const isDirectory = namesDirectory(destination) && path !== "/";
+  return {
+    sources: [...paths],
+    destination: isDirectory ? `${path}/` : path,
+    ...(chmod === "" ? {} : { chmod }),
+    ...(parents ? { parents } : {}),
+    ...(exclude.length === 0 ? {} : { exclude: [...exclude] }),
+  };
+}
+
+function ownerOf({ chown }: CopyWords, stage: StageState, build: BuildJob) {
+  return chown === "" ? {} : resolveOwner(chown, stage, build);
+}
+
+/** Whether the service can't copy between images. What was staged before is staged again: nobody has to be asked. */
+async function isStaged(
+  instruction: CopyInstruction,
+  words: CopyWords,
+  image: string,
+  build: BuildJob,
+): Promise<boolean> {
+  return isReadBefore(words, instruction, image, build) || !(await build.service.capabilities.extensions()).has("copies");
+}

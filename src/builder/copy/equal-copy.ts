@@ -1,0 +1,43 @@
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { ImageCopy } from "../../service/types.ts";
+import type { Layer } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+
+type Copied = Pick<ImageCopy, "sources" | "parents" | "exclude">;
+
+/**
+ * The layer of the same copy from another image that has the very same there: a stage that was made anew and has come to the
+ * same result leaves what copies from it cached. `place`: what stands for where it goes, and how.
+ */
+export async function findEqualCopy(
+  place: string,
+  { image, copy }: { image: string; copy: Copied },
+  build: BuildJob,
+): Promise<Layer | undefined> {
+  const { store, session, layers } = build;
+  const before = build.useCache ? store.copyLayers.latest(session, place) : undefined;
+  const layer = before === undefined ? undefined : layers.find(before.layer);
+  if (before === undefined || layer === undefined) return undefined;
+  const [was, is] = [await digestOf(before.source, copy, build), await digestOf(image, copy, build)];
+  return was !== undefined && was === is ? layer : undefined;
+}
+
+/** An image never changes: it is asked once. `undefined`: it is gone, or has no such files, which the copy itself says. */
+async function digestOf(
+  image: string,
+  { sources, parents, exclude }: Copied,
+  { service, store }: BuildJob,
+): Promise<string | undefined> {
+  const request = { sources, ...(parents === undefined ? {} : { parents }), ...(exclude && { exclude }) };
+  const question = `digest ${JSON.stringify(request)}`;
+  const known = store.facts.get(image, question);
+  if (known !== undefined) return known;
+  try {
+    const digest = await service.digestFiles(image, request);
+    store.facts.set(image, question, digest);
+    return digest;
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
+}
