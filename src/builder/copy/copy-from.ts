@@ -109,5 +109,8 @@ async function isStaged(
   image: string,
   build: BuildJob,
 ): Promise<boolean> {
-  return isReadBefore(words, instruction, image, build) || !(await build.service.capabilities.extensions()).has("copies");
+  return (
+    isReadBefore(words, instruction, image, build) ||
+    !(await build.service.capabilities.extensions()).has("copies")
+  );
 }
