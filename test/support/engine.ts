@@ -30,6 +30,11 @@ export class TestEngine {
     return new TestEngine(directory, engine);
   }
 
+  /** An engine that runs elsewhere, with `busybox:latest` in it. */
+  static over(engine: Engine): TestEngine {
+    return new TestEngine(engine.directory, engine);
+  }
+
   async close(): Promise<void> {
     await this.engine.close();
     rmSync(this.directory, { recursive: true, force: true });

@@ -8,7 +8,7 @@ import {
   type MergedEntry,
   namesOf,
 } from "./layer-tree.ts";
-import { bytesOf, joinPath, type Path, typeOf } from "./path.ts";
+import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "./path.ts";
 import { type Filter, type Selection, selectSources } from "./select-sources.ts";
 
 /**
@@ -24,7 +24,8 @@ export async function digestSelection(selection: Selection, tree: LayerTree, pac
     const names = namesOf(path);
     const last = names.pop();
     const found = last === undefined ? undefined : tree.find(tree.enterPath(names.join("/")), last);
-    if (type === "directory") await digest.addChildren(tree.enterPath(path), "", filter);
+    if (type === "directory")
+      await withinPathLimit(path, () => digest.addChildren(tree.enterPath(path), "", filter));
     else if (found !== undefined)
       await digest.addEntry({ ...found, name, type: typeOf(found.stats) }, name, found.stats);
   }

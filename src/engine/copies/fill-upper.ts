@@ -7,6 +7,7 @@ import { copyFromImage } from "./copy-from-image.ts";
 import type { ImageCopySpec } from "./copy-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
+import { withinPathLimit } from "./path.ts";
 import { placeFiles } from "./place-files.ts";
 import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
@@ -53,7 +54,9 @@ export async function fillUpper(
     isSingle: selected.length === 1,
   });
   for (const { from, source, spec } of selected)
-    await copyFromImage(source, spec, { from, to, links: links.forSource(), pace });
+    await withinPathLimit(source.path, () =>
+      copyFromImage(source, spec, { from, to, links: links.forSource(), pace }),
+    );
   return { hasLinks: links.wereAllowed };
 }
 

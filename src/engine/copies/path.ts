@@ -1,4 +1,6 @@
 import { lstatSync, readdirSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
 
 /** A path or a name on Linux is bytes: text where it is UTF-8, which nearly all are. */
 export type Path = string | Buffer;
@@ -33,6 +35,16 @@ export function listDirectory(directory: Path): { name: Path; type: EntryType }[
     const text = bytes.toString();
     return { name: Buffer.from(text).equals(bytes) ? text : bytes, type };
   });
+}
+
+/** What is done with the tree at `place` in an image; its names may add up to more than a path can hold. */
+export async function withinPathLimit<T>(place: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (errorCode(error) !== "ENAMETOOLONG") throw error;
+    throw new BoughError(`${place}: a path in it is longer than Linux takes`, { cause: error });
+  }
 }
 
 export function typeOf(entry: {

@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ImageCopy } from "../../../src/service/types.ts";
 import { TestEngine } from "../../support/engine.ts";
+import { openUserEngine } from "../../support/user-engine.ts";
 
 /** The same tree as that of the Docker builds that the expectations were read off. */
-const sourceTree = `umask 0; mkdir -m 2750 /s /s/d && mkdir -m 700 /s/d/e && echo f > /s/f && echo g > /s/d/g &&
+const sourceTree = `umask 0; rm -r /s/d /s/gone /s/x && chmod 2750 /s && mkdir -m 2750 /s/d && mkdir -m 700 /s/d/e && echo f > /s/f && echo g > /s/d/g &&
   chown 3:4 /s /s/d /s/f && chmod 4755 /s/f && ln /s/f /s/hard && ln -s f /s/link && ln -s /s/d /s/dlink && mkfifo /s/fifo &&
   ln -s /nowhere /s/dang && touch -d '2001-02-03 04:05:06' /s/f /s/d/g /s/d/e /s/d /s`;
+/** In a layer of its own, and all of it but /s removed by the next one: a directory comes again, opaque. */
+const removedTree = "mkdir -p /s/d/old /s/gone; touch /s/x /s/d/e /s/gone/x";
 const baseTree = `umask 0; mkdir -m 711 /ex /ex/d /real; chown 7:8 /ex /ex/d; echo old > /ex/f; ln -s /real /lnk; ln -s /real/file /flnk;
   ln -s /real/none/deep /dlnk; mkdir -p /fd/f; echo x > /dfile; mkdir /dd; echo x > /dd/d; ln -s /real /ex/slink; ln -s loop /loop`;
 
@@ -142,17 +145,19 @@ const failures: [string, Omit<ImageCopy, "image">, string][] = [
   ],
 ];
 
-describe("copies from an image", () => {
+describe.each(["root", "an ordinary user"])("copies from an image, as %s", (who) => {
   let engine: TestEngine;
   let source: string;
   let base: string;
 
   beforeAll(async () => {
-    engine = await TestEngine.open();
-    const busybox = await engine.importBase();
-    const made = await engine.run(busybox, sourceTree);
+    engine = await (who === "root" ? TestEngine.open() : openUserEngine());
+    const busybox = who === "root" ? await engine.importBase() : "tag:busybox:latest";
+    const removed = await engine.run(busybox, removedTree);
+    const made = await engine.run(removed.image ?? "", sourceTree);
     if (made.exitCode !== 0) throw new Error(made.stderr);
     source = made.image ?? "";
+    expect(made.operation.error).toBeNull();
     base = (await engine.run(busybox, baseTree)).image ?? "";
   });
   afterAll(() => engine.close());
