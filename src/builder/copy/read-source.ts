@@ -5,7 +5,7 @@ import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
 import type { BuildJob } from "../job.ts";
-import { contentOf } from "../staging/tar-content.ts";
+import { contentOf, entriesOf } from "../staging/tar-content.ts";
 import { type ArchivedEntry, checkArchive } from "./archive-entries.ts";
 import type { ImageContents } from "./image-contents.ts";
 import type { ListedTree } from "./image-tree.ts";
@@ -66,9 +66,10 @@ export async function readDirectory(
     return file;
   }
 
-  for await (const archived of checkArchive(readTar(stream, archive), archive)) {
+  const archived = (chunks: AsyncIterable<Uint8Array>) => checkArchive(readTar(chunks, archive), archive);
+  for await (const next of entriesOf(stream, archived)) {
     signal.throwIfAborted();
-    const { path, entry } = archived;
+    const { path, entry } = next;
     const { type, mode, uid, gid } = entry;
     if (isExcluded(path)) {
       if (type === "file") unread.set(path, entry);
@@ -83,7 +84,7 @@ export async function readDirectory(
     if (type === "directory") entries.push({ type, path, mode, uid, gid });
     else if (type === "symlink") entries.push({ type, path, target: entry.target, uid, gid });
     else if (type === "other") skipped.push(posix.join(directory, path));
-    else entries.push(await readFile(archived));
+    else entries.push(await readFile(next));
   }
   return { path: directory, name, type: "directory", entries };
 }

@@ -8,7 +8,7 @@ import { quote } from "../interpreter/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
-import { contentOf, streamOf } from "./tar-content.ts";
+import { contentOf, entriesOf, streamOf } from "./tar-content.ts";
 
 /** So many contents of a copy go to the service one by one, as they are read. */
 export const maxSingleFiles = 1000;
@@ -108,7 +108,8 @@ async function* writeArchive(
     const archive = `the archive of ${tree} of image ${image}`;
     const changed = (path: string) =>
       new BoughError(`${archive} is not what it was, at ${path}: an image never changes`);
-    for await (const entry of readTar(await service.openArchive(image, tree), archive)) {
+    const stream = await service.openArchive(image, tree);
+    for await (const entry of entriesOf(stream, (chunks) => readTar(chunks, archive))) {
       signal.throwIfAborted();
       const name = posix.join(entry.name);
       const [first, ...links] = wanted.get(name) ?? [];

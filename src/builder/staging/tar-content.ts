@@ -11,6 +11,25 @@ export async function* contentOf({ size, pieces }: TarEntry): AsyncGenerator<Uin
   yield* zeros(size - at);
 }
 
+/**
+ * What `read` makes of the entries of an archive, which is read no further once nobody asks for more: a service might send
+ * it without an end.
+ */
+export async function* entriesOf<Entry>(
+  stream: ReadableStream<Uint8Array>,
+  read: (chunks: AsyncIterable<Uint8Array>) => AsyncIterable<Entry>,
+): AsyncGenerator<Entry> {
+  const reader = stream.getReader();
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  }
+  try {
+    yield* read(chunks());
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}
+
 export function streamOf(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

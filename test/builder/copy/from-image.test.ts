@@ -1,5 +1,7 @@
 /** `COPY --from` on a service without copies between images: what is asked of it, what is staged, and what is refused. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { checkArchive } from "../../../src/builder/copy/archive-entries.ts";
+import type { TarEntry } from "../../../src/image/tar-reader.ts";
 import { type FakeService, startFakeService } from "../../fake-service/fake-service.ts";
 import type { FakeTreeEntry } from "../../fake-service/state.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -316,6 +318,34 @@ describe("what is refused", () => {
     expect(await stage("/notes.txt /n").catch(String)).toBe(
       `BoughError: /notes.txt of image ${source}: the service lists 5 bytes, and gives others`,
     );
+  });
+
+  test("an archive without an end", async () => {
+    async function* endless(): AsyncGenerator<TarEntry> {
+      for (let count = 0; ; count++) {
+        const owned = { mode: 0o644, uid: 0, gid: 0, modified: 0, target: "", isDevice: false };
+        const content = { size: 2 ** 40, offset: 0, isSparse: true, async *pieces() {} };
+        yield { name: `./${count}`, type: "file", ...owned, ...content };
+      }
+    }
+    const read = async () => {
+      let count = 0;
+      for await (const _ of checkArchive(endless(), "it")) count++;
+      return count;
+    };
+    expect(await read().catch(String)).toBe("BoughError: it has no end");
+  });
+
+  test("an archive is read no further than what is wrong with it", async () => {
+    const { promise: cancelled, resolve } = Promise.withResolvers<void>();
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(tarOf([{ ...file, name: "../x" }], { end: false })),
+      cancel: () => resolve(),
+    });
+    service.intercept = (_request, { path }) =>
+      path.endsWith("/archive") ? new Response(endless) : undefined;
+    expect(await stage("/app /a/").catch(String)).toContain("leads elsewhere");
+    await cancelled;
   });
 
   test("an archive that is cut short", async () => {
