@@ -75,7 +75,15 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
   const hostile = await startHostileService({ "*": dribble });
   open.push(hostile);
   const clock = createManualClock();
-  const { service } = clientOf(hostile.url, { clock });
+  let awaitedHeads = 0;
+  const { service } = clientOf(hostile.url, {
+    clock,
+    async fetch(input, init) {
+      awaitedHeads++;
+      return fetch(input, init).finally(() => awaitedHeads--);
+    },
+  });
+  const isWholeHead = begins.endsWith("\r\n\r\n");
   const began = clock.now();
   let failure: unknown;
   call(service).then(
@@ -83,6 +91,8 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
     (error: unknown) => (failure = error),
   );
   for (; failure === undefined; await Bun.sleep(5)) {
+    // A head that is on its way has all the time that the machine takes.
+    if (isWholeHead && awaitedHeads > 0) continue;
     await clock.advance(5000);
     if (clock.now() - began > 15 * 60_000) throw new Error("it goes on after a quarter of an hour");
   }
