@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDatabase } from "../../../src/database.ts";
+import { checkEngine } from "../../../src/engine/check.ts";
+import { layerNames } from "../../../src/engine/records/layers.ts";
+import { migrations } from "../../../src/engine/records/schema.ts";
+import { TestEngine } from "../../support/engine.ts";
+
+test.each([0, 15, 60, 180])(
+  "killed in the midst of a copy after %d ms: nothing is left of it",
+  async (delay) => {
+    const directory = mkdtempSync(join(tmpdir(), "bough-killed-"));
+    try {
+      const child = Bun.spawn(["bun", join(import.meta.dir, "copying-child.ts"), directory], {
+        stdout: "pipe",
+      });
+      await child.stdout.getReader().read();
+      await Bun.sleep(delay);
+      child.kill("SIGKILL");
+      await child.exited;
+
+      const engine = await TestEngine.open({ directory });
+      try {
+        const database = openDatabase(join(directory, "engine.db"), migrations);
+        expect(readdirSync(join(directory, "operations"))).toEqual([]);
+        expect(readdirSync(join(directory, "layers")).sort()).toEqual(layerNames(database).sort());
+        database.close();
+        const check = { signal: new AbortController().signal, onProgress() {} };
+        expect((await checkEngine(directory, check)).damage).toEqual([]);
+      } finally {
+        await engine.close();
+      }
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  },
+);
