@@ -1,5 +1,6 @@
 import type { UploadProgress } from "../../service/service.ts";
 import type { BuildJob } from "../job.ts";
+import { createUploadCollector } from "../staging/gc.ts";
 import { streamOf } from "../staging/tar-content.ts";
 
 /** Contents of an image on their way to the service: hashed as they pass, each sent once. */
@@ -20,6 +21,8 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
   const begun = new Set<string>();
   const underWay = new Set<Promise<void>>();
   const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
+  const collect = createUploadCollector();
+  let taken = 0;
   let failure: { error: unknown } | undefined;
 
   const isKnown = (sha256: string) => begun.has(sha256) || store.uploads.get(sha256) !== undefined;
@@ -79,7 +82,10 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
   }
 
   return {
-    take: (content, size) => (size <= maxHeldBytes ? hold(content, size) : passOn(content, size)),
+    take(content, size) {
+      collect(++taken);
+      return size <= maxHeldBytes ? hold(content, size) : passOn(content, size);
+    },
     async finish() {
       await Promise.all(underWay);
       store.uploads.flush();
