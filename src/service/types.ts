@@ -43,6 +43,15 @@ export interface InstanceFile {
   mtime?: number;
 }
 
+/**
+ * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a
+ * `mode` a directory that is there stays as it is. What is above it is made, too, as for files.
+ */
+export type InstanceEntry = { uid: number; gid: number } & (
+  | { type: "directory"; mode?: string }
+  | { type: "symlink"; target: string }
+);
+
 /** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
 export interface ImageCopy {
   /** UUID. */
@@ -80,6 +89,8 @@ export interface InstanceRequest {
   /** Absolute. The service's own default is `/root`, so it is always sent. */
   cwd: string;
   files?: Record<string, InstanceFile>;
+  /** By absolute path. Only with the extension `entries`. */
+  entries?: Record<string, InstanceEntry>;
   /** Done in their order, after the files and before the command. Only with the extension `copies`. */
   copies?: ImageCopy[];
   /** Seconds. */

@@ -1,6 +1,6 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { ImageCopy, InstanceRequest } from "../../service/types.ts";
+import type { ImageCopy, InstanceEntry, InstanceRequest } from "../../service/types.ts";
 import type { BuildJob } from "../job.ts";
 import { type ExpandedCommand, expandCommand, processFields, quote } from "./command.ts";
 import { titleOf } from "./location.ts";
@@ -91,12 +91,14 @@ export function requestOf(
     user,
     timeout,
     copies,
+    entries,
   }: Required<Pick<InstanceRequest, "image" | "files" | "timeout">> & {
     user: string | undefined;
     copies: ImageCopy[] | undefined;
+    entries?: Record<string, InstanceEntry>;
   },
 ): InstanceRequest {
   const process = processFields(command, user);
-  const extension = copies === undefined ? {} : { copies };
-  return { image, ...process, env, cwd, files, ...extension, timeout, disposable: false, ...network };
+  const extensions = { ...(entries && { entries }), ...(copies && { copies }) };
+  return { image, ...process, env, cwd, files, ...extensions, timeout, disposable: false, ...network };
 }

@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/types.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import { retryAfterLoss } from "../cache/missing-image.ts";
@@ -14,7 +15,7 @@ import { FailedStepError } from "../operations/failed-step.ts";
 import { finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { collectGarbage } from "../staging/gc.ts";
-import { placementKey, placeStaged } from "../staging/placement.ts";
+import { placementKey, placeStaged, takesEntries } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
 import { type Layer, type StageState, withLayer } from "./state.ts";
@@ -83,9 +84,11 @@ async function runForLayer(
   explainStep(spec, remembered, stage, build);
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const outcome = await retryAfterLoss(stage, build, async () => {
-    const { image, files } = await placeStaged(hash, stage, build);
+    const placement = await placeStaged(hash, stage, build);
     const copies = await spec.copies?.();
-    const request = requestOf(spec, { image, files, user, copies, timeout: build.timeoutSeconds });
+    const needsNoShell = spec.isCommit && copies === undefined && (await takesEntries(build));
+    const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
+    const request = needsNoShell ? filesAlone(requestOf(spec, given), stage) : requestOf(spec, given);
     return runOperation(request, { key, title: spec.title, makesLayer: true }, build);
   });
   collectGarbage(stage.staged.size);
@@ -102,6 +105,15 @@ async function runForLayer(
       operation,
     });
   });
+}
+
+/** A commit that runs nothing, so that the image needs no shell for it. */
+function filesAlone(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
+  const { args: _, ...rest } = request;
+  const workdir: InstanceRequest["entries"] = workdirIsPending
+    ? { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } }
+    : {};
+  return { ...rest, command: "", shell: false, entries: { ...workdir, ...request.entries } };
 }
 
 /** Linux starts no program with more than that in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceFile } from "../../service/types.ts";
+import type { InstanceEntry, InstanceFile } from "../../service/types.ts";
 import { isRoot } from "../copy/ownership.ts";
 import { quote } from "../interpreter/command.ts";
 import { ownOperationNetwork } from "../interpreter/network.ts";
@@ -18,6 +18,8 @@ import { uploadStaged } from "./upload.ts";
 export interface Placement {
   image: string;
   files: Record<string, InstanceFile>;
+  /** Directories and links, where the service takes them with the request. */
+  entries?: Record<string, InstanceEntry>;
 }
 
 /**
@@ -34,6 +36,8 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const files = instanceFiles(staged, await uploadStaged(staged, build));
   const script = `${placementScript(staged)}${packed === undefined ? "" : unpackScript(packed.path)}`;
   if (script === "") return { image: stage.layer.image, files };
+  if (packed === undefined && (await takesEntries(build)))
+    return { image: stage.layer.image, files, entries: instanceEntries(staged) };
 
   const outcome = await runOperation(
     {
@@ -58,6 +62,22 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
     throw placementError(outcome, stage.staged);
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+}
+
+/** By default a service that says nothing of it is not asked either: it is spared one request a build. */
+export async function takesEntries({ mode, service }: BuildJob): Promise<boolean> {
+  return mode === "docker" && (await service.capabilities.extensions()).has("entries");
+}
+
+function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
+  return Object.fromEntries(
+    madeByScript(staged).map(([path, { uid, gid, ...entry }]): [string, InstanceEntry] => {
+      if (entry.type === "symlink") return [path, { type: "symlink", target: entry.target, uid, gid }];
+      if (entry.type === "file") throw new Error(`${path} is a file`);
+      const mode = entry.isExplicit ? { mode: entry.mode.toString(8).padStart(4, "0") } : {};
+      return [path, { type: "directory", ...mode, uid, gid }];
+    }),
+  );
 }
 
 function placementError(outcome: OperationOutcome, staged: Staged): PlacementError {

@@ -5,9 +5,11 @@ import type { PlacedFile } from "../sandbox/root/staging.ts";
 import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
 import type { ImageCopySpec } from "./copy-spec.ts";
+import type { PlacedEntry } from "./entry-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
 import { withinPathLimit } from "./path.ts";
+import { placeEntries } from "./place-entries.ts";
 import { placeFiles } from "./place-files.ts";
 import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
@@ -19,7 +21,7 @@ export interface ImageCopy {
 }
 
 /**
- * Puts files, and then what is copied from images, into an upper directory over `image`.
+ * Puts directories and links, then files, and then what is copied from images, into an upper directory over `image`.
  *
  * @returns whether files there are a layer's own now
  * @param runsCommand a command will write to the upper directory: then no file in it is a layer's own
@@ -29,6 +31,7 @@ export async function fillUpper(
   upper: string,
   given: {
     image: Image;
+    entries: readonly PlacedEntry[];
     files: readonly PlacedFile[];
     copies: readonly ImageCopy[];
     runsCommand: boolean;
@@ -38,6 +41,7 @@ export async function fillUpper(
   const pace = createPace(given.signal);
   const base = openLayerTree(state, given.image);
   const to = new UpperTree(upper, base);
+  await placeEntries(to, given.entries, pace);
   await placeFiles(to, given.files, pace);
   const trees = new Map<number, LayerTree>();
   const selected = [];

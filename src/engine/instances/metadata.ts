@@ -1,3 +1,4 @@
+import type { PlacedEntry } from "../copies/entry-spec.ts";
 import type { Image } from "../records/images.ts";
 import { hideSecrets } from "./hidden-secrets.ts";
 import type { InstanceSpec } from "./spec.ts";
@@ -39,6 +40,12 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
         },
       ]),
     ),
+    ...(spec.entries.length === 0 ? {} : { entries: Object.fromEntries(spec.entries.map(describeEntry)) }),
     ...(spec.copies.length === 0 ? {} : { copies: spec.copies.map(({ request }) => request) }),
   };
+}
+
+function describeEntry({ path, ...entry }: PlacedEntry): [string, Record<string, unknown>] {
+  if (entry.type === "symlink" || entry.mode === undefined) return [path, entry];
+  return [path, { ...entry, mode: entry.mode.toString(8).padStart(4, "0") }];
 }

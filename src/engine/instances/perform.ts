@@ -74,7 +74,7 @@ async function runCommand(
     id: run.uuid,
     directory: run.directory,
     layers: [top, ...below],
-    ...(copies.length === 0
+    ...(copies.length + spec.entries.length === 0
       ? { files: spec.files }
       : {
           files: [],
@@ -82,6 +82,7 @@ async function runCommand(
             fillUpper(state, upper, {
               image,
               copies,
+              entries: spec.entries,
               files: spec.files,
               runsCommand: true,
               signal: run.signal,
@@ -134,7 +135,7 @@ async function makeImage(
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
     ({ hasLinks } = await fillUpper(state, upper, {
-      ...{ image, copies, files: spec.files, runsCommand: false, signal },
+      ...{ image, copies, entries: spec.entries, files: spec.files, runsCommand: false, signal },
     }));
   } catch (error) {
     forgetDamaged(state, error);

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { NetworkMode, ResourcesLimits } from "../../service/types.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
+import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import {
   type Fields,
   optionalBoolean,
@@ -24,6 +25,8 @@ export const maxTimeout = 86_400;
 export interface InstanceSpec extends ExecSpec {
   image: string;
   files: PlacedFile[];
+  /** Extension `entries`: directories and links, before the files. */
+  entries: PlacedEntry[];
   /** Extension `copies`: what is copied from images, after the files. */
   copies: ImageCopySpec[];
   timeoutSeconds: number;
@@ -38,6 +41,7 @@ const instanceFields = [
   ...execFields,
   "image",
   "files",
+  "entries",
   "copies",
   "timeout",
   "disposable",
@@ -54,7 +58,7 @@ export async function readInstanceSpec(
 ): Promise<InstanceSpec> {
   refuseUnknown(body, instanceFields);
   const image = readString(body, "image");
-  const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined });
+  const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined || body.entries !== undefined });
   const hostname = optionalString(body, "hostname") ?? "linuxkit";
   if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))
     refuse("hostname", "must be 1 to 63 letters, digits, dots and hyphens");
@@ -64,6 +68,7 @@ export async function readInstanceSpec(
     ...exec,
     image,
     files: await readStagedFiles(optionalFields(body, "files") ?? {}, database, layout),
+    entries: readEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),
     timeoutSeconds,
     disposable: optionalBoolean(body, "disposable") ?? false,

@@ -11,6 +11,8 @@ const extensions: readonly string[] = [
   "image-list",
   // `copies` and an empty `command` in `POST /v1/instances`, and `POST /v1/inspect/{image}/digest`.
   "copies",
+  // `entries` in `POST /v1/instances`: directories and links, put in place before the files.
+  "entries",
   // `mtime` of a request's files.
   "file-times",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.

@@ -59,7 +59,7 @@ function readTime(value: unknown, name: string): number | undefined {
 }
 
 /** Octal text, or the mode itself as a number: `"0755"` and 493 are the same. */
-function readMode(value: unknown, name: string): number {
+export function readMode(value: unknown, name: string): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 0o177777)
     return value & 0o7777;
   if (typeof value === "string" && /^[0-7]{1,6}$/.test(value)) return Number.parseInt(value, 8) & 0o7777;

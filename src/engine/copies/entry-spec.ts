@@ -1,0 +1,44 @@
+import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
+import { readId, refuseNul } from "../processes/exec-spec.ts";
+import { readMode } from "../sandbox/root/staged-files.ts";
+
+/** A directory or link that is put in place before the files; checked. */
+export type PlacedEntry = { path: string; uid: number; gid: number } & (
+  | {
+      type: "directory";
+      /** `undefined`: one that is there stays as it is. */
+      mode: number | undefined;
+    }
+  | { type: "symlink"; target: string }
+);
+
+/** The field `entries` of a request, by path: what is above something stands before it. */
+export function readEntries(fields: Fields): PlacedEntry[] {
+  return Object.entries(fields)
+    .map(([path, value]) => readEntry(path, value))
+    .sort((one, other) => (one.path < other.path ? -1 : 1));
+}
+
+function readEntry(path: string, value: unknown): PlacedEntry {
+  const name = `entries[${JSON.stringify(path)}]`;
+  const last = path.split("/").at(-1);
+  if (!path.startsWith("/") || last === "" || last === "." || last === "..")
+    refuse(name, "must be an absolute path without a slash at its end");
+  refuseNul(name, [path]);
+  const fields = asFields(value, name);
+  refuseUnknown(fields, ["type", "uid", "gid", "mode", "target"], name);
+  const owned = { path, uid: readId(fields, "uid") ?? 0, gid: readId(fields, "gid") ?? 0 };
+  switch (fields.type) {
+    case "directory": {
+      const mode = fields.mode === undefined ? undefined : readMode(fields.mode, name);
+      return { ...owned, type: "directory", mode };
+    }
+    case "symlink": {
+      const target = readString(fields, "target");
+      refuseNul(name, [target]);
+      return { ...owned, type: "symlink", target };
+    }
+    default:
+      refuse(`${name}.type`, "must be directory or symlink");
+  }
+}

@@ -1,0 +1,46 @@
+import { chownSync, lchownSync, symlinkSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { Pace } from "../../pace.ts";
+import type { PlacedEntry } from "./entry-spec.ts";
+import { giveAttributes, type UpperTree } from "./upper-tree.ts";
+
+/** Makes directories and links in a tree that is not mounted, as a COPY of them does: a link replaces what is no directory. */
+export async function placeEntries(
+  to: UpperTree,
+  entries: readonly PlacedEntry[],
+  pace: Pace,
+): Promise<void> {
+  for (const entry of entries) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+    if (entry.type === "directory") placeDirectory(to, entry);
+    else placeLink(to, entry);
+  }
+}
+
+function placeDirectory(to: UpperTree, { path, mode, uid, gid }: PlacedEntry & { type: "directory" }): void {
+  const fail = (inside: string) =>
+    new BoughError(`cannot make the directory ${path}: ${inside} in the image is not a directory`);
+  const parent = to.makeDirectories(to.resolve(dirname(path)), undefined, fail);
+  const isThere = to.find(parent, basename(path)) !== undefined;
+  const directory = to.makeDirectories(to.resolve(path), undefined, fail);
+  if (mode !== undefined) {
+    to.materialize(directory);
+    giveAttributes(directory.path, { uid, gid }, { mode });
+  } else if (!isThere) chownSync(directory.path, uid, gid);
+}
+
+function placeLink(to: UpperTree, { path, target, uid, gid }: PlacedEntry & { type: "symlink" }): void {
+  const parent = to.makeDirectories(
+    to.resolve(dirname(path)),
+    undefined,
+    (inside) => new BoughError(`cannot make the link ${path}: ${inside} in the image is not a directory`),
+  );
+  const name = basename(path);
+  if (to.find(parent, name)?.stats.isDirectory())
+    throw new BoughError(`cannot make the link ${path}: there is a directory in the image`);
+  const place = to.clear(parent, name);
+  symlinkSync(target, place);
+  lchownSync(place, uid, gid);
+}
