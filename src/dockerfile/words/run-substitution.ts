@@ -1,13 +1,13 @@
 import { BoughError } from "../../errors.ts";
-import type { Lookup } from "../text/lexer.ts";
-import { parsePattern, replaceMatches, trimPrefix, trimSuffix } from "./pattern.ts";
-import type { WordStart } from "./shell-command.ts";
-import { type Reference, scanShell } from "./shell-scan.ts";
+import { type Place, ShellScan } from "./shell-scan.ts";
+import { expandWord, type Lookup } from "./words.ts";
 
-/** A name without braces at the end of a text. */
-const openName = /\$\w+$/;
 /** A command line may grow by so much and no more. */
-const maximumGrowth = 1024 * 1024;
+const maxGrowth = 1024 * 1024;
+/** Operators with the same meaning here and in every shell that knows them, before an operand that is nothing but text. */
+const plainOperator = /^(?::?[-+]|##?|%%?|\/\/?(?![#%/]|$))[^'"$`\\{}~[\]()!&]{0,1000}$/;
+const reservedWord =
+  /^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|time|function|select|coproc)$/;
 
 /**
  * The command line of a shell-form RUN with its declared variables replaced. `lookup` knows declared
@@ -33,38 +33,33 @@ export function expandRunLine(
   isSecret: (name: string) => boolean = () => false,
 ): string {
   if (!line.includes("$")) return line;
-  const { pieces, set } = scanShell(line);
-  if (set.mayBeAny) return line;
-  const splitsByItself = set.names.has("IFS");
+  const { references, setNames, isUnclear } = new ShellScan(line);
+  if (isUnclear) return line;
   let result = "";
-  // Text that comes next would become part of the name of a `$NAME` that was left in front of it.
-  let endsInName = false;
-  for (const [index, piece] of pieces.entries()) {
-    if (typeof piece === "string") {
-      if (piece !== "") endsInName = openName.test(piece);
-      result += piece;
+  let copied = 0;
+  let endOfKeptName = -1;
+  for (const { start, end, name, operator, place } of references) {
+    const before = line.charAt(start - 1);
+    const isShells =
+      before === "\\" ||
+      before === escapeCharacter ||
+      setNames.has(name) ||
+      (setNames.has("IFS") && (place === "argument" || place === "command" || place === "word")) ||
+      (isSecret(name) && !operator.startsWith("/"));
+    const value = isShells ? undefined : valueOf(name, operator, lookup);
+    // Text would become part of the name of a `$NAME` that was kept in front of it.
+    const isJoined = start === endOfKeptName && /^$|^\w/.test(value ?? "");
+    if (value === undefined || isJoined || !isText(value, place, before, line.charAt(end))) {
+      if (!line.startsWith("}", end - 1)) endOfKeptName = end;
       continue;
     }
-    const before = line.charAt(piece.start - 1);
-    const isEscaped = before === "\\" || before === escapeCharacter;
-    const isSplit = splitsByItself && piece.quoting === "none";
-    const isReplaceable =
-      !isEscaped &&
-      !isSplit &&
-      !set.names.has(piece.name) &&
-      !(isSecret(piece.name) && isKnownToShell(piece));
-    const value = isReplaceable ? valueOf(piece, lookup) : undefined;
-    const after = pieces[index + 1];
-    const following = typeof after === "string" ? after : "";
-    const isJoined: boolean = endsInName && (value === "" || /^\w/.test(value ?? ""));
-    const isReplaced: boolean = value !== undefined && !isJoined && isPlain(value, piece, following);
-    result += isReplaced ? value : piece.written;
-    endsInName = !isReplaced && openName.test(piece.written);
-    if (result.length > line.length + maximumGrowth) {
+    result += line.slice(copied, start) + value;
+    copied = end;
+    if (result.length > copied + maxGrowth) {
       throw new BoughError("the command line is too long once its variables are replaced", { kind: "usage" });
     }
   }
-  return result;
+  return result + line.slice(copied);
 }
 
 /**
@@ -87,120 +82,41 @@ export function expandExecWords(
   });
 }
 
-function isKnownToShell({ operator }: Reference): boolean {
-  return !operator.startsWith("/");
-}
-
 function expandExecWord(word: string, lookup: Lookup): string {
   return word.replace(
-    /\\.|\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\})/gs,
+    /\\.|\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)([^}]*)\})/gs,
     (written, bare: string | undefined, braced: string | undefined, operator = "") => {
       const name = bare ?? braced;
       if (name === undefined) return written;
-      return valueOf({ name, operator }, (wanted) => lookup(wanted)) ?? (operator === "" ? "" : written);
+      return valueOf(name, operator, lookup) ?? (operator === "" ? "" : written);
     },
   );
 }
 
 /** What the reference comes to, or undefined where that is the shell's to say. */
-function valueOf(
-  { name, operator }: Pick<Reference, "name" | "operator">,
-  lookup: Lookup,
-): string | undefined {
+function valueOf(name: string, operator: string, lookup: Lookup): string | undefined {
   const value = lookup(name);
   if (value === undefined || operator === "") return value;
-  const [, colon, sign = "", operand = ""] = /^(:?)([-+?]|##?|%%?|\/\/?)(.*)$/s.exec(operator) ?? [];
-  const isSet = colon !== ":" || value !== "";
-  switch (sign) {
-    case "-":
-      return isSet ? value : plainOperand(operand);
-    case "+":
-      return isSet ? plainOperand(operand) : "";
-    case "?":
-      return isSet ? value : undefined;
-    case "#":
-    case "##":
-    case "%":
-    case "%%":
-      return colon === "" ? trimmed(value, sign, operand) : undefined;
-    case "/":
-    case "//":
-      return colon === "" ? replaced(value, sign, operand) : undefined;
-    default:
-      return undefined;
-  }
+  if (/^:?\?/.test(operator)) return value === "" && operator.startsWith(":") ? undefined : value;
+  if (!plainOperator.test(operator)) return undefined;
+  // Shells may leave out the second slash.
+  const end = /^\/+[^/]*$/.test(operator) ? "/}" : "}";
+  return expandWord(`\${${name}${operator}${end}`, lookup, "\\");
 }
 
-function trimmed(value: string, sign: string, operand: string): string | undefined {
-  const pattern = plainPattern(operand);
-  if (pattern === undefined) return undefined;
-  return (sign.startsWith("#") ? trimPrefix : trimSuffix)(value, pattern, sign.length === 2);
-}
-
-function replaced(value: string, sign: string, operand: string): string | undefined {
-  const separator = operand.indexOf("/");
-  const pattern = plainPattern(separator < 0 ? operand : operand.slice(0, separator));
-  const replacement = plainOperand(separator < 0 ? "" : operand.slice(separator + 1));
-  // To bash a leading # or % ties the pattern to an end, and & stands for what was found.
-  if (pattern === undefined || replacement === undefined || /^[#%]|^\/|^$/.test(operand)) return undefined;
-  if (replacement.includes("&")) return undefined;
-  return replaceMatches(value, pattern, replacement, { all: sign === "//", limit: maximumGrowth });
-}
-
-/** An operand that is nothing but text. */
-function plainOperand(operand: string): string | undefined {
-  return /['"$`\\{}~]/.test(operand) ? undefined : operand;
-}
-
-/** A pattern that means the same here as in every shell: those know brackets too. */
-function plainPattern(operand: string) {
-  if (/['"$`\\{}~[\]()!]/.test(operand)) return undefined;
-  const pattern = parsePattern(operand);
-  return "error" in pattern ? undefined : pattern;
-}
-
-const reservedWords = new Set(
-  "if then else elif fi do done case esac while until for in time function select coproc ! { } [[ ]]".split(
-    " ",
-  ),
-);
-
-/** Whether the shell reads `value`, written in the place of the reference, as nothing but the text that it is. */
-function isPlain(value: string, reference: Reference, following: string): boolean {
-  const { quoting, delimiter } = reference;
-  switch (quoting) {
-    case "double":
-      return !/["$`\\\p{Cc}]/u.test(value);
-    case "heredoc":
-      // Together with its neighbours a piece of the delimiter could end the document.
-      return !/[$`\\\p{Cc}]/u.test(value) && !delimiter.includes(value);
-    case "arithmetic":
-      return /^[\w. ]*$/.test(value);
-    case "none":
-      return isPlainUnquoted(value, reference, following);
-  }
-}
-
-function isPlainUnquoted(value: string, reference: Reference, following: string): boolean {
-  const { atCommandStart, splitsWords, wordStart } = reference;
-  const next = following.charAt(0);
-  if (!/^[\p{L}\p{N}\p{M}\-_./:,+@%^=*?[\] \t]*$/u.test(value)) return false;
-  if (!splitsWords && /[*?[ \t]/.test(value)) return false;
-  // A shell that knows braces reads them before it looks at variables.
-  if (wordStart.hasBrace || next === "{") return false;
-  if ((next === "#" || next === "~") && (value === "" ? wordStart.isEmpty : /[ \t]$/.test(value)))
-    return false;
-  if ((next === "<" || next === ">") && isFileNumber(value, wordStart)) return false;
-  if (!atCommandStart || wordStart.hasEqualsSign) return true;
-  // A name that is put together is never assigned to.
-  if (/^[^\s;|&<>()]*=/.test(value + following)) return false;
-  if (!wordStart.isEmpty) return true;
-  // As the first word of a command it must not vanish, turn into the shell's own word or into an option of `sh -c`.
-  const [command = ""] = value.trim().split(/[ \t]/, 1);
-  return command !== "" && !/^[-+]/.test(command) && !reservedWords.has(command);
-}
-
-/** Digits right in front of `<` or `>` are no text: they say which file is redirected. */
-function isFileNumber(value: string, wordStart: WordStart): boolean {
-  return wordStart.isNumber ? /(^|[ \t])\d*$/.test(value) : /[ \t]\d*$/.test(value);
+/** Whether the shell reads `value`, written between these characters, as nothing but the text that it is. */
+function isText(value: string, place: Place, before: string, after: string): boolean {
+  if (place === "opaque") return false;
+  if (place === "double quotes") return !/["$`\\\p{Cc}]/u.test(value);
+  if (place === "arithmetic") return /^\w+$/.test(value);
+  // Together with its neighbours a piece of the delimiter could end the document.
+  if (typeof place === "object") return !/[$`\\\p{Cc}]/u.test(value) && !place.delimiter.includes(value);
+  if (/[{(#~]/.test(after)) return false;
+  // Digits right in front of `<` or `>` say which file is redirected.
+  if (/[<>]/.test(after) && /^\d*$|[\s;&|(){}`]\d*$/.test(before + value)) return false;
+  if (place === "argument") return /^[\p{L}\p{N}\p{M}\-_./:,+@%^=*?[\] \t]*$/u.test(value);
+  if (place === "word") return /^[\p{L}\p{N}\p{M}\-_./:,+@%^=]+$/u.test(value);
+  // Neither an option of `sh -c`, nor an assignment, nor a word of the shell's own.
+  if (!/^[\w./][\w./+-]*$/.test(value) || !/^[\s;&|)/.-]?$/.test(after)) return false;
+  return /\w/.test(before) ? /[\d./]/.test(value) : !reservedWord.test(value);
 }

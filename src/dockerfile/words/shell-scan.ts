@@ -1,316 +1,234 @@
-import {
-  CommandReader,
-  expansionMark,
-  quotationMark,
-  type SetNames,
-  type WordStart,
-} from "./shell-command.ts";
+/**
+ * What stands around a reference. Without quotes: `command`, a command's first word; `argument`, a word that blanks in a
+ * value would split; `word`, one they would not; `opaque`, behind `{` or `~`, which some shells read first.
+ */
+export type Place =
+  | "command"
+  | "argument"
+  | "word"
+  | "opaque"
+  | "double quotes"
+  | "arithmetic"
+  | { delimiter: string };
 
-/** How the shell reads what stands in the place of a variable. */
-export type Quoting = "none" | "double" | "heredoc" | "arithmetic";
-
-/** `$NAME` or `${NAME...}` where the shell would expand it. */
+/** `$NAME` or `${NAME...}` where the shell would expand it, from `start` to `end` of the script. */
 export interface Reference {
-  written: string;
+  start: number;
+  end: number;
   name: string;
   /** What stands behind the name inside of braces: `:-word`, `#pattern`, or nothing. */
   operator: string;
-  quoting: Quoting;
-  /** Where it starts in the script. */
-  start: number;
-  /** The next three matter without quotes only. It is, or is part of, the first word of a command. */
-  atCommandStart: boolean;
-  splitsWords: boolean;
-  /** What of its word stands in front of it. */
-  wordStart: WordStart;
-  /** The delimiter of the here-document around it. */
-  delimiter: string;
+  place: Place;
 }
 
-export interface ScannedScript {
-  /** The whole script, cut at its references. */
-  pieces: readonly (string | Reference)[];
-  set: SetNames;
-}
+/** What the next word of a command is. `names`: one that names a variable to be set. */
+type NextWord = "command" | "argument" | "word" | "names";
 
-interface HeredocStart {
-  delimiter: string;
-  isQuoted: boolean;
-  stripsTabs: boolean;
-}
+const unquoted = "'\"";
+const wordEnds = " \t\n;&|()<>";
+/** Nested deeper than this, a script is left to the shell. */
+const maxDepth = 100;
 
-const variableName = /[A-Za-z_][A-Za-z0-9_]*/y;
-const delimiterForm = /(-?)[ \t]*((?:\\.|'[^']*'|"[^"]*"|[^\s;&|<>()'"\\])+)/sy;
+const nameForm = /[A-Za-z_]\w*/y;
+const heredocForm = /<<(-?)[ \t]*((?:\\.|'[^']*'|"[^"]*"|[^\s;&|<>()'"\\])+)/sy;
+const assignment = /([A-Za-z_]\w*)(?:\[[^\];&|\n]*\])?\+?=/y;
+const loop = /(?:for|select)[\s\\]+(\w+)/y;
+/** A command starts behind these, and behind the number of a redirected file. */
+const leadWord = /(?:if|then|else|elif|do|while|until|!|\{|time|command|builtin|exec)(?=\s)|\d+(?=[<>])/y;
+const setter =
+  /(?:export|local|readonly|declare|typeset|read|unset|getopts|mapfile|readarray|printf\s+-v)(?=\s)/y;
+/** What they set is in no place that a scan could find. */
+const hiddenSetter = /(?:\.|source|eval|let|trap|alias|function|coproc)(?=\s)/y;
+const settersArgument = /["'\\]?(?:([A-Za-z_]\w*)(?![\w$`{])|[-+\d])/y;
 const arithmeticAssignment = /(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--/;
-/** Nested deeper than this, the rest of a script is left to the shell. */
-const maximumDepth = 100;
 
-/** Finds the variables that a POSIX shell would expand in a script. Never fails: text that is no script has none. */
-export function scanShell(script: string): ScannedScript {
-  return new ShellScanner(script).scan();
-}
-
-class ShellScanner {
-  private readonly script: string;
-  private readonly pieces: (string | Reference)[] = [];
-  private readonly set: SetNames = { names: new Set(), mayBeAny: false };
-  private reader = new CommandReader(this.set);
-  private heredocs: HeredocStart[] = [];
-  private delimiter = "";
+/** Finds what a POSIX shell would expand in a script. Never fails: text that is no script has no references. */
+export class ShellScan {
+  readonly references: Reference[] = [];
+  /** Names that the script sets, or that every shell sets by itself. */
+  readonly setNames = new Set(["PWD", "OLDPWD", "REPLY", "OPTARG", "OPTIND"]);
+  /** The script may set names that do not stand in it, or shells differ in how they read it. */
+  isUnclear = false;
+  private text: string;
   private position = 0;
-  private end: number;
-  private copied = 0;
   private depth = 0;
+  private readonly heredocs: { delimiter: string; isQuoted: boolean; tabs: string }[] = [];
 
   constructor(script: string) {
-    this.script = script;
-    this.end = script.length;
-  }
-
-  scan(): ScannedScript {
-    while (this.position < this.end) this.scanCommands(undefined);
-    this.pieces.push(this.script.slice(this.copied));
-    return { pieces: this.pieces, set: this.set };
+    this.text = script;
+    while (this.position < this.text.length) this.scanCommands();
   }
 
   /** Commands up to and over the unquoted character that closes them. */
-  private scanCommands(close: ")" | "`" | undefined): void {
-    const { reader } = this;
-    let parentheses = 0;
-    while (this.position < this.end) {
-      const character = this.script.charAt(this.position);
-      if (character === "<" || character === ">") {
-        this.scanRedirection();
-      } else if (character === "#" && reader.wordStart.isEmpty) {
-        this.position = this.indexOf("\n", this.position);
-      } else if (character === "`" && close === "`") {
-        this.position++;
-        break;
-      } else if (character === " " || character === "\t") {
-        this.position++;
-        reader.endWord();
-      } else if (character === "\n") {
-        this.position++;
-        reader.endCommand(character);
-        this.scanHeredocs();
-      } else if (";&|(".includes(character)) {
-        const separator = this.script.startsWith(character + character, this.position)
-          ? character.repeat(2)
-          : character;
-        // A case's pattern may have a parenthesis in front, and bars inside.
-        const isInPattern = reader.inPattern && (character === "(" || character === "|");
-        this.position += character === "(" ? 1 : separator.length;
-        if (isInPattern) reader.endWord();
-        else reader.endCommand(separator);
-        if (character === "(" && !isInPattern) parentheses++;
-      } else if (character === ")") {
-        this.position++;
-        reader.endWord();
-        if (reader.inPattern) reader.inPattern = false;
-        else if (parentheses === 0 && close === ")") break;
-        else parentheses = Math.max(0, parentheses - 1);
-        reader.endCommand(character);
-      } else {
-        this.scanWordPart(character, "none");
+  private scanCommands(close?: ")" | "`"): void {
+    const start = this.position;
+    const outerCount = this.references.length;
+    const open: string[] = [];
+    let next: NextWord = "command";
+    let place: Place = "command";
+    let isInWord = false;
+    let isTarget = false;
+    for (let character = this.peek(); character !== ""; character = this.peek()) {
+      if (character === close && (close === "`" || open.length === 0)) break;
+      if (this.take(/\\\n/y)) continue;
+      if (!isInWord && this.take(close === "`" ? /#[^\n`]*/y : /#[^\n]*/y)) continue;
+      if (!wordEnds.includes(character)) {
+        if (!isInWord) [place, next] = isTarget ? ["word", next] : this.startWord(next, open);
+        isInWord = true;
+        if (character === "=" && place === "argument") place = "word";
+        if (this.take(/[{~](?!\/)/y)) place = "opaque";
+        else this.scanPart(unquoted, place);
+        continue;
       }
-    }
-    reader.endWord();
-  }
-
-  /** A piece of a word: a quotation, an expansion, an escape or one character. */
-  private scanWordPart(character: string, quoting: Quoting): void {
-    if (character === "\\") {
-      this.position = Math.min(this.end, this.position + 2);
-      this.reader.add(quotationMark);
-    } else if (character === "'" && quoting === "none") {
-      const close = this.indexOf("'", this.position + 1);
-      this.reader.add(quotationMark + this.script.slice(this.position + 1, close));
-      this.position = Math.min(this.end, close + 1);
-    } else if (character === '"' && quoting === "none") {
-      this.scanDoubleQuotes();
-    } else if (character === "$") {
-      this.scanDollar(quoting);
-    } else if (character === "`") {
-      this.scanSubstitution("`");
-    } else {
-      this.position++;
-      this.reader.add(character);
-    }
-  }
-
-  private scanDoubleQuotes(): void {
-    this.position++;
-    this.reader.add(quotationMark);
-    while (this.position < this.end) {
-      const character = this.script.charAt(this.position);
-      if (character !== '"') {
-        this.scanWordPart(character, "double");
+      if (isInWord) isTarget = false;
+      isInWord = false;
+      if (this.takeHeredocStart()) continue;
+      if (this.take(/[<>][<>&|]*/y)) {
+        isTarget = true;
         continue;
       }
       this.position++;
-      return;
+      if (character === " " || character === "\t") continue;
+      next = "command";
+      isTarget = false;
+      // Bash's `((...))` sets names without a sign.
+      if (character === "(" && this.peek() === "(") this.isUnclear = true;
+      if (character === "(") open.push(character);
+      // The parenthesis behind a case's pattern closes nothing.
+      if (character === ")" && open.at(-1) === "(") open.pop();
+      if (character === "\n") this.scanHeredocs();
     }
-  }
-
-  private scanDollar(quoting: Quoting): void {
-    const start = this.position;
-    const next = this.script.charAt(start + 1);
-    if (next === "{") {
-      this.scanBraces(quoting);
-    } else if (next === "(") {
-      this.position++;
-      if (this.script.charAt(start + 2) === "(") this.scanArithmetic();
-      else this.scanSubstitution(")");
-    } else {
-      const name = this.nameAt(start + 1);
-      // Else a special or positional parameter, or a mere dollar sign.
-      const length = name.length || (/[0-9@*#?$!-]/.test(next) ? 1 : 0);
-      this.position = Math.min(this.end, start + 1 + length);
-      if (name !== "") this.addReference(start, name, "", quoting);
-      this.reader.add(expansionMark);
-    }
-  }
-
-  private scanBraces(quoting: Quoting): void {
-    const start = this.position;
-    const name = this.nameAt(start + 2);
-    const operatorStart = start + 2 + name.length;
-    // Inside of double quotes a single quote is plain text, but for patterns.
-    const isPattern = "#%/".includes(this.script.charAt(operatorStart));
-    const inner = quoting === "none" || isPattern ? "none" : "double";
-    const { copied } = this;
-    const pieceCount = this.pieces.length;
-    this.position = operatorStart;
-    this.nest(() => {
-      while (this.position < this.end && this.script.charAt(this.position) !== "}") {
-        const character = this.script.charAt(this.position);
-        if (character === '"') this.scanDoubleQuotes();
-        else this.scanWordPart(character, inner);
-      }
-    });
-    // What is inside goes with the whole, be it replaced or left to the shell.
-    this.pieces.length = pieceCount;
-    this.copied = copied;
-    const isClosed = this.position < this.end;
-    const operator = this.script.slice(operatorStart, this.position);
-    if (isClosed) this.position++;
-    if (/^:?=/.test(operator)) this.set.names.add(name);
-    if (isClosed && name !== "") this.addReference(start, name, operator, quoting);
-    this.reader.add(expansionMark);
-  }
-
-  /** `$(...)` or a pair of backticks, from the parenthesis or the backtick. */
-  private scanSubstitution(close: ")" | "`"): void {
     this.position++;
-    this.nest(() => this.scanCommands(close));
-    this.reader.add(expansionMark);
+    // A backslash in backticks may make an expansion of what is escaped.
+    if (close === "`" && this.text.slice(start, this.position).includes("\\"))
+      this.references.length = outerCount;
   }
 
-  /** `$((...))`, from its first parenthesis. */
+  /** Notes what the word that starts here sets. Returns its place, and what the next word is. */
+  private startWord(next: NextWord, open: string[]): [Place, NextWord] {
+    if (next === "argument") return [next, next];
+    if (next === "word") return [next, this.match(/in\s/y) ? "command" : next];
+    if (next === "names") {
+      const argument = this.match(settersArgument);
+      if (argument === null) this.isUnclear = true;
+      else this.setNames.add(argument[1] ?? "");
+      return ["word", next];
+    }
+    const assigned = this.match(assignment);
+    const name = (assigned ?? this.match(loop))?.[1];
+    if (name !== undefined) this.setNames.add(name);
+    if (assigned !== null) return ["word", "command"];
+    if (this.match(leadWord)) return ["command", "command"];
+    if (this.match(hiddenSetter)) this.isUnclear = true;
+    if (this.match(setter)) return ["command", "names"];
+    if (this.match(/esac(?!\w)/y) && open.at(-1) === "case") open.pop();
+    if (this.match(/\[\[\s/y)) return ["command", "word"];
+    if (!this.match(/case\s/y)) return ["command", "argument"];
+    open.push("case");
+    return ["command", "word"];
+  }
+
+  /** Text up to and over `close`. Returns false where the script ends first. */
+  private scanText(close: string, quotes: string, place: Place): boolean {
+    while (this.peek() !== "" && this.peek() !== close) this.scanPart(quotes, place);
+    return this.position++ < this.text.length;
+  }
+
+  /** An escape, an expansion, a quotation by one of `quotes`, or plain text. */
+  private scanPart(quotes: string, place: Place): void {
+    const character = this.peek();
+    if (this.take(/[\w./:,@%+-]+/y)) return;
+    this.position++;
+    if (++this.depth > maxDepth) {
+      this.isUnclear = true;
+      this.position = this.text.length;
+    }
+    if (character === "\\") this.position++;
+    else if (character === "$") this.scanDollar(quotes, place);
+    else if (character === "`") this.scanCommands("`");
+    else if (quotes.includes(character)) {
+      if (character === '"') this.scanText('"', "", "double quotes");
+      else this.position = this.text.indexOf("'", this.position) + 1 || this.text.length;
+    }
+    this.depth--;
+  }
+
+  private scanDollar(quotes: string, place: Place): void {
+    const start = this.position - 1;
+    if (this.take(/\(\(/y)) this.scanArithmetic();
+    else if (this.take(/\(/y)) this.scanCommands(")");
+    else if (this.take(/\{/y)) {
+      const outerCount = this.references.length;
+      const name = this.take(nameForm)?.[0] ?? "";
+      const operatorStart = this.position;
+      // Inside of double quotes a single quote is plain text, but for patterns.
+      const isClosed = this.scanText("}", /[#%/]/.test(this.peek()) ? unquoted : quotes || '"', place);
+      // What is inside goes with the whole, be it replaced or left to the shell.
+      this.references.length = outerCount;
+      const operator = this.text.slice(operatorStart, this.position - 1);
+      if (/^:?=/.test(operator)) this.setNames.add(name);
+      if (isClosed && name !== "") this.references.push({ start, end: this.position, name, operator, place });
+    } else {
+      // Bash's `$'...'` has escapes.
+      if (this.peek() === "'" && quotes === unquoted) this.isUnclear = true;
+      const name = this.take(nameForm)?.[0];
+      if (name === undefined) this.take(/[0-9@*#?$!-]/y);
+      else this.references.push({ start, end: this.position, name, operator: "", place });
+    }
+  }
+
+  /** `$((...))`, from behind its parentheses. */
   private scanArithmetic(): void {
     const start = this.position;
-    let parentheses = 0;
-    this.nest(() => {
-      while (this.position < this.end) {
-        const character = this.script.charAt(this.position);
-        if (character === "(") parentheses++;
-        if (character === ")" && --parentheses === 0) break;
-        this.scanWordPart(character, "arithmetic");
-      }
-    });
-    this.position = Math.min(this.end, this.position + 1);
-    const text = this.script.slice(start, this.position);
-    if (arithmeticAssignment.test(text)) {
-      for (const [name] of text.matchAll(/[A-Za-z_][A-Za-z0-9_]*/g)) this.set.names.add(name);
+    for (let open = 2; open > 0 && this.peek() !== ""; ) {
+      if (this.peek() === "(") open++;
+      if (this.peek() === ")") open--;
+      this.scanPart("", "arithmetic");
     }
-    this.reader.add(expansionMark);
+    const text = this.text.slice(start, this.position);
+    // With quotes in it, it may as well be a group of commands.
+    if (/['"]/.test(text)) this.isUnclear = true;
+    if (!arithmeticAssignment.test(text)) return;
+    for (const [name] of text.matchAll(/[A-Za-z_]\w*/g)) this.setNames.add(name);
   }
 
-  private scanRedirection(): void {
-    const { script, reader } = this;
-    reader.startRedirection();
-    if (script.startsWith("<<", this.position) && script.charAt(this.position + 2) !== "<") {
-      delimiterForm.lastIndex = this.position + 2;
-      const [whole = "", dash, written = ""] = delimiterForm.exec(script) ?? [];
-      this.position = Math.min(this.end, this.position + 2 + whole.length);
-      const delimiter = written.replace(/\\(.)/gs, "$1").replace(/['"]/g, "");
-      if (written !== "") {
-        this.heredocs.push({ delimiter, isQuoted: /['"\\]/.test(written), stripsTabs: dash === "-" });
-      }
-      return;
-    }
-    while ("<>&|".includes(script.charAt(this.position)) && this.position < this.end) this.position++;
-    reader.afterRedirection = script.charAt(this.position) !== "(";
+  private takeHeredocStart(): boolean {
+    const [whole, dash, written = ""] = this.take(heredocForm) ?? [];
+    if (whole === undefined) return false;
+    const delimiter = written.replace(/\\(.)/gs, "$1").replace(/['"]/g, "");
+    this.heredocs.push({ delimiter, isQuoted: /['"\\]/.test(written), tabs: dash === "-" ? "\t*" : "" });
+    return true;
   }
 
   /** The bodies that a line has announced. */
   private scanHeredocs(): void {
-    const announced = this.heredocs;
-    this.heredocs = [];
-    for (const heredoc of announced) {
-      const { end } = this;
-      const body = this.findBody(heredoc);
-      if (!heredoc.isQuoted) {
-        this.end = body.end;
-        this.nest(() => {
-          this.delimiter = heredoc.delimiter;
-          while (this.position < this.end) this.scanWordPart(this.script.charAt(this.position), "heredoc");
-        });
-        this.end = end;
-      }
-      this.position = body.next;
+    for (const { delimiter, isQuoted, tabs } of this.heredocs.splice(0)) {
+      const { text } = this;
+      const lastLine = new RegExp(`(?<![^\\n])${tabs}${RegExp.escape(delimiter)}(?![^\\n])`, "g");
+      lastLine.lastIndex = this.position;
+      const end = lastLine.exec(text)?.index ?? text.length;
+      this.text = text.slice(0, end);
+      if (!isQuoted) this.scanText("", "", { delimiter });
+      // Something in the body goes on behind it: shells do not agree on where the body ends.
+      if (this.position > end + 1) this.isUnclear = true;
+      this.text = text;
+      this.position = Math.max(end, lastLine.lastIndex);
     }
   }
 
-  /** Where a here-document that starts here ends, and where its delimiter's line does. */
-  private findBody({ delimiter, stripsTabs }: HeredocStart): { end: number; next: number } {
-    let start = this.position;
-    while (start < this.end) {
-      const lineEnd = this.indexOf("\n", start);
-      const line = this.script.slice(start, lineEnd);
-      const next = Math.min(this.end, lineEnd + 1);
-      if ((stripsTabs ? line.replace(/^\t+/, "") : line) === delimiter) return { end: start, next };
-      start = next;
-    }
-    return { end: this.end, next: this.end };
+  private peek(): string {
+    return this.text.charAt(this.position);
   }
 
-  private nest(scan: () => void): void {
-    const { reader, delimiter } = this;
-    this.reader = new CommandReader(this.set);
-    if (++this.depth > maximumDepth) this.position = this.end;
-    scan();
-    this.depth--;
-    this.reader = reader;
-    this.delimiter = delimiter;
+  /** What a sticky expression finds here. */
+  private match(form: RegExp): RegExpExecArray | null {
+    form.lastIndex = this.position;
+    return form.exec(this.text);
   }
 
-  private addReference(start: number, name: string, operator: string, quoting: Quoting): void {
-    const { reader, delimiter } = this;
-    const written = this.script.slice(start, this.position);
-    const { splitsWords, wordStart, atStart: atCommandStart } = reader;
-    this.pieces.push(this.script.slice(this.copied, start));
-    this.pieces.push({
-      written,
-      name,
-      operator,
-      quoting,
-      start,
-      atCommandStart,
-      splitsWords,
-      wordStart,
-      delimiter,
-    });
-    this.copied = this.position;
-  }
-
-  private nameAt(position: number): string {
-    variableName.lastIndex = position;
-    return variableName.exec(this.script)?.[0] ?? "";
-  }
-
-  private indexOf(text: string, from: number): number {
-    const found = this.script.indexOf(text, from);
-    return found < 0 || found > this.end ? this.end : found;
+  private take(form: RegExp): RegExpExecArray | null {
+    const found = this.match(form);
+    this.position += found?.[0].length ?? 0;
+    return found;
   }
 }
