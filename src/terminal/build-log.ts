@@ -138,7 +138,7 @@ function summarize({ steps, uploaded, seconds }: BuildResult): string {
 function describeSkippedCopies({ skippedCopies }: BuildResult): LogLine[] {
   if (skippedCopies.length === 0) return [];
   const lines = `${skippedCopies.length === 1 ? "line" : "lines"} ${skippedCopies.join(", ")}`;
-  const text = `the image lacks what COPY --from would have brought (${lines}): it is not the one that Docker would build`;
+  const text = `the image lacks what COPY --from would have brought (${lines}): it is not the one that Docker would build; --docker builds that, and only the stages that it needs`;
   return [{ level: "warn", text, isAlways: true }];
 }
 

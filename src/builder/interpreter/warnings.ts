@@ -48,7 +48,7 @@ export function changesImage({ rule, message }: { rule?: string; message: string
 const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude", "MountLeftOut"];
 
 export function skippedCopyFrom(from: string): BuildWarning {
-  const message = `COPY --from=${from} is skipped: builds of several stages are not supported yet`;
+  const message = `COPY --from=${from} is skipped: only a build with --docker copies between stages`;
   return { rule: "CopyFromSkipped", message };
 }
 

@@ -40,7 +40,8 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
 - On the engine a RUN reaches the outside, but nothing on this machine's loopback: --network host gives it that.
   RUN --network=host needs --allow network.host.
 - FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
-- CMD, ENTRYPOINT, LABEL and other image settings are skipped with a warning; so is COPY --from (one stage only).
+- By default every stage is built, and COPY --from, CMD, ENTRYPOINT, LABEL and their kind are skipped with a warning.
+  A Dockerfile of several stages: --docker, or --target STAGE, builds what docker build would, stages at once.
 
 ## A failed build
 It prints the Dockerfile line, exit code and whole output, and lines to paste that step into the image before it:
