@@ -4,8 +4,8 @@ import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
 import { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
 import type { BuildResult } from "./result.ts";
-import { type BuiltTarget, runStages } from "./run-stages.ts";
-import { createSingleFlight } from "./single-flight.ts";
+import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
+import { createSingleFlight } from "./stages/single-flight.ts";
 import { placesByLine } from "./step-place.ts";
 
 /**

@@ -13,7 +13,7 @@ import type { Emit, EmitInStep } from "./events.ts";
 import type { Platform } from "./interpreter/platform.ts";
 import type { Layer, StageState } from "./interpreter/state.ts";
 import type { explainReasonsOnce } from "./interpreter/warnings.ts";
-import type { SingleFlight } from "./single-flight.ts";
+import type { SingleFlight } from "./stages/single-flight.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
 

@@ -4,9 +4,9 @@ import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
-import { abandonmentOf } from "../abandoned.ts";
 import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
+import { abandonmentOf } from "../stages/abandoned.ts";
 import { createOutputCollector } from "../staging/gc.ts";
 
 /** What an operation is for. */

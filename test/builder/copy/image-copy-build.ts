@@ -11,7 +11,7 @@ import { commitPending } from "../../../src/builder/interpreter/run.ts";
 import { type StageState, startStage } from "../../../src/builder/interpreter/state.ts";
 import { explainReasonsOnce } from "../../../src/builder/interpreter/warnings.ts";
 import type { BuildJob } from "../../../src/builder/job.ts";
-import { createSingleFlight } from "../../../src/builder/single-flight.ts";
+import { createSingleFlight } from "../../../src/builder/stages/single-flight.ts";
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createLookAhead } from "../../../src/builder/staging/look-ahead.ts";
 import { systemClock } from "../../../src/clock.ts";

@@ -1,18 +1,18 @@
-import type { Instruction } from "../dockerfile/instruction.ts";
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import { MissingImageError } from "../cache/missing-image.ts";
+import { reachableFrom, stagesByInstruction } from "../graph/build-graph.ts";
+import { graphOf, requireTarget } from "../graph/stage-references.ts";
+import { startGlobals } from "../interpreter/interpret.ts";
+import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../interpreter/platform.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob, RunningBuild } from "../job.ts";
+import type { StepRecord } from "../result.ts";
+import { openFeed, type StageFeed } from "../staging/stage-feed.ts";
+import { stepsOf } from "../step-place.ts";
 import { AbandonedError } from "./abandoned.ts";
-import { MissingImageError } from "./cache/missing-image.ts";
-import { reachableFrom, stagesByInstruction } from "./graph/build-graph.ts";
-import { graphOf, requireTarget } from "./graph/stage-references.ts";
-import { startGlobals } from "./interpreter/interpret.ts";
-import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "./interpreter/platform.ts";
-import type { StageState } from "./interpreter/state.ts";
-import type { BuildJob, RunningBuild } from "./job.ts";
-import type { StepRecord } from "./result.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
 import { createSlots } from "./slots.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
-import { openFeed, type StageFeed } from "./staging/stage-feed.ts";
-import { stepsOf } from "./step-place.ts";
 
 /** The stage that a build is for, all of it in a layer. */
 export interface BuiltTarget {

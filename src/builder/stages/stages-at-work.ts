@@ -1,10 +1,10 @@
-import type { Instruction } from "../dockerfile/instruction.ts";
-import type { Platform } from "./interpreter/platform.ts";
-import type { Arguments } from "./interpreter/scope.ts";
-import type { RunningBuild, StageResults } from "./job.ts";
-import type { StepRecord } from "./result.ts";
-import type { StageFeed } from "./staging/stage-feed.ts";
-import type { Step } from "./step-place.ts";
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { Platform } from "../interpreter/platform.ts";
+import type { Arguments } from "../interpreter/scope.ts";
+import type { RunningBuild, StageResults } from "../job.ts";
+import type { StepRecord } from "../result.ts";
+import type { StageFeed } from "../staging/stage-feed.ts";
+import type { Step } from "../step-place.ts";
 
 /** What the stages of a build have in common. */
 export interface StagesAtWork {

@@ -1,17 +1,17 @@
-import type { ArgInstruction } from "../dockerfile/instruction.ts";
-import { createPace } from "../pace.ts";
-import { detectLoss } from "./cache/missing-image.ts";
-import { emitFor } from "./events.ts";
-import { interpretFrom, interpretGlobal, interpretInStage } from "./interpreter/interpret.ts";
-import { createLiveWorld } from "./interpreter/live-world.ts";
-import { titleOf, withLocation } from "./interpreter/location.ts";
-import { commitPending } from "./interpreter/run.ts";
-import type { Arguments } from "./interpreter/scope.ts";
-import type { StageState } from "./interpreter/state.ts";
-import { recordStep } from "./interpreter/step-record.ts";
-import type { BuildJob, RunningBuild } from "./job.ts";
+import type { ArgInstruction } from "../../dockerfile/instruction.ts";
+import { createPace } from "../../pace.ts";
+import { detectLoss } from "../cache/missing-image.ts";
+import { emitFor } from "../events.ts";
+import { interpretFrom, interpretGlobal, interpretInStage } from "../interpreter/interpret.ts";
+import { createLiveWorld } from "../interpreter/live-world.ts";
+import { titleOf, withLocation } from "../interpreter/location.ts";
+import { commitPending } from "../interpreter/run.ts";
+import type { Arguments } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
+import { recordStep } from "../interpreter/step-record.ts";
+import type { BuildJob, RunningBuild } from "../job.ts";
+import type { Step } from "../step-place.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
-import type { Step } from "./step-place.ts";
 
 /** An ARG before the first FROM. */
 export async function performGlobal(

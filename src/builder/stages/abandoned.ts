@@ -1,4 +1,4 @@
-import { BoughError } from "../errors.ts";
+import { BoughError } from "../../errors.ts";
 
 /** What the signal of a stage is aborted with once another stage has failed: the build's error is that one's. */
 export class AbandonedError extends BoughError {
