@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type { CopyInstruction, Dockerfile, FromInstruction } from "../dockerfile/instruction.ts";
+import type { CopyInstruction, Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
@@ -30,6 +30,8 @@ export type BuildMode = "default" | "docker";
 export interface StageResults {
   /** The stage that a FROM names, at its end; `undefined` where it names none. */
   baseOf(from: FromInstruction): Promise<StageState> | undefined;
+  /** The ONBUILD instructions of that stage. */
+  triggersOf(from: FromInstruction): readonly Instruction[];
   /** The layer with all of the stage that a `COPY --from` names; `undefined` where it names none. */
   sourceOf(copy: CopyInstruction): Promise<Layer> | undefined;
 }

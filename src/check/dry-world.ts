@@ -14,7 +14,12 @@ import type { BuildContext } from "../context/build-context.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
 import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type { AddInstruction, CopyInstruction, FromInstruction } from "../dockerfile/instruction.ts";
+import type {
+  AddInstruction,
+  CopyInstruction,
+  FromInstruction,
+  Instruction,
+} from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { BoughError } from "../errors.ts";
 import { extend } from "../persistent-map.ts";
@@ -25,6 +30,7 @@ import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./pla
 import { isWarningRule } from "./rules.ts";
 
 export interface DryOptions {
+  mode: BuildMode;
   context: BuildContext;
   ignore: IgnoreRules;
   buildArgs: ReadonlyMap<string, string>;
@@ -33,9 +39,10 @@ export interface DryOptions {
   /** The service's; `undefined` where no instruction depends on it. */
   platform: AssumedPlatform | undefined;
   signal: AbortSignal;
-  mode: BuildMode;
   /** The end of the stage that a FROM names. */
   baseOf(from: FromInstruction): DryStage | undefined;
+  /** The ONBUILD instructions of that stage. */
+  triggersOf(from: FromInstruction): readonly Instruction[];
 }
 
 export interface AssumedPlatform {
@@ -67,7 +74,7 @@ export class UncopyableSourceError extends BoughError {
 }
 
 export function startDryStage(): DryStage {
-  const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map() };
+  const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map(), config: {} };
   const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
   return { ...words, ...place };
 }
@@ -98,6 +105,9 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       }
     },
     startFromStage: async (from) => options.baseOf(from),
+    triggersOf: options.triggersOf,
+    // No image is asked for its triggers.
+    namesStage: () => false,
     startFromImage: async (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
     async changeWorkdir(instruction, path, stage) {

@@ -1,4 +1,4 @@
-import { reachableFrom, stagesByInstruction } from "../builder/graph/build-graph.ts";
+import { reachableFrom, stagesByInstruction, triggersByFrom } from "../builder/graph/build-graph.ts";
 import { graphOf, requireTarget } from "../builder/graph/stage-references.ts";
 import {
   interpretFrom,
@@ -20,7 +20,7 @@ import {
 import type { Finding } from "./finding.ts";
 import type { ErrorRule } from "./rules.ts";
 
-export interface PlanOptions extends Omit<DryOptions, "baseOf"> {
+export interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf"> {
   target: string | undefined;
 }
 
@@ -56,7 +56,9 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   const ends: DryStage[] = [];
   const stagesOf = stagesByInstruction(graph);
   const baseOf = (from: FromInstruction) => ends[stagesOf.get(from)?.[0] ?? -1];
-  const world = createDryWorld({ ...options, baseOf }, escape, plan);
+  const triggers = triggersByFrom(graph);
+  const triggersOf = (from: FromInstruction) => triggers.get(from) ?? [];
+  const world = createDryWorld({ ...options, baseOf, triggersOf }, escape, plan);
   const needed = new Set(mode === "docker" ? reachableFrom(graph, requireTarget(graph, options.target)) : []);
   for (const { index, from, instructions } of dockerfile.stages) {
     if (mode === "docker" && !needed.has(index)) continue;

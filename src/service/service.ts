@@ -81,8 +81,8 @@ export interface ImageService extends ImageFiles {
   cancel(operation: string): Promise<boolean>;
 }
 
-/** Calls that a service may be without. */
-export type OptionalCall = "events" | "imageList" | "inspect" | "operationList";
+/** Calls that a service may be without; `config`: an image's record with its configuration. */
+export type OptionalCall = "config" | "events" | "imageList" | "inspect" | "operationList";
 
 /** What a service can do beyond the calls that every one has. */
 export interface Capabilities {

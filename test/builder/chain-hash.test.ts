@@ -190,7 +190,7 @@ function hashOf({ directive, workdir, user, env, args, links }: Input): Promise<
     ...base,
     config: { WorkingDir: workdir, ...(user === undefined ? {} : { User: user }) },
     env: new Map(env),
-    args: new Map(args.map(([name, value]) => [name, { value, isSupplied: false }])),
+    args: new Map(args.map(([name, value]) => [name, { value, overridesEnv: false }])),
     staged: new Map(links.map(([path, target]) => [path, { type: "symlink", target, uid: 0, gid: 0 }])),
   };
   return chainHash(stage, directive);

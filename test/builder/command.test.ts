@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { expandCommand, numericUser, processFields, quote } from "../../src/builder/interpreter/command.ts";
+import {
+  commandAsWritten,
+  expandCommand,
+  numericUser,
+  processFields,
+  quote,
+} from "../../src/builder/interpreter/command.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
 const declared = (name: string) => ({ NAME: "value", SPACED: "two words" })[name];
@@ -66,3 +72,18 @@ test.each([["plain"], ["a b"], ["it's"], [""], ["$HOME `id` \\"], ["-n"], ["*"],
     expect(await new Response(shell.stdout).text()).toBe(`${word}|`);
   },
 );
+
+describe("what a RUN asks for with --docker", () => {
+  const bash = ["/bin/bash", "-o", "pipefail", "-c"];
+  test.each<[string, string[], object]>([
+    ["RUN echo $NAME '$NAME' \\$NAME", [], { form: "shell", line: "echo $NAME '$NAME' \\$NAME" }],
+    ["RUN a | b", bash, { form: "exec", words: [...bash, "a | b"] }],
+    ["RUN <<EOF\necho $NAME\nEOF", bash, { form: "exec", words: [...bash, "echo $NAME\n"] }],
+    ["RUN cat <<EOF\n$NAME\nEOF", [], { form: "shell", line: "cat <<EOF\n$NAME\nEOF" }],
+    ['RUN ["echo", "$NAME", "$UNKNOWN"]', bash, { form: "exec", words: ["echo", "$NAME", "$UNKNOWN"] }],
+  ])("%s through %j", (run, shell, expected) => {
+    const instruction = parseDockerfile(`FROM x\n${run}\n`, "Dockerfile").instructions[1];
+    if (instruction?.name !== "RUN") throw new Error("no RUN");
+    expect(commandAsWritten(instruction, shell)).toEqual(expected as ReturnType<typeof commandAsWritten>);
+  });
+});

@@ -105,7 +105,8 @@ function stageEntry(
       const sha256 = hashes.get(entry.absolutePath);
       if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
       const content = { kind: "local", absolutePath: entry.absolutePath } as const;
-      return { type: "file", sha256, size: entry.size, mode, content, uid, gid, line };
+      const mtime = Number(entry.stat.mtimeNanoseconds) / 1e9;
+      return { type: "file", sha256, size: entry.size, mode, content, mtime, uid, gid, line };
     }
   }
 }
@@ -122,6 +123,9 @@ async function stageUrl(
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<StagedFile> {
-  const { sha256, size } = await addFromUrl(url, checksum, build);
-  return { type: "file", sha256, size, mode, content: { kind: "url", url }, ...owned };
+  const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
+  const said = Date.parse(lastModified ?? "") / 1000;
+  // Docker's: a file of which the server tells no time is of 1970.
+  const mtime = Number.isNaN(said) ? 0 : Math.max(said, 0);
+  return { type: "file", sha256, size, mode, content: { kind: "url", url }, mtime, ...owned };
 }

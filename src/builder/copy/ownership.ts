@@ -60,12 +60,16 @@ function numberOf(text: string): number | undefined {
   });
 }
 
-/** USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. */
+/**
+ * USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. With
+ * `--docker` a name becomes its number, whose groups the service finds in the image.
+ */
 export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
   const user = stage.config.User;
-  if (user === undefined || !user.includes(":") || numericUser(user) !== undefined) return user;
+  if (user === undefined || numericUser(user) !== undefined) return user;
+  if (build.mode === "default" && !user.includes(":")) return user;
   const { uid, gid } = await resolveOwner(user, stage, build);
-  return `${uid}:${gid}`;
+  return user.includes(":") ? `${uid}:${gid}` : String(uid);
 }
 
 async function findUser(user: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
@@ -153,6 +157,15 @@ async function readLocal(path: string): Promise<string> {
   } catch (error) {
     throw fileError("read", path, error);
   }
+}
+
+/** The home directory that the stage's passwd gives a USER: `/` where it has none. */
+export async function homeOf(user: string, stage: Accounts, build: BuildJob): Promise<string | undefined> {
+  const { user: name } = splitOwner(user);
+  const passwd = await readAccounts("/etc/passwd", stage, build);
+  if (passwd === "unsupported") return undefined;
+  const field = numberOf(name) === undefined ? 0 : 2;
+  return accountRows(passwd ?? "").find((fields) => fields[field] === name)?.[5] || "/";
 }
 
 async function findRow(

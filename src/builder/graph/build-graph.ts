@@ -9,6 +9,8 @@ export interface BuildGraph {
 export interface StageNode {
   stage: Stage;
   edges: readonly Edge[];
+  /** The ONBUILD instructions of the stage that its FROM names, with `--docker` performed behind it. This stage's own objects. */
+  triggers: readonly Instruction[];
 }
 
 /** One need of a stage, in the order of its instructions. */
@@ -39,19 +41,25 @@ export type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) =
 export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Resolve): BuildGraph {
   const names = new Map<string, number>();
   const nodes = stages.map((stage): StageNode => {
-    const edges = referencesOf(stage).map(({ word, ...edge }): Edge => {
+    const edgeOf = ({ word, ...edge }: Reference): Edge => {
       const reference = resolve(word, edge);
       if (reference === undefined) return { ...edge, reference: word, target: { kind: "unknown" } };
       return { ...edge, reference, target: findTarget(reference, edge.kind, stage, names) };
-    });
+    };
+    const from = edgeOf({ kind: "from", instruction: stage.from, word: stage.from.image });
+    const triggers = from.target.kind === "stage" ? triggersIn(stages[from.target.index]) : [];
+    const edges = [from, ...[...triggers, ...stage.instructions].flatMap(referencesOf).map(edgeOf)];
     if (stage.name !== undefined) names.set(stage.name, stage.index);
-    return { stage, edges };
+    return { stage, edges, triggers };
   });
   return { nodes };
 }
 
 /** The stage that a build ends with: the named or numbered one, else the last. */
-export function findStage({ nodes }: BuildGraph, target: string | undefined): Stage | undefined {
+export function findStage(
+  { nodes }: { nodes: readonly { stage: Stage }[] },
+  target: string | undefined,
+): Stage | undefined {
   if (target === undefined) return nodes.at(-1)?.stage;
   const name = target.toLowerCase();
   const named = nodes.findLast(({ stage }) => stage.name === name);
@@ -88,18 +96,24 @@ function stagesOf(node: StageNode | undefined): number[] {
 
 type Reference = Pick<Edge, "kind" | "instruction"> & { word: string };
 
-function referencesOf({ from, instructions }: Stage): Reference[] {
-  return [
-    { kind: "from", instruction: from, word: from.image },
-    ...instructions.flatMap((instruction): Reference[] => {
-      if (instruction.name === "COPY" && instruction.from !== undefined)
-        return [{ kind: "copy", instruction, word: instruction.from }];
-      if (instruction.name !== "RUN") return [];
-      return instruction.mounts.flatMap(({ from }): Reference[] =>
-        from === undefined ? [] : [{ kind: "mount", instruction, word: from }],
-      );
-    }),
-  ];
+function referencesOf(instruction: Instruction): Reference[] {
+  if (instruction.name === "COPY" && instruction.from !== undefined)
+    return [{ kind: "copy", instruction, word: instruction.from }];
+  if (instruction.name !== "RUN") return [];
+  return instruction.mounts.flatMap(({ from }): Reference[] =>
+    from === undefined ? [] : [{ kind: "mount", instruction, word: from }],
+  );
+}
+
+function triggersIn(stage: Stage | undefined): Instruction[] {
+  return (stage?.instructions ?? []).flatMap((instruction) =>
+    instruction.name === "ONBUILD" && instruction.trigger !== undefined ? [{ ...instruction.trigger }] : [],
+  );
+}
+
+/** By FROM: what runs behind it. */
+export function triggersByFrom({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly Instruction[]> {
+  return new Map(nodes.map(({ stage, triggers }) => [stage.from, triggers]));
 }
 
 function findTarget(

@@ -42,6 +42,17 @@ export function expandCommand(
   }
 }
 
+/**
+ * What Docker runs: the line goes to the shell as it stands, which has all variables in its environment.
+ *
+ * @param shell of a SHELL instruction; empty: the usual one
+ */
+export function commandAsWritten({ command }: RunInstruction, shell: readonly string[]): ExpandedCommand {
+  if (command.form === "exec") return { form: "exec", words: requireProgram(command.words) };
+  const line = command.form === "script" ? runScript(command.content) : command.line;
+  return shell.length === 0 ? { form: "shell", line } : { form: "exec", words: [...shell, line] };
+}
+
 function requireProgram(words: readonly string[]): readonly string[] {
   if (words[0] !== "") return words;
   throw new BoughError("the first word of the RUN, which names the program, is empty", {

@@ -33,8 +33,9 @@ function warnOfConfiguration(
   reference: string,
   { OnBuild = [], Shell = [] }: ImageConfig,
   { range }: FromInstruction,
-  { emit }: BuildJob,
+  { emit, mode }: BuildJob,
 ): void {
+  if (mode === "docker") return;
   const ignored = [
     ...OnBuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
     ...(Shell.length === 0

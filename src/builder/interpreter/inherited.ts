@@ -1,8 +1,7 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildMode } from "../job.ts";
 import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "../operations/ask-image.ts";
 import { lookUp } from "./scope.ts";
 import type { StageState } from "./state.ts";
@@ -17,23 +16,23 @@ export async function inheritEnvironment(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  if (stage.inherited !== undefined || !namesUnknown(instruction, stage, build.dockerfile.escape))
-    return stage;
+  if (stage.inherited !== undefined || !namesUnknown(instruction, stage, build)) return stage;
   return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
 }
 
 const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
+const ofConfiguration: readonly Instruction["name"][] = ["EXPOSE", "LABEL", "STOPSIGNAL", "VOLUME"];
 
 /** Whether the build, and not a shell, replaces the variables of an instruction. */
-export function expandsVariables({ name }: Instruction): boolean {
-  return expanding.includes(name);
+export function expandsVariables(name: Instruction["name"], mode: BuildMode): boolean {
+  return expanding.includes(name) || (mode === "docker" && ofConfiguration.includes(name));
 }
 
-function namesUnknown(instruction: Instruction, stage: StageState, escape: EscapeCharacter): boolean {
+function namesUnknown(instruction: Instruction, stage: StageState, { mode, dockerfile }: BuildJob): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
   return (
-    expandsVariables(instruction) &&
-    referencesOf(instruction, escape).some(({ name }) => lookup(name) === undefined)
+    expandsVariables(instruction.name, mode) &&
+    referencesOf(instruction, dockerfile.escape).some(({ name }) => lookup(name) === undefined)
   );
 }
 

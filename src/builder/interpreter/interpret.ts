@@ -1,5 +1,8 @@
 import type { ArgInstruction, FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { extend } from "../../persistent-map.ts";
+import { configure } from "../docker/configuration.ts";
+import { imageTriggers, withTrigger } from "../docker/onbuild.ts";
+import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
 import { expandBase } from "./base.ts";
 import { interpretCopy } from "./copy.ts";
 import { createIsKnown, updateUnknown } from "./known.ts";
@@ -40,7 +43,29 @@ export async function interpretFrom<Stage extends StageScope>(
 ): Promise<Stage> {
   const reference = expandBase(from, lookUp({ args: globals }), world.escape);
   world.requirePlatform(from, globals);
-  return (await world.startFromStage(from)) ?? (await world.startFromImage(reference, from));
+  const base = await world.startFromStage(from);
+  const stage = base ?? (await world.startFromImage(reference, from));
+  if (world.mode === "default") return stage;
+  const triggers =
+    base === undefined ? imageTriggers(reference, stage.config, from, world) : world.triggersOf(from);
+  return runTriggers(reference, triggers, startAsDocker(stage), globals, world);
+}
+
+/** ONBUILD: triggers run right behind the FROM, and no further stage inherits them. */
+async function runTriggers<Stage extends StageScope>(
+  reference: string,
+  triggers: readonly Instruction[],
+  start: Stage,
+  globals: Arguments,
+  world: World<Stage>,
+): Promise<Stage> {
+  const { OnBuild: _, ...config } = start.config;
+  let stage: Stage = { ...start, config };
+  for (const trigger of triggers) {
+    const before = stage;
+    stage = await withTrigger(trigger, reference, () => interpretInStage(trigger, before, globals, world));
+  }
+  return stage;
 }
 
 /**
@@ -67,7 +92,9 @@ export async function interpretInStage<Stage extends StageScope>(
       throw new Error("a FROM starts a stage, and stands in none");
     case "ARG": {
       const given = instruction.declarations.filter(({ key }) => !buildArgs.has(key));
-      const args = declareArguments(instruction, { ...scope, globals }, buildArgs, escape);
+      const declared = declareArguments(instruction, { ...scope, globals }, buildArgs, escape);
+      const args =
+        world.mode === "default" ? declared : keepEarlierArguments(instruction, scope.args, declared);
       return { ...stage, args, unknown: updateUnknown(stage.unknown, given, isKnown) };
     }
     case "ENV": {
@@ -76,7 +103,9 @@ export async function interpretInStage<Stage extends StageScope>(
         stage.env,
         pairs.map(({ key, value }) => [key, value]),
       );
-      return { ...stage, env, unknown: updateUnknown(stage.unknown, instruction.pairs, isKnown) };
+      const unknown = updateUnknown(stage.unknown, instruction.pairs, isKnown);
+      const args = world.mode === "default" ? stage.args : overrideArguments(stage.args, pairs);
+      return { ...stage, args, env, unknown };
     }
     case "WORKDIR": {
       const path = isKnown(instruction.path)
@@ -106,8 +135,16 @@ export async function interpretInStage<Stage extends StageScope>(
     case "MAINTAINER":
     case "HEALTHCHECK":
     case "ONBUILD":
-    case "SHELL":
+    case "SHELL": {
+      if (world.mode === "docker") {
+        const ownsCmd = stage.ownsCmd === true;
+        const config = configure(stage.config, instruction, { lookup, isKnown, escape, ownsCmd });
+        const { name } = instruction;
+        const author = name === "MAINTAINER" ? { author: instruction.maintainer } : {};
+        return { ...stage, ...author, config, ownsCmd: ownsCmd || name === "CMD" };
+      }
       world.warnWithReason(skippedInstruction(instruction.name), instruction);
       return stage;
+    }
   }
 }

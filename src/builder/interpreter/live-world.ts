@@ -2,6 +2,7 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import { stageCopy } from "../copy/copy.ts";
 import { copyFromImage } from "../copy/copy-from.ts";
 import { planCopy } from "../copy/plan.ts";
+import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { requirePlatform } from "./base.ts";
@@ -15,11 +16,12 @@ import type { World } from "./world.ts";
 
 /**
  * The world of a build, for one of its steps: it asks the service, stages files and makes layers. `ordinal`: how many
- * instructions that make a layer stand before it.
+ * instructions that make a layer stand before it; of a FROM with triggers, that of the first one.
  */
 export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
   const { dockerfile, buildArgs, emit, context, ignore, signal } = build;
   const { escape } = dockerfile;
+  let nextOrdinal = ordinal;
   /** What was found of a COPY before it was its turn. */
   let ahead: FoundSources | undefined;
   const world: World<StageState> = {
@@ -29,11 +31,14 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
     warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
-    tellsUndefined: expandsVariables,
+    tellsUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.mode),
 
     requirePlatform: (from, globals) =>
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
+    triggersOf: (from) => build.stages.triggersOf(from),
+    namesStage: (word) =>
+      findStage({ nodes: dockerfile.stages.map((stage) => ({ stage })) }, word) !== undefined,
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
     changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
@@ -47,9 +52,9 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     },
     planCopy,
     copyFromImage: (instruction, words, stage) =>
-      copyFromImage(instruction, { words, ordinal }, stage, build),
+      copyFromImage(instruction, { words, ordinal: nextOrdinal++ }, stage, build),
     copy: (instruction, copy, stage) => stageCopy(instruction, copy, { ahead, stage }, build),
-    run: (instruction, stage) => performRun(instruction, ordinal, stage, build),
+    run: (instruction, stage) => performRun(instruction, nextOrdinal++, stage, build),
   };
   return world;
 }

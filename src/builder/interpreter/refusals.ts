@@ -25,7 +25,7 @@ export function findUnsupported({ instructions }: Dockerfile, network: NetworkPo
 const hostNetworkDenied =
   "--network=host is not allowed: the command line has to grant it, with --allow network.host (or --network host for every RUN)";
 
-function refusals(instruction: Instruction): string[] {
+export function refusals(instruction: Instruction): string[] {
   switch (instruction.name) {
     case "RUN":
       return runRefusals(instruction);

@@ -2,7 +2,14 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { ImageCopy, InstanceEntry, InstanceRequest } from "../../service/types.ts";
 import type { BuildJob } from "../job.ts";
-import { type ExpandedCommand, expandCommand, processFields, quote } from "./command.ts";
+import {
+  commandAsWritten,
+  type ExpandedCommand,
+  expandCommand,
+  numericUser,
+  processFields,
+  quote,
+} from "./command.ts";
 import { titleOf } from "./location.ts";
 import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
 import { environmentOf, lookUp, predefinedArguments } from "./scope.ts";
@@ -35,24 +42,49 @@ export function runSpecOf(
   stage: StageState,
   build: BuildJob,
 ): RunSpec {
-  const lookup = lookUp({ env: stage.env, args: stage.args });
-  const { escape } = build.dockerfile;
-  const whole = expandCommand(instruction, lookup, escape);
   const network = networkOf(instruction, build.network);
   const name = network === "default" ? "RUN" : `RUN --network=${network}`;
   const env = environmentOf(stage, predefinedArguments(build.buildArgs));
-  const secrets = secretsAmong(Object.entries(env));
+  const { whole, command } = commandsOf(instruction, env, stage, build);
   return {
     title: titleOf(instruction),
     line: instruction.range.start,
     ordinal,
-    directive: [name, ...wordsOf(whole)],
-    command: expandCommand(instruction, lookup, escape, secrets.has),
+    directive: [
+      // `su`, which the default mode needs for a name, sets variables of its own.
+      ...(build.mode === "docker" && isUserName(stage.config.User) ? ["without su"] : []),
+      name,
+      ...wordsOf(whole),
+    ],
+    command,
     env,
     cwd: stage.config.WorkingDir,
     network: networkFields(network),
     isCommit: false,
   };
+}
+
+/** `whole`: with the values of secrets, too. */
+function commandsOf(
+  instruction: RunInstruction,
+  env: Readonly<Record<string, string>>,
+  stage: StageState,
+  { mode, dockerfile: { escape } }: BuildJob,
+): { whole: ExpandedCommand; command: ExpandedCommand } {
+  if (mode === "docker") {
+    const command = commandAsWritten(instruction, stage.config.Shell ?? []);
+    return { whole: command, command };
+  }
+  const lookup = lookUp({ env: stage.env, args: stage.args });
+  const secrets = secretsAmong(Object.entries(env));
+  return {
+    whole: expandCommand(instruction, lookup, escape),
+    command: expandCommand(instruction, lookup, escape, secrets.has),
+  };
+}
+
+function isUserName(user: string | undefined): boolean {
+  return user !== undefined && !user.includes(":") && numericUser(user) === undefined;
 }
 
 /** Makes the directory of a WORKDIR where that is still to be done, else nothing. */

@@ -9,6 +9,7 @@ import { retryAfterLoss } from "../cache/missing-image.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { resolveUser } from "../copy/ownership.ts";
+import { findHome } from "../docker/user-home.ts";
 import type { BuildJob } from "../job.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import { FailedStepError } from "../operations/failed-step.ts";
@@ -83,13 +84,15 @@ async function runForLayer(
   const key = `run ${hash}`;
   explainStep(spec, remembered, stage, build);
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
+  const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
   const outcome = await retryAfterLoss(stage, build, async () => {
     const placement = await placeStaged(hash, stage, build);
     const copies = await spec.copies?.();
     const needsNoShell = spec.isCommit && copies === undefined && (await takesEntries(build));
     const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
-    const request = needsNoShell ? filesAlone(requestOf(spec, given), stage) : requestOf(spec, given);
-    return runOperation(request, { key, title: spec.title, makesLayer: true }, build);
+    const request = requestOf({ ...spec, env }, given);
+    const whole = needsNoShell ? filesAlone(request, stage) : request;
+    return runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
   });
   collectGarbage(stage.staged.size);
   const result = resultOf(outcome, spec, stage, build);

@@ -1,4 +1,5 @@
 import type { Lookup } from "../../dockerfile/words/words.ts";
+import type { ImageConfig } from "../../image/config.ts";
 import { extend } from "../../persistent-map.ts";
 
 /** What decides the value of every word of a stage. */
@@ -13,6 +14,12 @@ export interface Scope {
 export interface StageScope extends Scope {
   /** True of variables whose values only the image could tell; false of some that others depended on before. */
   unknown: ReadonlyMap<string, boolean>;
+  /** The base image's, with what the instructions make of it. `Env` stays the base's own: what the Dockerfile sets is in `env`. */
+  config: ImageConfig;
+  /** Whether the stage has a CMD of its own, which is no part of `config`. */
+  ownsCmd?: boolean;
+  /** MAINTAINER, which an image has beside its `config`. */
+  author?: string;
 }
 
 /** Declared build arguments. */
@@ -21,8 +28,8 @@ export type Arguments = ReadonlyMap<string, Argument>;
 export interface Argument {
   /** `undefined`: declared without a default, and nobody gave a value. */
   value: string | undefined;
-  /** From `--build-arg`. */
-  isSupplied: boolean;
+  /** It counts before an ENV of that name: as `--build-arg` gives it; with `--docker`: it stands behind that ENV. */
+  overridesEnv: boolean;
 }
 
 /**
@@ -32,7 +39,7 @@ export interface Argument {
 export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
   return (name) => {
     const argument = args?.get(name);
-    if (argument?.isSupplied) return argument.value;
+    if (argument?.overridesEnv) return argument.value;
     return env?.get(name) ?? argument?.value ?? inherited?.get(name);
   };
 }
@@ -63,7 +70,7 @@ export function declareArgument(
   globals: Arguments = new Map(),
 ): Arguments {
   const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
-  return extend(args, [[name, { value, isSupplied: supplied.has(name) }]]);
+  return extend(args, [[name, { value, overridesEnv: supplied.has(name) }]]);
 }
 
 const predefinedNames = new Set(

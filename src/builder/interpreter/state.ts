@@ -7,7 +7,6 @@ import type { StageScope } from "./scope.ts";
 /** What the next RUN depends on; its chain hash is computed from this and from nothing else. */
 export interface StageState extends StageScope {
   layer: Layer;
-  /** The base image's, with what the instructions make of it. `Env` stays the base's own: what the Dockerfile sets is in `env`. */
   config: ImageConfig & {
     /** Absolute. */
     WorkingDir: string;

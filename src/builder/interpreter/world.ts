@@ -46,6 +46,10 @@ export interface World<Stage extends StageScope> {
   requirePlatform(from: FromInstruction, globals: Arguments): void;
   /** The stage that a FROM names, at its end; `undefined` where it names none. */
   startFromStage(from: FromInstruction): Promise<Stage | undefined>;
+  /** The ONBUILD instructions of that stage. */
+  triggersOf(from: FromInstruction): readonly Instruction[];
+  /** Whether a `--from` of an image's trigger would mean a stage of this Dockerfile. */
+  namesStage(word: string): boolean;
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
   /** Learns what an instruction needs of the image's own variables. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;

@@ -10,6 +10,8 @@ import { redactUrl } from "./source-url.ts";
 interface UrlContent {
   sha256: string;
   size: number;
+  /** As the server said it. */
+  lastModified: string | null;
 }
 
 /**
@@ -31,7 +33,8 @@ export async function addFromUrl(
     build.emit({ type: "url-cache-hit", url: shown });
     return known;
   }
-  return download(url, checksum, build);
+  const { sha256, size } = await download(url, checksum, build);
+  return { sha256, size, lastModified: build.store.urls.get(shown)?.lastModified ?? null };
 }
 
 /** Streams the body into the service. With an `expected` digest, a body that has another is never stored. */

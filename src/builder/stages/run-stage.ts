@@ -99,7 +99,7 @@ async function performStep(
     job.early.hold();
     job.ahead.begin(step.step);
   }
-  const world = createLiveWorld(job, stages.ordinals.get(instruction) ?? 0);
+  const world = createLiveWorld(job, stages.ordinals.get(instruction) ?? firstTriggerOf(step));
   const state = await withLocation(job, instruction, () =>
     detectLoss(before, job, async () => {
       if (instruction.name === "FROM") return interpretFrom(instruction, globals, world);
@@ -114,6 +114,13 @@ async function performStep(
   job.emit({ type: "step-end", record });
   return state;
 }
+
+/** The triggers of a FROM have ordinals of their own, below those of all instructions. */
+function firstTriggerOf({ stage }: Step): number {
+  return -maxTriggers * ((stage?.index ?? 0) + 1);
+}
+
+const maxTriggers = 10_000;
 
 async function inSlot<Result>(
   { takeSlot }: Pick<StagesAtWork, "takeSlot">,

@@ -1,6 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
-import { reachableFrom, stagesByInstruction } from "../graph/build-graph.ts";
+import { reachableFrom, stagesByInstruction, triggersByFrom } from "../graph/build-graph.ts";
 import { graphOf, requireTarget } from "../graph/stage-references.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../interpreter/platform.ts";
@@ -40,6 +40,8 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     mode === "docker" ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index);
 
   const stagesOf = stagesByInstruction(graph);
+  const triggers = triggersByFrom(graph);
+  const triggersOf = (instruction: Instruction) => triggers.get(instruction) ?? [];
   const stateOf = once((index) => runStage(index, stages));
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
   const sourcesOf = (instruction: Instruction) =>
@@ -59,9 +61,11 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     },
     results: {
       baseOf: (from) => sourcesOf(from)[0],
+      triggersOf,
       sourceOf: (copy) => sourcesOf(copy)[0]?.then(({ layer }) => layer),
     },
-    waitFor: (instruction) => Promise.all(mode === "docker" ? sourcesOf(instruction) : []),
+    waitFor: (instruction) =>
+      Promise.all(mode === "docker" ? [instruction, ...triggersOf(instruction)].flatMap(sourcesOf) : []),
     takeSlot: slots.take,
     areMany: mode === "docker" && needed.length > 1,
   };

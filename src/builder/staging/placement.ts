@@ -33,7 +33,8 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
     packed === undefined
       ? stage.staged
       : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
-  const files = instanceFiles(staged, await uploadStaged(staged, build));
+  const ids = await uploadStaged(staged, build);
+  const files = instanceFiles(staged, ids, await takesTimes(stage, build));
   const script = `${placementScript(staged)}${packed === undefined ? "" : unpackScript(packed.path)}`;
   if (script === "") return { image: stage.layer.image, files };
   if (packed === undefined && (await takesEntries(build)))
@@ -219,7 +220,20 @@ function commands(command: string, paths: readonly string[]): string[] {
   return lines;
 }
 
-function instanceFiles(staged: Staged, ids: ReadonlyMap<string, string>): Record<string, InstanceFile> {
+/** Seconds: what lies beyond it no service takes, and few file systems. */
+const maxTime = 2 ** 34;
+
+/** A service that told nothing of the image's configuration has no extensions to be asked for. */
+async function takesTimes({ staged }: StageState, { service: { capabilities } }: BuildJob): Promise<boolean> {
+  if (staged.size === 0 || !capabilities.has("config")) return false;
+  return (await capabilities.extensions()).has("file-times");
+}
+
+function instanceFiles(
+  staged: Staged,
+  ids: ReadonlyMap<string, string>,
+  takesTimes: boolean,
+): Record<string, InstanceFile> {
   const files: Record<string, InstanceFile> = {};
   /** Files have but a few: one string for each. */
   const octals = new Map<number, string>();
@@ -230,6 +244,8 @@ function instanceFiles(staged: Staged, ids: ReadonlyMap<string, string>): Record
     const mode = octals.get(entry.mode) ?? entry.mode.toString(8).padStart(4, "0");
     octals.set(entry.mode, mode);
     files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
+    const { mtime } = entry;
+    if (takesTimes && mtime !== undefined && Math.abs(mtime) < maxTime) files[path].mtime = mtime;
   }
   return files;
 }

@@ -18,6 +18,8 @@ export interface StagedFile extends Owned {
   /** Permission bits, 0 to 0o7777. */
   mode: number;
   content: StagedContent;
+  /** Seconds since the epoch. No part of what a layer is found by. */
+  mtime?: number;
 }
 
 export interface StagedDirectory extends Owned {

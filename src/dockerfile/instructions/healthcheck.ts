@@ -1,4 +1,5 @@
 import { nearest } from "../../suggest.ts";
+import { nanosecondsOf } from "../duration.ts";
 import { readFlags } from "../flags.ts";
 import type { Command, HealthcheckInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
@@ -83,27 +84,12 @@ function checkFlag(statement: Statement, name: string, value: string | undefined
     statement.report({ ...complaint, ...(flag === undefined ? {} : { at: flag }) });
 }
 
-/** Nanoseconds of each unit of Go's durations. */
-const units: Readonly<Record<string, number>> = {
-  ns: 1,
-  us: 1e3,
-  µs: 1e3,
-  μs: 1e3,
-  ms: 1e6,
-  s: 1e9,
-  m: 6e10,
-  h: 3.6e12,
-};
-
 const checkDuration: Check = (name, value) => {
   const expected = "a duration of at least 1ms, as 30s or 1m30s, or 0";
   if (!/^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$/.test(value)) {
     return { message: `invalid duration "${value}" in --${name}`, expected };
   }
-  let nanoseconds = 0;
-  for (const [, amount = "", unit = ""] of value.matchAll(/([\d.]+)(ns|us|µs|μs|ms|s|m|h)/g)) {
-    nanoseconds += Number(amount) * (units[unit] ?? 0);
-  }
+  const nanoseconds = nanosecondsOf(value);
   if (nanoseconds === 0 || (nanoseconds >= 1e6 && !value.startsWith("-"))) return undefined;
   return { message: `Interval "${name}" cannot be less than 1ms`, expected };
 };

@@ -15,6 +15,8 @@ const extensions: readonly string[] = [
   "entries",
   // `mtime` of a request's files.
   "file-times",
+  // HOME of a process that is given none is its user's, by the image's `/etc/passwd`.
+  "home",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
   "resource-limits",
   // `oci_config` in an image's record, where the list is asked for it by `uuid` or by its `tag`: its whole configuration.

@@ -1,5 +1,7 @@
 /** Finding, importing and tagging images. */
+
 import { BoughError } from "../../errors.ts";
+import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import { asId, asRecord, idIn } from "../http/json.ts";
@@ -43,7 +45,7 @@ export function createImages({ transport, operations, signal, seen, capabilities
     const complete = withLatest(name);
     const found =
       listed.find((image) => image.tag === name) ?? listed.find((image) => image.tag === complete);
-    return found && foundImage(found);
+    return found && foundImage(found, capabilities);
   }
 
   async function followImport(
@@ -72,7 +74,7 @@ export function createImages({ transport, operations, signal, seen, capabilities
       const found = await images.find(uuid);
       if (found === "gone") return undefined;
       // It names an image of the service directly: whoever uses it will see whether it is there.
-      return found === "unsupported" ? { uuid } : { ...foundImage(found), uuid };
+      return found === "unsupported" ? { uuid } : { ...foundImage(found, capabilities), uuid };
     },
 
     async hasImage(uuid) {
@@ -130,6 +132,7 @@ function namesOperation({ headers }: Answer): boolean {
   return headers.get("location")?.includes("/operations/") === true;
 }
 
-function foundImage({ uuid, oci_config: config }: ImageRecord): FoundImage {
+function foundImage({ uuid, oci_config: config }: ImageRecord, capabilities: LearntCapabilities): FoundImage {
+  if (config !== undefined) capabilities.learn("config", true);
   return { uuid, ...(config === undefined ? {} : { config }) };
 }

@@ -57,7 +57,7 @@ export function createImageCopyBuild(
     mode: "docker",
     target: undefined,
     jobs: 1,
-    stages: { baseOf: () => undefined, sourceOf: () => undefined },
+    stages: { baseOf: () => undefined, triggersOf: () => [], sourceOf: () => undefined },
     shared: {
       images: createSingleFlight(),
       layers: createSingleFlight(),

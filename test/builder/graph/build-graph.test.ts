@@ -39,6 +39,11 @@ describe("edges", () => {
       ["0 from -> image alpine", "1 from -> image debian", "1 copy -> 0"],
     ],
     [
+      "a trigger is the stage's that starts where it was",
+      "FROM alpine AS f\nFROM alpine AS a\nONBUILD COPY --from=f /a /b\nFROM a",
+      ["0 from -> image alpine", "1 from -> image alpine", "2 from -> 1", "2 copy -> 0"],
+    ],
+    [
       "a copy from an image",
       "FROM alpine\nCOPY --from=nginx:1 /a /b",
       ["0 from -> image alpine", "0 copy -> image nginx:1"],

@@ -1,0 +1,71 @@
+import type { FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import { parseDockerfile } from "../../dockerfile/parse.ts";
+import { BoughError } from "../../errors.ts";
+import type { ImageConfig } from "../../image/config.ts";
+import { refusals } from "../interpreter/refusals.ts";
+import type { World } from "../interpreter/world.ts";
+
+/** The triggers that a base image brings, on the line of the FROM. */
+export function imageTriggers(
+  reference: string,
+  { OnBuild = [] }: ImageConfig,
+  { range }: FromInstruction,
+  { namesStage }: Pick<World<never>, "namesStage">,
+): Instruction[] {
+  return OnBuild.map((text) => {
+    const [, onbuild, ...others] = parse(text, reference).instructions;
+    if (onbuild?.name !== "ONBUILD" || onbuild.trigger === undefined || others.length > 0) {
+      throw new BoughError(`${reference}: its trigger ONBUILD ${text} should be a single instruction`, {
+        hint: "Only the image's own Dockerfile can change that.",
+      });
+    }
+    const { trigger } = onbuild;
+    if (trigger.name === "COPY" && trigger.from !== undefined && namesStage(trigger.from)) {
+      throw new BoughError(
+        `not supported: ${reference}: its trigger ONBUILD ${text} names a stage of this Dockerfile`,
+        { kind: "usage", hint: `Give the stage another name than ${trigger.from}.` },
+      );
+    }
+    return { ...trigger, range };
+  });
+}
+
+/** Behind ONBUILD the parser has Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
+function parse(text: string, reference: string) {
+  try {
+    return parseDockerfile(`FROM scratch\nONBUILD ${text}\n`, reference);
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    throw new BoughError(`${reference}: its trigger ONBUILD ${text} is not valid: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Runs a trigger; what it rejects with names it and the image or stage that it comes from. */
+export async function withTrigger<Stage>(
+  trigger: Instruction,
+  reference: string,
+  action: () => Promise<Stage>,
+): Promise<Stage> {
+  try {
+    refuse(trigger);
+    return await action();
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
+    const { kind, hint, message } = error;
+    throw new BoughError(`${message} (ONBUILD ${trigger.title} of ${reference})`, {
+      ...{ kind, cause: error },
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
+}
+
+/** What is refused of a Dockerfile's own lines before anything runs. */
+function refuse(trigger: Instruction): void {
+  const reasons = refusals(trigger).map((reason) => `not supported: ${reason}`);
+  if (trigger.name === "RUN" && trigger.network === "host")
+    reasons.push("--network=host is not for a trigger to ask for");
+  const [reason] = reasons;
+  if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
+}
