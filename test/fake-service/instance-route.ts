@@ -20,6 +20,8 @@ export async function startInstance({ state, options, request, recorded }: Route
   };
   const image = state.findImage(instance.image);
   if (image === undefined) return missing(`image ${instance.image} not found`);
+  const source = instance.copies?.find((copy) => state.findImage(copy.image) === undefined);
+  if (source !== undefined) return missing(`image ${source.image} not found`);
   const ids = new Set([...state.files.values()].map(({ uuid }) => uuid));
   const lost = Object.values(instance.files ?? {}).find(({ uuid }) => !ids.has(uuid));
   if (lost !== undefined) return missing(`file ${lost.uuid} does not exist`);
@@ -47,7 +49,10 @@ function requestFields({ stdin: _, ...request }: InstanceRequest): Record<string
 
 function faultOf(body: Record<string, unknown>, { extensions }: RouteCall["options"]): string | undefined {
   if (asText(body.image) === undefined) return "image is required";
-  if (asText(body.command) === undefined) return "command is required";
+  // Files alone need none, where they are placed by an extension.
+  const isOptional = extensions?.some((name) => name === "copies" || name === "entries") === true;
+  if (asText(body.command) === undefined && !(isOptional && body.command === ""))
+    return "command is required";
   if (asText(body.cwd)?.startsWith("/") === false) return "cwd must be absolute";
   for (const [path, file] of Object.entries(asRecord(body.files) ?? {})) {
     if (!path.startsWith("/")) return `file path ${path} must be absolute`;

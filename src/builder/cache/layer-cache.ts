@@ -1,6 +1,19 @@
 import type { HistoryEntry, HistoryKind } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
-import type { Layer } from "../interpreter/state.ts";
+
+/** An image reached by an instruction. */
+export interface Layer {
+  /** Its chain hash, 64 hex digits. */
+  hash: string;
+  /** The service's UUID of the image. */
+  image: string;
+  /** The entry of the session's history. */
+  entry: number;
+  /** True where nothing had to be run for it. */
+  cached: boolean;
+  /** That made it, now or then; null for a FROM. */
+  operation: string | null;
+}
 
 /** Where layers are looked for by their chain hashes, and kept. */
 export interface LayerCache {

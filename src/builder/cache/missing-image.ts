@@ -1,6 +1,7 @@
 import { NotFoundError } from "../../service/http/errors.ts";
-import type { Layer, StageState } from "../interpreter/state.ts";
+import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
+import type { Layer } from "./layer-cache.ts";
 
 /** The service no longer has the image of a cached layer: the build has to go back to before it. */
 export class MissingImageError extends Error {

@@ -1,6 +1,7 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/types.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { requireBaseName } from "../interpreter/base.ts";
 import { findImage } from "../interpreter/from.ts";
@@ -9,7 +10,7 @@ import { ownOperationNetwork } from "../interpreter/network.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { findOrRun } from "../interpreter/run.ts";
 import type { RunSpec } from "../interpreter/run-spec.ts";
-import { type Layer, type StageState, startStage, withLayer } from "../interpreter/state.ts";
+import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { namesDirectory } from "./destination.ts";
 import { findEqualCopy } from "./equal-copy.ts";
@@ -37,6 +38,7 @@ export async function copyFromImage(
   build: BuildJob,
 ): Promise<StageState> {
   const source = await findSource(instruction, build);
+  const from = source.layer && { layer: source.layer };
   const copy = copyOf(instruction, words, stage);
   // A copy depends on files alone: neither on variables nor on who runs what.
   const files = { ...startStage(stage.layer), staged: stage.staged };
@@ -50,7 +52,7 @@ export async function copyFromImage(
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
   const known = build.useCache ? build.layers.find(made) : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build)))
-    return stageImageCopy(instruction, { words, image: source.image }, stage, build);
+    return detectLoss(from, build, () => stageImageCopy(instruction, { words, source }, stage, build));
   const spec: RunSpec = {
     title: titleOf(instruction),
     line: instruction.range.start,
@@ -63,7 +65,7 @@ export async function copyFromImage(
     network: ownOperationNetwork(build.network),
     isCommit: true,
   };
-  const layer = await detectLoss(source.layer && { layer: source.layer }, build, async () => {
+  const layer = await detectLoss(from, build, async () => {
     const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, build));
     return findOrRun(hash, { spec, found }, stage, build);
   });

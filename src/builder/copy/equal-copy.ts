@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/types.ts";
-import type { Layer } from "../interpreter/state.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 import type { BuildJob } from "../job.ts";
 
 type Copied = Pick<ImageCopy, "sources" | "parents" | "exclude">;

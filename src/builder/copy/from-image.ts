@@ -27,7 +27,7 @@ interface Item {
  */
 export async function stageImageCopy(
   instruction: CopyInstruction,
-  { words, image }: { words: CopyWords; image: string },
+  { words, source: { image, layer } }: { words: CopyWords; source: Pick<ImageContent, "image" | "layer"> },
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
@@ -55,7 +55,7 @@ export async function stageImageCopy(
       isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
       toStaged: ({ entry }: Item, mayBeThere: boolean) => {
         if (entry === undefined) throw new Error("the root of a source is not staged as an entry");
-        return toStaged(entry, source, { image, owner, line, change: words.changeMode, mayBeThere });
+        return toStaged(entry, source, { image, layer, owner, line, change: words.changeMode, mayBeThere });
       },
     };
     const next = await stageItems(placed, { owner: owner ?? root, line }, { ...stage, staged }, build);
@@ -77,6 +77,7 @@ function itemsOf({ type, name, entries }: CopiedSource, { path, isDirectory }: D
 
 interface Staging {
   image: string;
+  layer: ImageContent["layer"];
   /** `--chown`; without it, the source's own. */
   owner: Owner | undefined;
   line: number;
@@ -87,7 +88,7 @@ interface Staging {
 function toStaged(
   entry: CopiedEntry,
   { path, type }: CopiedSource,
-  { image, owner, line, change, mayBeThere }: Staging,
+  { image, layer, owner, line, change, mayBeThere }: Staging,
 ): StagedEntry {
   const { uid, gid } = owner ?? entry;
   switch (entry.type) {
@@ -104,6 +105,7 @@ function toStaged(
       const content: ImageContent = {
         kind: "image",
         image,
+        layer,
         path: from,
         ...(type === "directory" && { tree: path }),
       };

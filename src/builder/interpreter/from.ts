@@ -4,12 +4,13 @@ import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { baseHash } from "../cache/chain-hash.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 import type { BuildJob } from "../job.ts";
 import { requireBaseName } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { titleOf } from "./location.ts";
-import { type Layer, type StageState, startStage } from "./state.ts";
+import { type StageState, startStage } from "./state.ts";
 
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;

@@ -5,6 +5,7 @@ import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 import { retryAfterLoss } from "../cache/missing-image.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
@@ -19,7 +20,7 @@ import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged, takesEntries } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
-import { type Layer, type StageState, withLayer } from "./state.ts";
+import { type StageState, withLayer } from "./state.ts";
 
 /**
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import type { ImageConfig } from "../../image/config.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 import type { Staged } from "../staging/staged.ts";
 import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
@@ -14,20 +15,6 @@ export interface StageState extends StageScope {
   /** WORKDIR makes its directory; true until a layer has done that. */
   workdirIsPending: boolean;
   staged: Staged;
-}
-
-/** An image reached by an instruction. */
-export interface Layer {
-  /** Its chain hash, 64 hex digits. */
-  hash: string;
-  /** The service's UUID of the image. */
-  image: string;
-  /** The entry of the session's history. */
-  entry: number;
-  /** True where nothing had to be run for it. */
-  cached: boolean;
-  /** That made it, now or then; null for a FROM. */
-  operation: string | null;
 }
 
 /** `config`: the image's own, where it is known. */

@@ -4,6 +4,7 @@ import { padding } from "../../image/tar-header.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/types.ts";
+import { detectLoss } from "../cache/missing-image.ts";
 import { quote } from "../interpreter/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -94,23 +95,24 @@ async function sendArchive(
 /** The images' own archives once more, each file of them under every path at which it is staged. */
 async function* writeArchive(
   files: ReadonlyMap<string, Packable>,
-  { service, signal }: BuildJob,
+  build: BuildJob,
 ): AsyncGenerator<Uint8Array> {
   const trees = Map.groupBy(files, ([, { content }]) => JSON.stringify([content.image, content.tree]));
   for (const staged of trees.values()) {
     const [
       ,
       {
-        content: { image, tree },
-      } = { content: { image: "", tree: "" } },
+        content: { image, tree, layer },
+      } = { content: { image: "", tree: "", layer: undefined } },
     ] = staged[0] ?? [];
     const wanted = Map.groupBy(staged, ([, { content }]) => posix.relative(tree, content.path));
     const archive = `the archive of ${tree} of image ${image}`;
     const changed = (path: string) =>
       new BoughError(`${archive} is not what it was, at ${path}: an image never changes`);
-    const stream = await service.openArchive(image, tree);
+    const open = () => build.service.openArchive(image, tree);
+    const stream = await detectLoss(layer && { layer }, build, open);
     for await (const entry of entriesOf(stream, (chunks) => readTar(chunks, archive))) {
-      signal.throwIfAborted();
+      build.signal.throwIfAborted();
       const name = posix.join(entry.name);
       const [first, ...links] = wanted.get(name) ?? [];
       if (first === undefined) continue;

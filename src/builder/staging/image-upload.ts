@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { detectLoss } from "../cache/missing-image.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, Staged } from "./staged.ts";
 
@@ -28,7 +29,8 @@ export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise
   try {
     await forEachConcurrently(missing, maxConcurrent, build.signal, async ([sha256, { content, size }]) => {
       const found = await service.findFile(sha256);
-      const id = found ?? (await fetchAgain(content, { sha256, size }, build));
+      const fetch = () => fetchAgain(content, { sha256, size }, build);
+      const id = found ?? (await detectLoss(content.layer && { layer: content.layer }, build, fetch));
       store.uploads.set(sha256, id);
       ids.set(sha256, id);
       done.files += 1;

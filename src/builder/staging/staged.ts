@@ -1,4 +1,5 @@
 import { PersistentMap } from "../../persistent-map.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 
 /** What COPY and ADD have prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
@@ -46,6 +47,8 @@ export interface ImageContent {
   kind: "image";
   /** UUID. */
   image: string;
+  /** Whose image that is, where a stage of the build has made it: then it can be made again. */
+  layer: Layer | undefined;
   /** Absolute. */
   path: string;
   /** The directory that was copied, whose archive has the file, too. */

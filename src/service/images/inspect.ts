@@ -39,8 +39,7 @@ export function createInspector(
     if (capabilities.has("inspect")) return true;
     if (capabilities.lacks("inspect")) return false;
     const { status } = await ask(image, "list", "/");
-    if (status !== 200 && (await hasImage(image)) === false)
-      throw new NotFoundError(`the service no longer has image ${image}`);
+    if (status !== 200 && (await hasImage(image)) === false) throw lost(image);
     capabilities.learn("inspect", status === 200);
     return status === 200;
   }
@@ -68,6 +67,8 @@ export function createInspector(
       if (status === 200) return typeInList(image, asRecord(body), path);
       if (noSuchRoute.includes(status)) capabilities.learn("inspect", false);
       if (!(await hasRoutes(image))) return "unsupported";
+      // Every image has a root.
+      if (status === 404 && path === "/") throw lost(image);
       return status === 404 ? undefined : "file";
     },
 
@@ -87,6 +88,10 @@ export function createInspector(
       return noSuchRoute.includes(status) || !(await hasRoutes(image)) ? "unsupported" : undefined;
     },
   };
+}
+
+function lost(image: string): NotFoundError {
+  return new NotFoundError(`the service no longer has image ${image}`);
 }
 
 function filesIn(list: JsonRecord | undefined): JsonRecord[] {

@@ -103,7 +103,12 @@ export function createImageCopyBuild(
       for (const instruction of parseDockerfile(`FROM base\n${text}`, "Dockerfile").instructions) {
         if (instruction.name !== "COPY") continue;
         const words = expandCopyWords(instruction, () => undefined, "\\");
-        state = await stageImageCopy(instruction, { words, image: source }, state, job);
+        state = await stageImageCopy(
+          instruction,
+          { words, source: { image: source, layer: undefined } },
+          state,
+          job,
+        );
       }
       return state;
     },

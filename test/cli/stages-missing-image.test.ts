@@ -1,0 +1,161 @@
+/** `--docker` on a service: what a cached build asks, and what happens when the service has lost what bough remembers. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const dockerfile = `FROM base:1 AS build
+RUN compile
+FROM base:1 AS other
+RUN compile otherwise
+FROM base:1
+RUN first
+COPY --from=build /out/a /a
+RUN second
+COPY --from=other /out /b
+RUN last
+`;
+
+let context: string;
+let state: string;
+let service: FakeService;
+
+async function start(options: Parameters<typeof startFakeService>[0]): Promise<void> {
+  context = temporaryDirectory();
+  state = temporaryDirectory();
+  service = await startFakeService(options);
+  service.state.addImage("base:1");
+  for (const name of ["a", "b"])
+    service.state.tree.set(`/out/${name}`, { type: "file", content: `file ${name}` });
+  service.state.tree.set("/out", { type: "directory" });
+  writeFiles(context, { Dockerfile: dockerfile });
+}
+
+async function build(...options: string[]) {
+  const before = service.state.instances.length;
+  service.clearRequests();
+  const words = ["--url", service.url, "--token", "t0ken-t0ken", "build", ".", "--docker", ...options];
+  const ended = await runBough(words, { workingDirectory: context, environment: { BOUGH_HOME: state } });
+  const runs = service.state.instances.slice(before).map(commandOf).sort();
+  return { ...ended, runs };
+}
+
+type Instance = FakeService["state"]["instances"][number];
+
+function commandOf({ command, copies = [] }: Instance): string {
+  return copies.length === 0 ? command : `copy ${copies.map(({ destination }) => destination)}`;
+}
+
+/** Of what an instance has come to last. */
+function imageOf(command: string): string {
+  const operation = [...service.state.operations.values()].findLast(
+    ({ request }) => request !== undefined && commandOf(request) === command,
+  );
+  return operation?.record.result?.image ?? "";
+}
+
+/** Builds, and once more: only an image that has been in the service's list is gone where it is not. */
+async function buildTwice(): Promise<void> {
+  for (const _ of [1, 2]) expect(await build()).toMatchObject({ exitCode: 0 });
+}
+
+afterEach(async () => {
+  await service.close();
+});
+
+describe.each<[string, Parameters<typeof startFakeService>[0]]>([
+  ["a plain service", {}],
+  ["a service that copies", { extensions: ["copies"] }],
+])("on %s", (_, options) => {
+  beforeEach(() => start(options));
+
+  test("a cached build asks for FROM's image and for its result", async () => {
+    await buildTwice();
+    const { exitCode, runs } = await build("--tag", "app");
+    expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: [] });
+    expect(
+      service.requests.map(({ method, path }) => `${method} ${path.replace(/[0-9a-f-]{36}/, "ID")}`),
+    ).toEqual(["GET /v1/images", "PATCH /v1/images/ID/tag"]);
+  });
+});
+
+describe.each<[string, number | "failed operation"]>([
+  ["404", 404],
+  ["422 and words", 422],
+  ["a failed operation", "failed operation"],
+])("a service that says by %s that an image is lost", (_, missing) => {
+  describe("which copies between images", () => {
+    beforeEach(() => start({ missing, extensions: ["copies"] }));
+
+    test.each<[string, string[], [string, string], string[]]>([
+      ["a stage's", ["compile"], ["/a /a", "/a /c"], ["compile", "copy /c", "last", "second", "copy /b"]],
+      ["a stage's that nothing needs", ["compile"], ["RUN last", "RUN end"], ["end"]],
+      ["a copy's", ["copy /a"], ["RUN second", "RUN other"], ["copy /a", "other", "copy /b", "last"]],
+      [
+        "a copy's and its stage's",
+        ["copy /a", "compile"],
+        ["RUN second", "RUN other"],
+        ["compile", "copy /a", "other", "copy /b", "last"],
+      ],
+      [
+        "all",
+        ["compile", "compile otherwise", "first", "copy /a", "second", "copy /b", "last"],
+        ["", ""],
+        ["compile", "compile otherwise", "first", "copy /a", "second", "copy /b", "last"],
+      ],
+    ])("%s", async (_, lost, [before, after], runs) => {
+      await buildTwice();
+      for (const command of lost) service.state.forgetImage(imageOf(command));
+      writeFiles(context, { Dockerfile: dockerfile.replace(before, after) });
+      const again = await build();
+      expect(again).toMatchObject({ exitCode: 0 });
+      expect(again.runs).toEqual(runs.sort());
+      expect((await build()).runs).toEqual([]);
+    });
+  });
+
+  describe("which can't copy between images", () => {
+    beforeEach(() => start({ missing }));
+
+    test.each<[string, string[], [string | RegExp, string], string[]]>([
+      [
+        "a stage's, of which something new is copied",
+        ["compile"],
+        ["/out/a", "/out/b"],
+        ["compile", "second", "last"],
+      ],
+      ["a stage's, from which nothing new is copied", ["compile"], ["/a /a", "/a /c"], ["second", "last"]],
+      [
+        "a stage's, after the other's was looked into",
+        ["compile otherwise"],
+        [/ .out/g, " /./out"],
+        ["compile otherwise"],
+      ],
+      [
+        "one that nobody has looked into yet, after another was",
+        ["last"],
+        ["RUN last", "RUN last\nFROM base:1\nCOPY --from=build /out/b /x\nCOPY --from=2 /out/b /b\nRUN end"],
+        ["end", "last"],
+      ],
+      ["a tree's", ["compile otherwise"], ["/out /b", "/out/ /c"], ["compile otherwise", "last"]],
+    ])("%s", async (_, lost, [before, after], runs) => {
+      await buildTwice();
+      for (const command of lost) service.state.forgetImage(imageOf(command));
+      writeFiles(context, { Dockerfile: dockerfile.replace(before, after) });
+      const again = await build();
+      expect(again).toMatchObject({ exitCode: 0 });
+      expect(again.runs).toEqual(runs.sort());
+      expect((await build()).runs).toEqual([]);
+    });
+
+    test("a stage's, and what was copied of it", async () => {
+      await buildTwice();
+      service.state.forgetImage(imageOf("compile"));
+      for (const sha256 of service.state.files.keys()) service.state.forgetFile(sha256);
+      writeFiles(context, { Dockerfile: dockerfile.replace("RUN second", "RUN other") });
+      const again = await build();
+      expect(again).toMatchObject({ exitCode: 0 });
+      expect(again.runs).toEqual(["compile", "last", "other"]);
+    });
+  });
+});
