@@ -22,6 +22,7 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "like-node",
   "like-python",
   "like-web-server",
+  "implicit-parents",
   "links-as-source",
   "links-by-glob",
   "links-over-links",

@@ -42,11 +42,9 @@ export async function copyFromImage(
   const copy = copyOf(instruction, words, stage);
   // A copy depends on files alone: neither on variables nor on who runs what.
   const files = { ...startStage(stage.layer), staged: stage.staged };
-  const place = await chainHash(
-    files,
-    ["COPY", JSON.stringify({ ...copy, chown: words.chown })],
-    build.signal,
-  );
+  const workdir = stage.workdirIsPending ? stage.config.WorkingDir : undefined;
+  const what = JSON.stringify({ ...copy, chown: words.chown, workdir });
+  const place = await chainHash(files, ["COPY", what], build.signal);
   const hash = new Bun.CryptoHasher("sha256").update(`${place} ${source.hash}`).digest("hex");
 
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
@@ -70,8 +68,7 @@ export async function copyFromImage(
     return findOrRun(hash, { spec, found }, stage, build);
   });
   build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
-  // The directory of a WORKDIR is still to be made.
-  return { ...withLayer(stage, layer), workdirIsPending: stage.workdirIsPending };
+  return withLayer(stage, layer);
 }
 
 async function findSource(instruction: CopyInstruction, build: BuildJob): Promise<Source> {
@@ -111,8 +108,7 @@ async function isStaged(
   image: string,
   build: BuildJob,
 ): Promise<boolean> {
-  return (
-    isReadBefore(words, instruction, image, build) ||
-    !(await build.service.capabilities.extensions()).has("copies")
-  );
+  if (isReadBefore(words, instruction, image, build)) return true;
+  const extensions = await build.service.capabilities.extensions();
+  return !extensions.has("copies") || !extensions.has("entries");
 }

@@ -127,7 +127,9 @@ function findTarget(
   if (named !== undefined) return { kind: "stage", index: named };
   // A FROM takes no number: `FROM 0` is an image of that name.
   if (kind === "from") return { kind: "image" };
-  if (/^\d+$/.test(reference))
-    return Number(reference) < index ? { kind: "stage", index: Number(reference) } : { kind: "missing" };
+  if (/^-?\d+$/.test(reference))
+    return Number(reference) >= 0 && Number(reference) < index
+      ? { kind: "stage", index: Number(reference) }
+      : { kind: "missing" };
   return lower === name ? { kind: "missing" } : { kind: "image" };
 }

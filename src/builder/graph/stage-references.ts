@@ -82,12 +82,12 @@ function describe(
     return { message: `--from=${reference}: that stage begins further down, on line ${line}`, expected };
   }
   if (target.kind !== "missing") return undefined;
-  if (!/^\d+$/.test(reference))
+  if (!/^-?\d+$/.test(reference))
     return { message: `--from=${reference}: circular dependency detected on stage: ${reference}`, expected };
   const which =
     Number(reference) === index
       ? "a stage can't copy from itself"
-      : Number(reference) < graph.nodes.length
+      : Number(reference) >= 0 && Number(reference) < graph.nodes.length
         ? "that stage begins further down"
         : `there ${graph.nodes.length === 1 ? "is 1 stage" : `are ${graph.nodes.length} stages`}, counted from 0`;
   return { message: `--from=${reference}: ${which}`, expected };

@@ -89,7 +89,7 @@ async function runForLayer(
   const outcome = await retryAfterLoss(stage, build, async () => {
     const placement = await placeStaged(hash, stage, build);
     const copies = await spec.copies?.();
-    const needsNoShell = spec.isCommit && copies === undefined && (await takesEntries(build));
+    const needsNoShell = spec.isCommit && (await takesEntries(build));
     const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
     const request = requestOf({ ...spec, env }, given);
     const whole = needsNoShell ? filesAlone(request, stage) : request;
@@ -114,9 +114,10 @@ async function runForLayer(
 /** A commit that runs nothing, so that the image needs no shell for it. */
 function filesAlone(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
   const { args: _, ...rest } = request;
-  const workdir: InstanceRequest["entries"] = workdirIsPending
-    ? { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } }
-    : {};
+  const workdir: InstanceRequest["entries"] =
+    workdirIsPending && config.WorkingDir !== "/"
+      ? { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } }
+      : {};
   return { ...rest, command: "", shell: false, entries: { ...workdir, ...request.entries } };
 }
 

@@ -69,7 +69,8 @@ export function declareArgument(
   supplied: ReadonlyMap<string, string>,
   globals: Arguments = new Map(),
 ): Arguments {
-  const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value;
+  // Declared again without a default it keeps what it has, as in Docker.
+  const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value ?? args.get(name)?.value;
   return extend(args, [[name, { value, overridesEnv: supplied.has(name) }]]);
 }
 
