@@ -23,8 +23,8 @@ interface OperationWork {
   metadata: Record<string, unknown>;
   /** From now until the operation's end this image is kept. */
   startImage?: string;
-  /** Images that `copies` in the metadata names: they are kept as long. */
-  copiedImages?: readonly string[];
+  /** Images that `copies` and `mounts` in the metadata name: they are kept as long. */
+  otherImages?: readonly string[];
   /**
    * Does the work in `directory`, its own. What it answers is called in the transaction that ends the operation, so that
    * what the operation made and its success become true together.
@@ -42,11 +42,11 @@ export interface OperationRun {
 /** Records an operation and starts it; returns its UUID at once. */
 export function startOperation(state: EngineState, work: OperationWork): string {
   const { database, clock } = state;
-  const { perform: _, copiedImages = [], ...record } = work;
+  const { perform: _, otherImages = [], ...record } = work;
   const uuid = crypto.randomUUID();
   inTransaction(database, () => {
     if (work.startImage !== undefined) requireImage(state, work.startImage);
-    for (const image of copiedImages) requireImage(state, image);
+    for (const image of otherImages) requireImage(state, image);
     addOperation(database, { ...record, uuid, owner: currentProcess(), createdAt: clock.now() });
   });
   const cancellation = new AbortController();

@@ -73,6 +73,76 @@ export interface ImageCopy {
   exclude?: string[];
 }
 
+/**
+ * What a command has in place while it runs, and its result has nothing of. Part of the extension `mounts`, which bough's own
+ * engine has.
+ */
+export type InstanceMount = {
+  /** Absolute. */
+  target: string;
+} & (
+  | {
+      type: "bind";
+      /** UUID. */
+      image: string;
+      /** A directory or file of the image; its links are followed inside of it. */
+      source: string;
+      /** `false`: writes are thrown away. */
+      readonly: boolean;
+    }
+  | {
+      type: "bind";
+      /** By path relative to the target; a lone file has the path "" and is the target itself. */
+      files: Record<string, InstanceFile>;
+      /** A directory with the path "" gives the target's own owner and mode. */
+      entries?: Record<string, InstanceEntry>;
+      readonly: boolean;
+    }
+  | {
+      type: "cache";
+      /** Where image, owner or mode differ, one id names several. */
+      id: string;
+      sharing: "shared" | "private" | "locked";
+      readonly?: boolean;
+      /** Octal, of a new one's directory. Default: 0755. */
+      mode?: string;
+      uid?: number;
+      gid?: number;
+      /** A UUID: a new one begins with the image's directory `source`. */
+      image?: string;
+      /** Without an image: the directory of the cache that is mounted. */
+      source?: string;
+    }
+  | {
+      type: "tmpfs";
+      /** Bytes. */
+      size?: number;
+    }
+  | {
+      type: "secret";
+      /** Base64. Kept in memory alone. */
+      value: string;
+      /** Octal. Default: 0400. */
+      mode?: string;
+      uid?: number;
+      gid?: number;
+      /** Whether it is a file at the target: yes if not said. */
+      isFile?: boolean;
+      /** A variable of the command that has it as well. */
+      env?: string;
+    }
+  | {
+      /** A socket that leads to an SSH agent. Only where the service announces the extension `ssh-mounts`, too. */
+      type: "ssh";
+      /** The path of the agent's socket on this machine. */
+      agent: string;
+      /** Octal. Default: 0600. */
+      mode?: string;
+      uid?: number;
+      gid?: number;
+    }
+);
+
 /** What a command can reach, as in `docker run --network`: the outside (the service's choice how), nothing, or all that the machine can. */
 export const networkModes = ["default", "none", "host"] as const;
 export type NetworkMode = (typeof networkModes)[number];
@@ -93,6 +163,8 @@ export interface InstanceRequest {
   entries?: Record<string, InstanceEntry>;
   /** Done in their order, after the files and before the command. Only with the extension `copies`. */
   copies?: ImageCopy[];
+  /** In place while the command runs, one after the other. Only with the extension `mounts`. */
+  mounts?: InstanceMount[];
   /** Seconds. */
   timeout?: number;
   /** `false` keeps the result as a new image. */

@@ -42,6 +42,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     ),
     ...(spec.entries.length === 0 ? {} : { entries: Object.fromEntries(spec.entries.map(describeEntry)) }),
     ...(spec.copies.length === 0 ? {} : { copies: spec.copies.map(({ request }) => request) }),
+    ...(spec.mounts.length === 0 ? {} : { mounts: spec.mounts.map(({ request }) => request) }),
   };
 }
 

@@ -5,6 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { variablesIn } from "../../image/config.ts";
 import type { InstanceResult } from "../../service/types.ts";
 import { fillUpper, type ImageCopy } from "../copies/fill-upper.ts";
+import type { MountRequest } from "../mounts/mount-spec.ts";
 import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
@@ -35,6 +36,7 @@ export interface Instance {
   image: Image;
   spec: InstanceSpec;
   copies: readonly ImageCopy[];
+  mounts: readonly MountRequest[];
 }
 
 /** Runs an instance's command and keeps what it changed; see `OperationWork.perform`. */
@@ -43,6 +45,7 @@ export async function performInstance(
   instance: Instance,
   run: OperationRun,
 ): Promise<() => Outcome> {
+  if (instance.mounts.length > 0) throw new BoughError("this engine cannot mount anything yet");
   if (instance.spec.command === "") return makeImage(state, instance, run);
   const processes = new InstanceProcesses(state, (spid, type, data) =>
     state.events.append(run.uuid, spid, type, data),

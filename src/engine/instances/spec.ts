@@ -13,6 +13,7 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
+import { type MountSpec, readMounts } from "../mounts/mount-spec.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
 import { readStagedFiles } from "../sandbox/root/staged-files.ts";
@@ -29,6 +30,8 @@ export interface InstanceSpec extends ExecSpec {
   entries: PlacedEntry[];
   /** Extension `copies`: what is copied from images, after the files. */
   copies: ImageCopySpec[];
+  /** Extension `mounts`: what is in place while the command runs. */
+  mounts: MountSpec[];
   timeoutSeconds: number;
   disposable: boolean;
   hostname: string;
@@ -43,6 +46,7 @@ const instanceFields = [
   "files",
   "entries",
   "copies",
+  "mounts",
   "timeout",
   "disposable",
   "hostname",
@@ -59,6 +63,8 @@ export async function readInstanceSpec(
   refuseUnknown(body, instanceFields);
   const image = readString(body, "image");
   const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined || body.entries !== undefined });
+  if (exec.command === "" && Array.isArray(body.mounts) && body.mounts.length > 0)
+    refuse("mounts", "must be empty where there is no command");
   const hostname = optionalString(body, "hostname") ?? "linuxkit";
   if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))
     refuse("hostname", "must be 1 to 63 letters, digits, dots and hyphens");
@@ -70,6 +76,7 @@ export async function readInstanceSpec(
     files: await readStagedFiles(optionalFields(body, "files") ?? {}, database, layout),
     entries: readEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),
+    mounts: await readMounts(body.mounts, { database, layout }),
     timeoutSeconds,
     disposable: optionalBoolean(body, "disposable") ?? false,
     hostname,

@@ -121,14 +121,18 @@ export function unfinishedOperations(database: Database): Operation[] {
     .map(toOperation);
 }
 
-/** Images that operations of living processes start or copy from: they stay. */
+/** Images that operations of living processes start from, copy from or mount: they stay. */
 export function imagesInUse(database: Database): Set<string> {
   const rows = database
     .query<{ owner: string; image: string }, []>(
       `SELECT owner, start_image AS image FROM operations WHERE finished_at IS NULL AND start_image IS NOT NULL
-       UNION SELECT owner, json_extract(copies.value, '$.image')
-       FROM operations, json_each(CASE json_valid(metadata) WHEN 1 THEN metadata ELSE '{}' END, '$.copies') AS copies
-       WHERE finished_at IS NULL AND copies.type = 'object'`,
+       ${["copies", "mounts"]
+         .map(
+           (field) => `UNION SELECT owner, json_extract(part.value, '$.image')
+       FROM operations, json_each(CASE json_valid(metadata) WHEN 1 THEN metadata ELSE '{}' END, '$.${field}') AS part
+       WHERE finished_at IS NULL AND part.type = 'object' AND part.value ->> 'image' IS NOT NULL`,
+         )
+         .join(" ")}`,
     )
     .all();
   return new Set(rows.filter(({ owner }) => isAlive(owner)).map(({ image }) => image));

@@ -4,6 +4,7 @@ import type { Route } from "../http/router.ts";
 import { describeRequest } from "../instances/metadata.ts";
 import { performInstance } from "../instances/perform.ts";
 import { readInstanceSpec } from "../instances/spec.ts";
+import { imageOf } from "../mounts/mount-spec.ts";
 import { requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
 import { findProgram } from "../system/programs.ts";
@@ -20,16 +21,22 @@ export const instanceRoutes: readonly Route[] = [
           403,
           "networking.mode host: the network of a server's machine is not for its clients",
         );
+      if (spec.mounts.some(({ type }) => type === "ssh") && !state.allowsHostNetwork)
+        throw new RequestError(403, "mounts of ssh: what runs on a server's machine is not for its clients");
       const image = requireImage(state, spec.image);
       const copies = spec.copies.map((copy) => ({ spec: copy, image: requireImage(state, copy.image) }));
+      const mounts = spec.mounts.map((mount) => {
+        const from = imageOf(mount);
+        return { spec: mount, image: from === undefined ? undefined : requireImage(state, from) };
+      });
       if (spec.command !== "") findProgram("runc", state.environment);
       const metadata = describeRequest(spec, image);
       const uuid = startOperation(state, {
         kind: "instance",
         metadata,
         startImage: image.uuid,
-        copiedImages: copies.map((copy) => copy.image.uuid),
-        perform: (run) => performInstance(state, { image, spec, copies }, run),
+        otherImages: [...copies, ...mounts].flatMap((other) => other.image?.uuid ?? []),
+        perform: (run) => performInstance(state, { image, spec, copies, mounts }, run),
       });
       return answerStarted(uuid, metadata);
     },

@@ -13,6 +13,8 @@ const extensions: readonly string[] = [
   "copies",
   // `entries` in `POST /v1/instances`: directories and links, put in place before the files.
   "entries",
+  // `mounts` in `POST /v1/instances`.
+  "mounts",
   // `mtime` of a request's files.
   "file-times",
   // HOME of a process that is given none is its user's, by the image's `/etc/passwd`.
@@ -24,7 +26,7 @@ const extensions: readonly string[] = [
 ];
 
 /** What is for a client in the same process alone. */
-const hostNetwork = "host-network";
+const localExtensions = ["host-network", "ssh-mounts"];
 
 /** The engine has no tokens of its own: a server in front of it asks for one. */
 const token = "00000000-0000-4000-8000-000000000000";
@@ -55,7 +57,7 @@ export const whoamiRoutes: readonly Route[] = [
         // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
         platform: `linux/${machineArchitecture()}`,
         // Not in the API either: what a request may ask for here beyond it.
-        extensions: state.allowsHostNetwork ? [...extensions, hostNetwork] : extensions,
+        extensions: state.allowsHostNetwork ? [...extensions, ...localExtensions] : extensions,
       });
     },
   },

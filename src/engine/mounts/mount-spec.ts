@@ -1,0 +1,212 @@
+import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
+import {
+  asFields,
+  type Fields,
+  optionalBoolean,
+  optionalFields,
+  optionalNumber,
+  optionalString,
+  readString,
+  refuse,
+  refuseUnknown,
+} from "../http/fields.ts";
+import { readId, refuseNul } from "../processes/exec-spec.ts";
+import type { Image } from "../records/images.ts";
+import type { Records } from "../records/whole-layers.ts";
+import { readMode, readStagedFiles } from "../sandbox/root/staged-files.ts";
+import type { PlacedFile } from "../sandbox/root/staging.ts";
+
+/** Whose something is, and how it may be used. */
+export interface Access {
+  mode: number;
+  uid: number;
+  gid: number;
+}
+
+/** One of a request's mounts, checked and with its defaults. */
+export type MountSpec = {
+  target: string;
+  /** As it came, without what is secret and what may be long: for the operation's record. */
+  request: Fields;
+} & (ImageMount | FilesMount | CacheMount | TmpfsMount | SecretMount | SshMount);
+
+/** A mount, and the image that it is from. */
+export interface MountRequest {
+  spec: MountSpec;
+  image: Image | undefined;
+}
+
+export interface ImageMount {
+  type: "image";
+  image: string;
+  source: string;
+  readonly: boolean;
+}
+
+export interface FilesMount {
+  type: "files";
+  /** Their destinations count from the target. */
+  files: readonly PlacedFile[];
+  entries: readonly PlacedEntry[];
+  /** The target itself is this file. */
+  lone: PlacedFile | undefined;
+  /** Of the target itself. */
+  root: Access;
+  readonly: boolean;
+}
+
+export interface CacheMount extends Access {
+  type: "cache";
+  id: string;
+  sharing: "shared" | "private" | "locked";
+  readonly: boolean;
+  /** What a new one begins with is in this image, at `source`. */
+  image: string | undefined;
+  source: string;
+}
+
+export interface TmpfsMount {
+  type: "tmpfs";
+  size: number | undefined;
+}
+
+export interface SecretMount extends Access {
+  type: "secret";
+  value: Uint8Array;
+  isFile: boolean;
+  env: string | undefined;
+}
+
+export interface SshMount extends Access {
+  type: "ssh";
+  agent: string;
+}
+
+/** Each takes a look at the whole tree, and a system call or ten. */
+const maxMounts = 1000;
+
+/** The field `mounts` of a request. */
+export async function readMounts(value: unknown, records: Records): Promise<MountSpec[]> {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) refuse("mounts", "must be a list");
+  if (value.length > maxMounts) refuse("mounts", `must be at most ${maxMounts}`);
+  const mounts: MountSpec[] = [];
+  for (const [index, item] of value.entries()) {
+    const name = `mounts[${index}]`;
+    mounts.push(await readMount(asFields(item, name), name, records));
+  }
+  return mounts;
+}
+
+async function readMount(fields: Fields, name: string, records: Records): Promise<MountSpec> {
+  const target = readPath(fields, "target", name);
+  if (/^[/.]*$/.test(target)) refuse(`${name}.target`, "must not be the root directory");
+  const type = readString(fields, "type");
+  const known = (...names: string[]) => refuseUnknown(fields, ["type", "target", ...names], name);
+  const access = (mode: number): Access => ({
+    mode: fields.mode === undefined ? mode : readMode(fields.mode, name),
+    uid: readId(fields, "uid") ?? 0,
+    gid: readId(fields, "gid") ?? 0,
+  });
+  switch (type) {
+    case "bind": {
+      const readonly = optionalBoolean(fields, "readonly") ?? true;
+      if (fields.files !== undefined) {
+        known("files", "entries", "readonly");
+        return {
+          target,
+          request: { type, target, readonly },
+          readonly,
+          ...(await readContents(fields, name, records)),
+        };
+      }
+      known("image", "source", "readonly");
+      const source = readPath(fields, "source", name);
+      return { target, request: fields, type: "image", image: readString(fields, "image"), source, readonly };
+    }
+    case "cache": {
+      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source");
+      const sharing = readString(fields, "sharing");
+      if (sharing !== "shared" && sharing !== "private" && sharing !== "locked")
+        refuse(`${name}.sharing`, "must be shared, private or locked");
+      return {
+        ...{ target, request: fields, type, sharing, ...access(0o755) },
+        id: readString(fields, "id"),
+        readonly: optionalBoolean(fields, "readonly") ?? false,
+        image: optionalString(fields, "image"),
+        source: fields.source === undefined ? "/" : readPath(fields, "source", name),
+      };
+    }
+    case "tmpfs":
+      known("size");
+      return { target, request: fields, type, size: optionalNumber(fields, "size", 1) };
+    case "secret": {
+      known("value", "mode", "uid", "gid", "isFile", "env");
+      const { value: _, ...request } = fields;
+      const value = readBase64(fields, name);
+      const env = optionalString(fields, "env");
+      if (env !== undefined) requireVariable(env, value, name);
+      const isFile = optionalBoolean(fields, "isFile") ?? true;
+      return { target, request, type, ...access(0o400), value, isFile, env };
+    }
+    case "ssh":
+      known("agent", "mode", "uid", "gid");
+      return { target, request: fields, type, ...access(0o600), agent: readPath(fields, "agent", name) };
+    default:
+      return refuse(`${name}.type`, "must be bind, cache, tmpfs, secret or ssh");
+  }
+}
+
+/** Paths count from the target: as from a root. */
+async function readContents(
+  fields: Fields,
+  name: string,
+  { database, layout }: Records,
+): Promise<Omit<FilesMount, "readonly">> {
+  const files = optionalFields(fields, "files") ?? {};
+  const entries = optionalFields(fields, "entries") ?? {};
+  const { "": lone, ...others } = files;
+  const { "": root, ...below } = entries;
+  const rooted = (paths: Fields) =>
+    Object.fromEntries(Object.entries(paths).map(([path, value]) => [`/${path}`, value]));
+  if (lone !== undefined && Object.keys(files).length + Object.keys(entries).length > 1)
+    refuse(`${name}.files`, 'has the path "", which must be the only one');
+  const [file] = lone === undefined ? [] : await readStagedFiles({ "/file": lone }, database, layout);
+  const [directory] = root === undefined ? [] : readEntries({ "/root": root });
+  if (directory?.type === "symlink") refuse(`${name}.entries`, 'has a link with the path ""');
+  return {
+    type: "files",
+    files: await readStagedFiles(rooted(others), database, layout),
+    entries: readEntries(rooted(below)),
+    lone: file,
+    root: { uid: directory?.uid ?? 0, gid: directory?.gid ?? 0, mode: directory?.mode ?? 0o755 },
+  };
+}
+
+function readPath(fields: Fields, name: string, within: string): string {
+  const path = readString(fields, name);
+  if (!path.startsWith("/")) refuse(`${within}.${name}`, "must be an absolute path");
+  refuseNul(`${within}.${name}`, [path]);
+  return path;
+}
+
+/** What it says must never be in a message. */
+function readBase64(fields: Fields, name: string): Uint8Array {
+  const text = readString(fields, "value");
+  const bytes = Buffer.from(text, "base64");
+  if (bytes.toString("base64") !== text) refuse(`${name}.value`, "must be base64");
+  return bytes;
+}
+
+function requireVariable(env: string, value: Uint8Array, name: string): void {
+  if (env === "" || env.includes("=")) refuse(`${name}.env`, "must be the name of a variable");
+  refuseNul(`${name}.env`, [env]);
+  const text = Buffer.from(value).toString();
+  if (text.includes("\0") || !Buffer.from(text).equals(value))
+    refuse(`${name}.value`, "must be UTF-8 text without a NUL character, since a variable is to have it");
+}
+
+/** What a mount's contents are named by: images that are kept until the operation's end. */
+export function imageOf(mount: MountSpec): string | undefined {
+  return mount.type === "image" || mount.type === "cache" ? mount.image : undefined;
+}
