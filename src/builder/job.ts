@@ -87,6 +87,12 @@ export interface BuildJob {
   shared: SharedWork;
   /** The service's, where some instruction asks for it. */
   platform: Platform | undefined;
+  /** With a program of this machine. Throws a BoughError of kind `usage` where it has none. */
+  decompress(
+    compression: "bzip2" | "xz",
+    content: AsyncIterable<Uint8Array>,
+    name: string,
+  ): AsyncGenerator<Uint8Array>;
   /** For `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;

@@ -24,6 +24,8 @@ export interface CopiedFile extends Entry {
   mode: number;
   sha256: string;
   size: number;
+  /** Seconds since the epoch, where it is known. */
+  mtime?: number;
   /** Of a further link to a file: the path of the first one. */
   original?: string;
 }

@@ -26,6 +26,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
   const hashes = store.hashes.open(directory);
   const offered: string[] = [];
   const ahead = createLookAhead({
+    mode: "default",
     dockerfile,
     context: await openBuildContext(directory, "/"),
     ignore: ignoreRules([], { defaultExcludes: true }),

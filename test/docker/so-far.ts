@@ -1,5 +1,9 @@
 /** Cases that `bough build --docker` builds as Docker does; of the others Docker alone is asked, until bough can build them. */
 export const builtAlike: ReadonlySet<string> = new Set([
+  "add-archive-over",
+  "add-archive-zstd",
+  "add-archives",
+  "add-unpack",
   "args-before-from",
   "args-given",
   "args-of-stages",

@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import { mayUnpack, stageArchive, type Unpacking } from "../archives/unpack.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
@@ -22,13 +23,13 @@ export async function stageCopy(
   { ahead, stage }: { ahead: FoundSources | undefined; stage: StageState },
   build: BuildJob,
 ): Promise<StageState> {
-  const { destination, items, excluded, largeContext } = plan;
+  const { destination, excluded, largeContext } = plan;
   const line = instruction.range.start;
   const title = titleOf(instruction);
   if (
     isImageAsked &&
     build.service.capabilities.lacks("inspect") &&
-    items.some((item) => mayGoInto(destination.path, item))
+    plan.items.some((item) => mayGoInto(destination.path, item))
   ) {
     const { path } = destination;
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
@@ -38,6 +39,9 @@ export async function stageCopy(
   if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
 
+  const unpacking = { destination, owner, line, checksum: words.checksum };
+  const { items, ...unpacked } = await stageArchives(instruction, plan.items, unpacking, stage, build);
+
   const owned = { ...owner, line };
   const hashes = await hashEntries(items, build, ahead);
   const toStaged = (item: PlannedItem, mayBeThere: boolean) => {
@@ -46,10 +50,37 @@ export async function stageCopy(
     return stageUrl(item, owned, words.checksum, build);
   };
   const placed = { destination, items, isSourceRoot, isNestedDirectory, toStaged };
-  const { staged, ...amount } = await stageItems(placed, { owner, line }, stage, build);
+  const { staged, ...copied } = await stageItems(placed, { owner, line }, unpacked.stage, build);
+  const amount = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
   collectGarbage(amount.files);
   build.emit({ type: "staged", title, ...amount });
   return { ...stage, staged };
+}
+
+/** Stages what the archives among the items hold; the other ones are left. */
+async function stageArchives(
+  instruction: CopyInstruction | AddInstruction,
+  items: readonly PlannedItem[],
+  unpacking: Unpacking,
+  stage: StageState,
+  build: BuildJob,
+): Promise<{ items: readonly PlannedItem[]; stage: StageState; files: number; bytes: number }> {
+  const done = { stage, files: 0, bytes: 0 };
+  if (!items.some((item) => mayUnpack(instruction, item, build.mode))) return { items, ...done };
+  const others: PlannedItem[] = [];
+  for (const item of items) {
+    const made = mayUnpack(instruction, item, build.mode)
+      ? await stageArchive(item, unpacking, done.stage, build)
+      : undefined;
+    if (made === undefined) {
+      others.push(item);
+      continue;
+    }
+    done.stage = { ...done.stage, staged: made.staged };
+    done.files += made.files;
+    done.bytes += made.bytes;
+  }
+  return { items: others, ...done };
 }
 
 /** Whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */

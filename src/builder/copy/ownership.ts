@@ -110,6 +110,7 @@ async function readAccounts(
     case "image":
       return build.facts.readTextFile(entry.content.image, entry.content.path);
     case "url":
+    case "archive":
       return "unsupported";
   }
 }

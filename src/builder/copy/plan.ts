@@ -39,6 +39,8 @@ export interface PlannedEntry extends Placed {
   entry: ContextEntry;
   /** The directory that stands for its contents: it only has to exist. */
   isSourceRoot: boolean;
+  /** It comes with a directory that is copied. */
+  isBelowSource: boolean;
 }
 
 export interface PlannedDocument extends Placed {
@@ -138,6 +140,7 @@ function planEntry(
     path: placeEntry(destination, match, entry.relativePath),
     entry,
     isSourceRoot,
+    isBelowSource: match.isDirectory,
     mode,
   };
 }

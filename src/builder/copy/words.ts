@@ -59,7 +59,7 @@ export function expandCopyWords(
     chmod,
     changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
     checksum,
-    warnings: isAdd ? paths.filter(isArchive).map(copiedArchive) : [],
+    warnings: isAdd && instruction.unpack === undefined ? paths.filter(isArchive).map(copiedArchive) : [],
   };
 }
 

@@ -31,9 +31,6 @@ export function refusals(instruction: Instruction): string[] {
       return runRefusals(instruction);
     case "ADD":
       return [
-        ...(instruction.unpack === true
-          ? ["--unpack: archives are not unpacked here; unpack it in a RUN"]
-          : []),
         ...(instruction.keepGitDir
           ? ["--keep-git-dir: git repositories are not fetched here; clone it in a RUN"]
           : []),

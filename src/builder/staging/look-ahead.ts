@@ -34,6 +34,8 @@ export interface FoundSources {
 }
 
 interface LookAheadOptions {
+  /** Of the build. */
+  mode: "default" | "docker";
   dockerfile: Dockerfile;
   context: BuildContext;
   ignore: IgnoreRules;
@@ -56,7 +58,7 @@ const freshMilliseconds = 2000;
 const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
-  const { dockerfile, context, ignore, hashes: cache, early, clock } = options;
+  const { mode, dockerfile, context, ignore, hashes: cache, early, clock } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const searches = new Map<CopyInstruction | AddInstruction, Search>();
@@ -99,7 +101,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
 
   return {
     begin(index) {
-      waiting = literalCopies(dockerfile, index);
+      waiting = literalCopies(dockerfile, index, mode);
       searchOn();
     },
     async take(instruction) {
@@ -129,11 +131,12 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
 function* literalCopies(
   { instructions }: Dockerfile,
   index: number,
+  mode: LookAheadOptions["mode"],
 ): Generator<CopyInstruction | AddInstruction, undefined> {
   for (let at = index; at < instructions.length; at++) {
     const instruction = instructions[at];
     if (instruction?.name === "FROM" || instruction?.name === "RUN") return;
-    if ((instruction?.name === "COPY" || instruction?.name === "ADD") && isLiteral(instruction))
+    if ((instruction?.name === "COPY" || instruction?.name === "ADD") && isLiteral(instruction, mode))
       yield instruction;
   }
 }
@@ -146,8 +149,10 @@ function settled(promise: Promise<unknown>): Promise<void> {
 }
 
 /** Its words are known before the build gets there, and all sources are of the context. */
-function isLiteral(instruction: CopyInstruction | AddInstruction): boolean {
+function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAheadOptions["mode"]): boolean {
   if (instruction.name === "COPY" && instruction.from !== undefined) return false;
+  // Of an archive that is unpacked the service gets what is in it.
+  if (instruction.name === "ADD" && (instruction.unpack ?? mode === "docker")) return false;
   const { sources, exclude, destination, chmod = "", chown = "" } = instruction;
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));
   const words = [...paths, ...exclude, destination, chmod, chown];

@@ -40,7 +40,12 @@ export type StagedContent =
   | { kind: "local"; absolutePath: string }
   | { kind: "text"; text: string }
   | { kind: "url"; url: string }
+  /** Of an archive that ADD unpacks. */
+  | { kind: "archive"; archive: ArchivePlace }
   | ImageContent;
+
+/** Where an archive is read from. */
+export type ArchivePlace = { absolutePath: string } | { url: string };
 
 /** A file of another image. */
 export interface ImageContent {

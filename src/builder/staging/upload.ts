@@ -1,4 +1,5 @@
 import type { LocalFile, UploadProgress } from "../../service/service.ts";
+import { uploadArchives } from "../archives/upload-archives.ts";
 import type { BuildJob } from "../job.ts";
 import { download } from "../remote-files/download.ts";
 import { collectGarbage, createUploadCollector } from "./gc.ts";
@@ -11,6 +12,7 @@ import type { Staged, StagedFile } from "./staged.ts";
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const known = await uploadImageFiles(staged, build);
+  for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
   const local = new Map<string, StagedFile>();
   const early = new Map<string, StagedFile>();
   let bytes = 0;
@@ -73,6 +75,8 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
     }
     case "url":
       return (await download(content.url, sha256, build)).uuid;
+    case "archive":
+      throw new Error("what archives hold is uploaded together");
     case "image":
       throw new Error("files of images are uploaded together");
     case "local":

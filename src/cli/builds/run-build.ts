@@ -27,6 +27,7 @@ import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
 import { connect, isEmbedded } from "../service/connection.ts";
 import { withDebugHint } from "./debugging.ts";
+import { createDecompress } from "./decompress.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { createProgress } from "./progress.ts";
 import { prepareResultFiles } from "./result-files.ts";
@@ -130,6 +131,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       }),
       owner: { id: currentProcess(), isAlive },
       maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
+      decompress: createDecompress(runtime.environment.PATH),
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal,

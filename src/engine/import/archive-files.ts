@@ -1,9 +1,10 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { decompress } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
-import { decompress, detectCompression } from "./compression.ts";
 import { type ImageFile, type ImageFiles, openRegular, quoteName, readPart } from "./image-files.ts";
+import { detectLayerCompression } from "./layer-compression.ts";
 import { type Budget, maxArchiveEntries } from "./limits.ts";
 
 /** In the operation's directory: a compressed archive without its compression. */
@@ -79,7 +80,7 @@ async function decompressArchive(
   signal: AbortSignal,
 ): Promise<string> {
   const [beginning = new Uint8Array()] = await Array.fromAsync(readBeginning(path));
-  const compression = detectCompression(beginning, path);
+  const compression = detectLayerCompression(beginning, path);
   if (compression === "none") return path;
   const plain = join(directory, archiveFile);
   const descriptor = openSync(plain, "wx", 0o600);

@@ -2,12 +2,13 @@ import { closeSync, linkSync, openSync, renameSync, write } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { BoughError, messageOf } from "../../errors.ts";
+import { decompress } from "../../image/compression.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { createTarMeter, type TarMeter } from "../../image/tar-meter.ts";
 import { errorCode } from "../../system-error.ts";
-import { decompress, detectCompression } from "./compression.ts";
 import type { ImageFile } from "./image-files.ts";
 import type { LayerFile } from "./image-parts.ts";
+import { detectLayerCompression } from "./layer-compression.ts";
 import type { Budget } from "./limits.ts";
 
 export interface LayerJob {
@@ -27,7 +28,7 @@ export interface LayerJob {
  */
 export async function addLayerBlob(layer: LayerFile, diffId: string, job: LayerJob): Promise<Descriptor> {
   const { file } = layer;
-  const compression = detectCompression(await firstBytes(file), file.name);
+  const compression = detectLayerCompression(await firstBytes(file), file.name);
   const isDecompressed = compression === "zstd";
   const isOwn = file.ownPath !== undefined && !isDecompressed;
   const temporary = join(job.blobs, "layer");

@@ -1,28 +1,23 @@
 import type { Transform } from "node:stream";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError, messageOf } from "../errors.ts";
 
-type Compression = "none" | "gzip" | "zstd";
+export type Compression = "none" | "gzip" | "zstd" | "bzip2" | "xz";
 
 const chunkSize = 1024 * 1024;
 
-/** By the first bytes, whatever the manifest or the file's name says. Throws for what bough does not unpack. */
-export function detectCompression(beginning: Uint8Array, name: string): Compression {
+/** By the first bytes, whatever the file's name says. */
+export function detectCompression(beginning: Uint8Array): Compression {
   const starts = (...bytes: number[]) => bytes.every((byte, index) => beginning[index] === byte);
   if (starts(0x1f, 0x8b)) return "gzip";
   if (starts(0x28, 0xb5, 0x2f, 0xfd)) return "zstd";
-  const foreign = starts(0x42, 0x5a, 0x68)
-    ? "bzip2"
-    : starts(0xfd, 0x37, 0x7a, 0x58, 0x5a)
-      ? "xz"
-      : undefined;
-  if (foreign === undefined) return "none";
-  throw new BoughError(`${name} is compressed with ${foreign}: gzip, zstd and plain archives are read`);
+  if (starts(0x42, 0x5a, 0x68)) return "bzip2";
+  return starts(0xfd, 0x37, 0x7a, 0x58, 0x5a) ? "xz" : "none";
 }
 
 /** What `content` is once it is decompressed. Rejects where it is damaged or cut short. */
 export async function* decompress(
   content: AsyncIterable<Uint8Array>,
-  compression: Compression,
+  compression: "none" | "gzip" | "zstd",
   name: string,
 ): AsyncGenerator<Uint8Array> {
   if (compression === "none") {

@@ -1,0 +1,120 @@
+import { BoughError } from "../../errors.ts";
+import type { TarEntry } from "../../image/tar-reader.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
+
+/** What the entries of an archive come to in an empty directory, which nothing of them leaves. */
+export interface ArchiveTree {
+  /** `sha256`: of a file's content. What stands at its path already is replaced. */
+  add(entry: TarEntry, sha256: string | undefined): void;
+  /** Each after the directory that it is in. */
+  entries(): CopiedEntry[];
+}
+
+/** More than any archive holds; one without an end would be read for ever. */
+const maxEntries = 2_000_000;
+const maxPathLength = 4096;
+/** Linux's. */
+const maxLinksOnTheWay = 40;
+
+/**
+ * Docker unpacks in a directory that is the root while it does so: `..`, absolute names and links on the way count from there
+ * and can't lead out. Devices and pipes, which it makes, are refused, as nothing puts them into an image here. `archive`
+ * names it in messages.
+ */
+export function createArchiveTree(archive: string): ArchiveTree {
+  const found = new Map<string, CopiedEntry>();
+  let count = 0;
+  const refuse = (how: string) =>
+    new BoughError(`${archive} ${how}`, {
+      hint: "Unpack it in a RUN, or copy it as it is with --unpack=false.",
+    });
+
+  /** Follows links in all parts but the last. */
+  function resolve(name: string): string {
+    if (name.length > maxPathLength) throw refuse(`has a name of ${name.length} characters in it`);
+    if (name.includes("\ufffd") || name.includes("\0"))
+      throw refuse(`has a name in it that is not UTF-8: ${JSON.stringify(name)}`);
+    const waiting = partsOf(name).reverse();
+    const path: string[] = [];
+    let links = 0;
+    for (let part = waiting.pop(); part !== undefined; part = waiting.pop()) {
+      if (part === "..") {
+        path.pop();
+        continue;
+      }
+      path.push(part);
+      if (waiting.length === 0) break;
+      const entry = found.get(path.join("/"));
+      if (entry?.type === "file") throw refuse(`has ${name} in it, and ${entry.path} is no directory`);
+      if (entry?.type !== "symlink") continue;
+      if (++links > maxLinksOnTheWay)
+        throw refuse(`has ${name} in it, with links on the way that lead round`);
+      path.pop();
+      if (entry.target.startsWith("/")) path.length = 0;
+      waiting.push(...partsOf(entry.target).reverse());
+    }
+    return path.join("/");
+  }
+
+  function makeParents(path: string): void {
+    for (let end = path.indexOf("/"); end > 0; end = path.indexOf("/", end + 1)) {
+      const above = path.slice(0, end);
+      if (!found.has(above))
+        found.set(above, { type: "directory", path: above, mode: 0o755, uid: 0, gid: 0 });
+    }
+  }
+
+  function removeBelow(path: string): void {
+    for (const other of found.keys()) if (other.startsWith(`${path}/`)) found.delete(other);
+  }
+
+  function originalOf(entry: TarEntry): CopiedEntry {
+    const original = found.get(resolve(entry.target));
+    if (original !== undefined && original.type !== "directory") return original;
+    throw refuse(`has ${entry.name} in it as a link to ${entry.target}, which is no file of it`);
+  }
+
+  function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
+    const { mode, uid, gid, size, modified } = entry;
+    switch (entry.type) {
+      case "directory":
+        return { type: "directory", path, mode, uid, gid };
+      case "symlink":
+        return { type: "symlink", path, target: entry.target, uid, gid };
+      case "hardlink":
+        return { ...originalOf(entry), path };
+      case "file":
+        if (sha256 === undefined) throw new Error(`no hash for ${path}`);
+        return { type: "file", path, mode, uid, gid, size, sha256, mtime: modified };
+      case "other":
+        throw refuse(`has a ${entry.isDevice ? "device" : "pipe"} in it: ${path}`);
+    }
+  }
+
+  return {
+    add(entry, sha256) {
+      count += 1;
+      if (count > maxEntries) throw refuse("has no end");
+      const path = resolve(entry.name);
+      // The destination itself keeps what it has.
+      if (path === "") return;
+      if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is no number`);
+      const made = toEntry(entry, path, sha256);
+      makeParents(path);
+      const before = found.get(path);
+      if (before?.type === "directory" && made.type !== "directory") removeBelow(path);
+      // What comes later is put in place later, too.
+      if (before?.type !== made.type) found.delete(path);
+      found.set(path, made);
+    },
+    entries: () => [...found.values()],
+  };
+}
+
+function partsOf(name: string): string[] {
+  return name.split("/").filter((part) => part !== "" && part !== ".");
+}
+
+function isId(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0 && value < 2 ** 32;
+}

@@ -1,0 +1,89 @@
+import { createReadStream } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { decompress, detectCompression } from "../../image/compression.ts";
+import { blockBytes, isZeroBlock, parseHeader } from "../../image/tar-header.ts";
+import type { BuildJob } from "../job.ts";
+import { fetchUrl } from "../remote-files/fetch-url.ts";
+import { redactUrl } from "../remote-files/source-url.ts";
+import type { ArchivePlace } from "../staging/staged.ts";
+
+/**
+ * The bytes of a tar archive, decompressed; `undefined` for what is none, whatever its name says, as Docker decides: by the
+ * first header. Nothing is left open once the bytes are read to their end, or no more are asked for.
+ */
+export async function openArchive(
+  place: ArchivePlace,
+  build: BuildJob,
+): Promise<AsyncGenerator<Uint8Array> | undefined> {
+  const name = nameOf(place, build);
+  const raw = await peek(await open(place, build), blockBytes);
+  const compression = detectCompression(raw.beginning);
+  const bytes =
+    compression === "bzip2" || compression === "xz"
+      ? build.decompress(compression, raw.whole(), name)
+      : decompress(raw.whole(), compression, name);
+  if (compression === "none" && !isHeader(raw.beginning)) {
+    await bytes.return(undefined);
+    await raw.close();
+    return undefined;
+  }
+  if (compression === "none") return bytes;
+  try {
+    const plain = await peek(bytes, blockBytes);
+    if (isHeader(plain.beginning)) return plain.whole();
+    await plain.close();
+  } catch (error) {
+    // What can't be decompressed is copied as it is.
+    if (!(error instanceof BoughError) || error.kind === "interrupted" || error.kind === "usage") throw error;
+  }
+  await raw.close();
+  return undefined;
+}
+
+export function nameOf(place: ArchivePlace, { buildArgs }: Pick<BuildJob, "buildArgs">): string {
+  return "url" in place ? redactUrl(place.url, buildArgs) : place.absolutePath;
+}
+
+function isHeader(block: Uint8Array): boolean {
+  return block.byteLength === blockBytes && !isZeroBlock(block) && parseHeader(block) !== undefined;
+}
+
+async function open(place: ArchivePlace, build: BuildJob): Promise<AsyncIterable<Uint8Array>> {
+  if ("absolutePath" in place) return createReadStream(place.absolutePath, { highWaterMark: 1024 * 1024 });
+  const { ok, status, statusText, body } = await fetchUrl(place.url, { method: "GET" }, build);
+  if (ok && body !== null) return body;
+  await body?.cancel();
+  throw new BoughError(`ADD ${nameOf(place, build)}: the server answers ${status} ${statusText}`.trimEnd());
+}
+
+interface Peeked {
+  beginning: Uint8Array;
+  whole(): AsyncGenerator<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** At most `length` bytes from the beginning, ahead of all of them. */
+async function peek(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
+  const chunks = stream[Symbol.asyncIterator]();
+  const read: Uint8Array[] = [];
+  let bytes = 0;
+  while (bytes < length) {
+    const { done, value } = await chunks.next();
+    if (done === true) break;
+    read.push(value);
+    bytes += value.byteLength;
+  }
+  const close = async () => void (await chunks.return?.());
+  return {
+    beginning: Buffer.concat(read).subarray(0, length),
+    close,
+    async *whole() {
+      try {
+        yield* read.splice(0);
+        for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
+      } finally {
+        await close();
+      }
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { readTar } from "../../image/tar-reader.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
+import { createImageContents } from "../copy/image-contents.ts";
+import type { BuildJob } from "../job.ts";
+import type { ArchivePlace } from "../staging/staged.ts";
+import { contentOf } from "../staging/tar-content.ts";
+import { createArchiveTree } from "./archive-tree.ts";
+import { nameOf, openArchive } from "./open-archive.ts";
+
+/**
+ * What an archive unpacks to; `undefined` for what is none. Contents that the service lacks are sent as they pass. What an
+ * archive of this `sha256` came to once is remembered: it is not read again.
+ */
+export async function readArchive(
+  place: ArchivePlace,
+  sha256: string,
+  build: BuildJob,
+): Promise<readonly CopiedEntry[] | undefined> {
+  const { copies } = build.store;
+  const image = `archive ${sha256}`;
+  const known = copies.get(image, "unpacked");
+  if (known !== undefined) return known[0]?.entries;
+  const entries = await sendContents(place, build);
+  const source = { path: "/", name: "", type: "directory" } as const;
+  copies.set(image, "unpacked", entries === undefined ? [] : [{ ...source, entries }]);
+  return entries;
+}
+
+/** Reads all of it, whatever is remembered. */
+export async function sendContents(
+  place: ArchivePlace,
+  build: BuildJob,
+): Promise<readonly CopiedEntry[] | undefined> {
+  const bytes = await openArchive(place, build);
+  if (bytes === undefined) return undefined;
+  const name = nameOf(place, build);
+  const tree = createArchiveTree(name);
+  const contents = createImageContents(build, Number.POSITIVE_INFINITY);
+  for await (const entry of readTar(bytes, name)) {
+    build.signal.throwIfAborted();
+    tree.add(entry, entry.type === "file" ? await contents.take(contentOf(entry), entry.size) : undefined);
+  }
+  const done = await contents.finish();
+  if (done.files > 0) build.emit({ type: "uploaded", ...done });
+  return tree.entries();
+}

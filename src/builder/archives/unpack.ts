@@ -1,0 +1,101 @@
+import { posix } from "node:path";
+import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
+import { hashSources } from "../copy/hash-sources.ts";
+import type { Owner } from "../copy/ownership.ts";
+import type { CopyPlan, PlannedItem } from "../copy/plan.ts";
+import { stageItems } from "../copy/stage-items.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob, BuildMode } from "../job.ts";
+import { addFromUrl } from "../remote-files/download.ts";
+import type { ArchivePlace, StagedEntry } from "../staging/staged.ts";
+import { readArchive } from "./read-archive.ts";
+
+/** Whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */
+export function mayUnpack(
+  instruction: CopyInstruction | AddInstruction,
+  item: PlannedItem,
+  mode: BuildMode,
+): boolean {
+  if (instruction.name !== "ADD" || !(instruction.unpack ?? mode === "docker")) return false;
+  if (item.kind === "url") return instruction.unpack === true;
+  return item.kind === "entry" && item.entry.type === "file" && !item.isBelowSource;
+}
+
+/** Entries of an archive on their way; without one, the directory that they are unpacked into. */
+interface Item {
+  path: string;
+  entry: CopiedEntry | undefined;
+}
+
+export interface Unpacking {
+  checksum: string | undefined;
+  destination: CopyPlan["destination"];
+  /** Of the directories that are made for it. What the archive holds keeps its own, `--chown` or not: Docker's rule. */
+  owner: Owner;
+  line: number;
+}
+
+/** Stages what an archive holds; `undefined` where it is none, whatever its name says. */
+export async function stageArchive(
+  item: PlannedItem,
+  { checksum, destination, owner, line }: Unpacking,
+  stage: StageState,
+  build: BuildJob,
+): Promise<Awaited<ReturnType<typeof stageItems>> | undefined> {
+  if (item.kind === "document") return undefined;
+  const place = item.kind === "url" ? { url: item.url } : { absolutePath: item.entry.absolutePath };
+  const entries = await readArchive(place, await hashOf(item, checksum, build), build);
+  if (entries === undefined) return undefined;
+  const { path } = destination;
+  const contents: Item[] = entries.map((entry) => ({ path: posix.join(path, entry.path), entry }));
+  const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
+  const placed = {
+    destination: { path, isDirectory: true },
+    items,
+    isSourceRoot: ({ entry }: Item) => entry === undefined,
+    isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
+    toStaged: ({ entry }: Item) => {
+      if (entry === undefined) throw new Error("the destination is not staged as an entry");
+      return toStaged(entry, place, line);
+    },
+  };
+  return stageItems(placed, { owner, line }, stage, build);
+}
+
+async function hashOf(
+  item: Exclude<PlannedItem, { kind: "document" }>,
+  checksum: string | undefined,
+  build: BuildJob,
+): Promise<string> {
+  if (item.kind === "url") return (await addFromUrl(item.url, checksum, build)).sha256;
+  const { entry } = item;
+  if (entry.type !== "file") throw new Error(`${entry.absolutePath} is no file`);
+  const { signal, clock, hashes: cache } = build;
+  const hashes = await hashSources([entry], { signal, clock, cache, early: { offer: () => undefined } });
+  return hashes.get(entry.absolutePath) ?? "";
+}
+
+function toStaged(entry: CopiedEntry, archive: ArchivePlace, line: number): StagedEntry {
+  const { uid, gid } = entry;
+  const owned = { uid, gid, line };
+  switch (entry.type) {
+    case "symlink":
+      return { type: "symlink", target: entry.target, ...owned };
+    case "directory":
+      return { type: "directory", mode: entry.mode, isExplicit: true, ...owned };
+    case "file": {
+      const { sha256, size, mode, mtime } = entry;
+      const content = { kind: "archive", archive } as const;
+      return {
+        type: "file",
+        sha256,
+        size,
+        mode,
+        content,
+        ...owned,
+        ...(mtime === undefined ? {} : { mtime }),
+      };
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import type { BuildJob } from "../../builder/job.ts";
+import { endHelper, startHelper } from "../../engine/system/helper.ts";
+import { BoughError } from "../../errors.ts";
+
+const packages = { bzip2: "bzip2", xz: "xz-utils" } as const;
+
+/** Decompresses with the machine's own programs, for what Bun does not know. */
+export function createDecompress(PATH: string | undefined): BuildJob["decompress"] {
+  return (compression, content, name) => {
+    const program = Bun.which(compression, PATH === undefined ? {} : { PATH });
+    if (program !== null) return pass([program, "-dc"], content, name);
+    throw new BoughError(
+      `${name} is compressed with ${compression}, and this machine has no program of that name`,
+      {
+        kind: "usage",
+        hint: `Install it: apt-get install ${packages[compression]}; or copy the archive as it is, with --unpack=false.`,
+      },
+    );
+  };
+}
+
+async function* pass(
+  command: readonly string[],
+  content: AsyncIterable<Uint8Array>,
+  name: string,
+): AsyncGenerator<Uint8Array> {
+  const helper = startHelper(command, { environment: {} });
+  const fed = feed(helper.stdin, content);
+  // It is awaited below.
+  fed.catch(() => undefined);
+  const said = new Response(helper.stderr).text();
+  try {
+    for await (const chunk of helper.stdout) yield chunk;
+    await fed;
+    if ((await helper.exited) !== 0) throw new BoughError(`${name} is damaged: ${(await said).trim()}`);
+  } finally {
+    endHelper(helper);
+  }
+}
+
+async function feed(input: Bun.FileSink, content: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    for await (const chunk of content) {
+      input.write(chunk);
+      await input.flush();
+    }
+  } finally {
+    await input.end();
+  }
+}

@@ -1,0 +1,66 @@
+/** What an archive's entries come to in the directory that it is unpacked in, whoever has written it. */
+import { describe, expect, test } from "bun:test";
+import { createArchiveTree } from "../../../src/builder/archives/archive-tree.ts";
+import { readTar } from "../../../src/image/tar-reader.ts";
+import { inChunks, type RawEntry, tarOf } from "../../support/tar-bytes.ts";
+
+/** `path type content`, in their order. */
+async function unpack(entries: readonly RawEntry[]): Promise<string[]> {
+  const tree = createArchiveTree("a.tar");
+  for await (const entry of readTar(inChunks(tarOf(entries)), "a.tar")) {
+    let text = "";
+    for await (const { bytes } of entry.pieces()) text += new TextDecoder().decode(bytes);
+    tree.add(entry, entry.type === "file" ? text : undefined);
+  }
+  return tree.entries().map((entry) => {
+    if (entry.type === "file") return `${entry.path} ${entry.sha256}`;
+    return entry.type === "directory"
+      ? `${entry.path}/ ${entry.mode.toString(8)}`
+      : `${entry.path} -> ${entry.target}`;
+  });
+}
+
+const file = (name: string, content = "x"): RawEntry => ({ name, content });
+const directory = (name: string, mode = 0o755): RawEntry => ({ name, flag: "5", mode });
+const link = (name: string, target: string): RawEntry => ({ name, flag: "2", target });
+const hardLink = (name: string, target: string): RawEntry => ({ name, flag: "1", target });
+
+describe("an archive", () => {
+  test.each<[string, RawEntry[], string[]]>([
+    ["of a tree", [directory("./"), directory("./d/", 0o700), file("./d/f")], ["d/ 700", "d/f x"]],
+    ["without its directories", [file("a/b/f")], ["a/ 755", "a/b/ 755", "a/b/f x"]],
+    [
+      "with names that lead out",
+      [file("../../f"), file("/etc/g"), file("a/../../h")],
+      ["f x", "etc/ 755", "etc/g x", "h x"],
+    ],
+    [
+      "with a link out on the way",
+      [link("a", "/etc"), file("a/passwd")],
+      ["a -> /etc", "etc/ 755", "etc/passwd x"],
+    ],
+    ["with a link up on the way", [link("a", "../../.."), file("a/f")], ["a -> ../../..", "f x"]],
+    ["that replaces what it has", [file("f", "1"), file("f", "2")], ["f 2"]],
+    ["that replaces a link", [link("f", "/etc/passwd"), file("f")], ["f x"]],
+    ["that replaces a directory", [file("d/f"), link("d", "e"), file("d/g")], ["d -> e", "e/ 755", "e/g x"]],
+    ["with hard links", [file("f"), hardLink("g", "f"), hardLink("h", "../f")], ["f x", "g x", "h x"]],
+  ])("%s", async (_, entries, expected) => {
+    expect(await unpack(entries)).toEqual(expected);
+  });
+
+  test.each<[string, RawEntry[], string]>([
+    ["a device", [{ name: "null", flag: "3" }], "a.tar has a device in it: null"],
+    ["a pipe", [{ name: "p", flag: "6" }], "a.tar has a pipe in it: p"],
+    ["a file on the way", [file("f"), file("f/g")], "a.tar has f/g in it, and f is no directory"],
+    [
+      "links that lead round",
+      [link("a", "b"), link("b", "a"), file("a/f")],
+      "with links on the way that lead round",
+    ],
+    ["a hard link to nothing", [hardLink("g", "f")], "has g in it as a link to f, which is no file of it"],
+    ["a hard link to a directory", [directory("d"), hardLink("g", "d")], "which is no file of it"],
+    ["a name that is not UTF-8", [file("\ufffd")], "a name in it that is not UTF-8"],
+  ])("with %s is refused", async (_, entries, message) => {
+    await expect(unpack(entries)).rejects.toThrow(message);
+  });
+});

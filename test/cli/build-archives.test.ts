@@ -1,0 +1,103 @@
+/** ADD of archives, local ones and from URLs, on a service that knows nothing of them. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { tarOf } from "../support/tar-bytes.ts";
+
+const archive = tarOf([
+  { name: "d/one", content: "one\n", uid: 7, gid: 8, mode: 0o600 },
+  { name: "two", content: "two\n" },
+]);
+let service: FakeService;
+let source: ReturnType<typeof Bun.serve>;
+let context: string;
+let home: string;
+beforeEach(async () => {
+  service = await startFakeService();
+  service.state.addImage("base:1");
+  source = Bun.serve({ port: 0, fetch: () => new Response(archive, { headers: { etag: '"1"' } }) });
+  context = temporaryDirectory();
+  home = temporaryDirectory();
+});
+afterEach(async () => {
+  await source.stop(true);
+  await service.close();
+});
+
+async function build(add: string, options: string[] = [], environment: Record<string, string> = {}) {
+  writeFiles(context, { Dockerfile: `FROM base:1\nADD ${add} /srv/\nRUN make\n` });
+  const before = service.requests.length;
+  const { exitCode, stderr } = await runBough(["build", ...options], {
+    workingDirectory: context,
+    environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, ...environment },
+  });
+  const requests = service.requests.slice(before);
+  return { exitCode, stderr, requests, files: filesOf(requests) };
+}
+
+/** Of the last RUN: `path owner mode`. */
+function filesOf(requests: FakeService["requests"]): string[] {
+  const body = requests.findLast(({ method, path }) => method === "POST" && path === "/v1/instances")?.json;
+  const files = (body as { files?: Record<string, { uid: number; gid: number; mode: string }> } | undefined)
+    ?.files;
+  return Object.entries(files ?? {}).map(([path, { uid, gid, mode }]) => `${path} ${uid}:${gid} ${mode}`);
+}
+
+const unpacked = ["/srv/d/one 7:8 0600", "/srv/two 0:0 0644"];
+
+async function compressed(program: "bzip2" | "xz"): Promise<Uint8Array> {
+  const child = Bun.spawn([program, "-c"], { stdin: archive, stdout: "pipe" });
+  return new Response(child.stdout).bytes();
+}
+
+test.each([
+  ["a.tar", [], ["/srv/a.tar 0:0 0644"]],
+  ["--unpack a.tar", [], unpacked],
+  ["a.tar", ["--docker"], unpacked],
+  ["--unpack=false a.tar", ["--docker"], ["/srv/a.tar 0:0 0644"]],
+  ["--unpack Dockerfile", [], ["/srv/Dockerfile 0:0 0644"]],
+])("ADD %s with %j", async (add, options, expected) => {
+  await Bun.write(`${context}/a.tar`, archive);
+  expect((await build(add, options)).files).toEqual(expected);
+});
+
+test.each(["gzip", "zstd", "bzip2", "xz"] as const)("%s, by any name", async (compression) => {
+  const bytes =
+    compression === "gzip"
+      ? Bun.gzipSync(archive)
+      : compression === "zstd"
+        ? Bun.zstdCompressSync(archive)
+        : await compressed(compression);
+  await Bun.write(`${context}/named`, bytes);
+  expect((await build("--unpack named")).files).toEqual(unpacked);
+});
+
+test("a URL's, with --unpack alone", async () => {
+  const url = new URL("/a.tar", source.url).href;
+  expect((await build(url, ["--docker"])).files).toEqual(["/srv/a.tar 0:0 0600"]);
+  expect((await build(`--unpack ${url}`)).files).toEqual(unpacked);
+});
+
+test("once unpacked it is not read again: nothing is sent", async () => {
+  await Bun.write(`${context}/a.tar`, archive);
+  await build("a.tar", ["--docker"]);
+  const { exitCode, requests } = await build("a.tar", ["--docker", "--no-cache"]);
+  expect(exitCode).toBe(0);
+  expect(requests.filter(({ method, path }) => method === "POST" && path === "/v1/files")).toEqual([]);
+});
+
+test("a machine without xz says so", async () => {
+  await Bun.write(`${context}/a`, await compressed("xz"));
+  const { exitCode, stderr } = await build("--unpack a", [], { PATH: "/nowhere" });
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain("is compressed with xz, and this machine has no program of that name");
+});
+
+test("a damaged archive is refused with its line", async () => {
+  await Bun.write(`${context}/a.tar`, archive.slice(0, 700));
+  const { exitCode, stderr } = await build("--unpack a.tar");
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain("Dockerfile:2:");
+  expect(stderr).toContain("a.tar is damaged: it ends too early");
+});
