@@ -65,7 +65,7 @@ afterEach(async () => {
 
 describe.each<[string, Parameters<typeof startFakeService>[0]]>([
   ["a plain service", {}],
-  ["a service that copies", { extensions: ["copies"] }],
+  ["a service that copies", { extensions: ["copies", "entries"] }],
 ])("on %s", (_, options) => {
   beforeEach(() => start(options));
 
@@ -85,7 +85,7 @@ describe.each<[string, number | "failed operation"]>([
   ["a failed operation", "failed operation"],
 ])("a service that says by %s that an image is lost", (_, missing) => {
   describe("which copies between images", () => {
-    beforeEach(() => start({ missing, extensions: ["copies"] }));
+    beforeEach(() => start({ missing, extensions: ["copies", "entries"] }));
 
     test.each<[string, string[], [string, string], string[]]>([
       ["a stage's", ["compile"], ["/a /a", "/a /c"], ["compile", "copy /c", "last", "second", "copy /b"]],

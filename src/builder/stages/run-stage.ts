@@ -36,7 +36,7 @@ export async function performGlobal(
 /** Performs a stage's instructions, from its FROM on; returns what it has come to, files staged for a layer included. */
 export async function runStage(index: number, stages: StagesAtWork): Promise<StageState> {
   const { signal } = stages.running;
-  const own = stages.steps.filter((step) => step.stage?.index === index);
+  const own = stages.stepsOf(index);
   const pace = createPace(signal);
   let state: StageState | undefined;
   for (const [at, step] of own.entries()) {
@@ -72,8 +72,8 @@ export async function commitStage(
   });
 }
 
-export function lastStepOf(index: number, { steps }: Pick<StagesAtWork, "steps">): Step {
-  const last = steps.findLast(({ stage }) => stage?.index === index);
+export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "stepsOf">): Step {
+  const last = stepsOf(index).at(-1);
   if (last === undefined) throw new Error("a stage begins with a FROM");
   return last;
 }

@@ -48,14 +48,16 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     (stagesOf.get(instruction) ?? []).map(instruction.name === "FROM" ? stateOf : committed);
   const slots = createSlots(running.jobs);
   const feeds = new Map<number, StageFeed>();
+  const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
   const stages: StagesAtWork = {
     ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
+    stepsOf: (index) => byStage.get(index) ?? [],
     feedOf(index) {
       // A stage may end with files on their way that the one which starts from it waits for.
       const from = dockerfile.stages[index]?.from;
       const [base] = from === undefined ? [] : (stagesOf.get(from) ?? []);
-      if (base !== undefined) return stages.feedOf(base);
-      const feed = feeds.get(index) ?? openFeed(running);
+      const feed =
+        feeds.get(index) ?? (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running);
       feeds.set(index, feed);
       return feed;
     },
@@ -76,7 +78,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     records.sort((one, other) => one.step - other.step);
     return { stage, steps: records, job: jobOf(lastStepOf(target, stages), stages) };
   } finally {
-    await Promise.all(feeds.values().map(({ stop }) => stop()));
+    await Promise.all([...new Set(feeds.values())].map(({ stop }) => stop()));
   }
 }
 

@@ -12,6 +12,8 @@ export interface StagesAtWork {
   platform: Platform | undefined;
   globals: Arguments;
   steps: readonly Step[];
+  /** Those of one stage. */
+  stepsOf(index: number): readonly Step[];
   /** By instruction that makes a layer: how many of them stand before it, in all stages. */
   ordinals: ReadonlyMap<Instruction, number>;
   records: StepRecord[];

@@ -163,6 +163,7 @@ test("what an earlier version has stored without verifying it stands for no imag
   database.run(`UPDATE images SET layer = 1 WHERE uuid = '${asGenuine}'`);
   // And what later versions have added to the tables.
   database.run("ALTER TABLE layers DROP COLUMN fingerprint");
+  database.run("ALTER TABLE layers DROP COLUMN has_links");
   database.run("PRAGMA user_version = 1");
   database.close();
   const after = await TestEngine.open({ directory });
