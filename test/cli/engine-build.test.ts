@@ -1,6 +1,6 @@
 /** `bough build` on the embedded engine: real containers, looked into by the RUNs themselves. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -221,4 +221,13 @@ test("a base image's own WORKDIR, USER and ENV hold; its SHELL and triggers do n
   expect(built.stderr).toContain("[INFO] stdout:\n/srv/app 1000 value /x:/usr/bin:/bin\n");
   expect(built.stderr).toContain("[WARN] line 1: configured:1: its trigger ONBUILD RUN make is not run");
   expect(built.stderr).toContain('[WARN] line 1: configured:1: its SHELL ["/bin/ash","-ec"] is not used');
+});
+
+test("a copied file keeps its time, which is no part of what its layer is found by", async () => {
+  const context = makeContext("COPY a /a\nRUN stat -c %Y /a\n", { a: "timed" });
+  utimesSync(join(context, "a"), 1_000_000_000, 1_000_000_000);
+  expect((await build(context)).stderr).toContain("\n1000000000\n");
+  utimesSync(join(context, "a"), 1_100_000_000, 1_100_000_000);
+  const again = await build(context);
+  expect(again.stderr).toContain("1 of 1 layer cached");
 });
