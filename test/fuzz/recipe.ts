@@ -15,18 +15,24 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { pick, type Random } from "./pick.ts";
+import { nameStages, optionsOf, stageInstruction, startStages } from "./stages.ts";
 
 export interface Recipe {
   context: string;
   /** After FROM. */
   lines: string[];
+  /** Whether there are further FROMs and copies between stages among the lines. */
+  hasStages: boolean;
+  /** Which stage is built, as a part of all; `undefined`: the last. */
+  target: number | undefined;
+  /** Of the command line. */
+  options: readonly string[];
   ignore: string[];
   buildArgs: Map<string, string>;
   /** What is served at the loopback address, and how often it has changed. */
   url: { address: string; version: number };
 }
-
-type Random = () => number;
 
 const paths = [
   "a.txt",
@@ -45,9 +51,15 @@ const targets = ["a.txt", "dir", "missing", "../b.txt"];
 const writtenAt = 1_700_000_000;
 const contents = ["one", "two", "ten", "longer than the others", "", "é\n", "#!/bin/sh\necho tool\n"];
 
-export function startRecipe(context: string, address: string, random: Random): Recipe {
+export function startRecipe(
+  { context, address, hasStages }: { context: string; address: string; hasStages: boolean },
+  random: Random,
+): Recipe {
   const recipe: Recipe = {
     context,
+    hasStages,
+    target: undefined,
+    options: [],
     lines: [],
     ignore: [],
     buildArgs: new Map(),
@@ -58,6 +70,7 @@ export function startRecipe(context: string, address: string, random: Random): R
   recipe.lines.push("ARG A", `ARG B=${JSON.stringify(pick(random, values))}`, "COPY dir /data/");
   const count = 3 + Math.floor(random() * 5);
   for (let index = 0; index < count; index++) recipe.lines.push(instruction(recipe, random));
+  if (hasStages) recipe.lines.push(...startStages(() => instruction(recipe, random), random));
   write(recipe);
   return recipe;
 }
@@ -70,18 +83,31 @@ export function edit(recipe: Recipe, random: Random): string {
   return said;
 }
 
-/** For a recipe that fails: what is missing is there again, and one instruction less. */
-export function repair(recipe: Recipe, random: Random): string {
+/** For a recipe that fails, at a line of its Dockerfile: what is missing is there again, and one instruction less. */
+export function repair(recipe: Recipe, failed: number, random: Random): string {
   for (const path of paths)
     if (!isFile(join(recipe.context, path))) put(recipe, path, pick(random, contents));
   recipe.ignore = [];
-  const [line] = recipe.lines.splice(at(recipe, random), 1);
+  const [line] = recipe.lines.splice(placeOf(failed, recipe) ?? at(recipe, random), 1);
   write(recipe);
   return `repair, and delete ${line}`;
 }
 
-function write({ context, lines, ignore }: Recipe): void {
-  writeFileSync(join(context, "Dockerfile"), ["FROM busybox:1", ...lines, ""].join("\n"));
+/** Among the lines, of which some are several in the Dockerfile. */
+function placeOf(failed: number, { lines, hasStages }: Recipe): number | undefined {
+  let line = hasStages ? 3 : 2;
+  for (const [index, { length }] of lines.map((text) => text.split("\n")).entries()) {
+    if (failed >= line && failed < line + length) return index;
+    line += length;
+  }
+  return undefined;
+}
+
+function write(recipe: Recipe): void {
+  const { context, lines, ignore, hasStages, target } = recipe;
+  recipe.options = hasStages ? optionsOf(lines, target) : [];
+  const all = hasStages ? nameStages(lines) : ["FROM busybox:1", ...lines];
+  writeFileSync(join(context, "Dockerfile"), [...all, ""].join("\n"));
   writeFileSync(join(context, ".dockerignore"), ["Dockerfile", ...ignore, ""].join("\n"));
 }
 
@@ -147,6 +173,10 @@ const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
   changeArgument,
   changeArgument,
   (recipe, random) => {
+    recipe.target = random() < 0.5 ? undefined : random();
+    return `the target is ${recipe.target}`;
+  },
+  (recipe, random) => {
     if (random() < 0.4) recipe.ignore.pop();
     else
       recipe.ignore.push(
@@ -204,7 +234,8 @@ function insert(recipe: Recipe, random: Random): string {
   return `insert ${line}`;
 }
 
-function instruction({ url }: Recipe, random: Random): string {
+function instruction({ url, hasStages }: Recipe, random: Random): string {
+  if (hasStages && random() < 0.3) return stageInstruction(random);
   const name = pick(random, ["A", "B", "C"]);
   const quoted = JSON.stringify(pick(random, values));
   const flags = pick(random, [
@@ -258,12 +289,6 @@ function instruction({ url }: Recipe, random: Random): string {
     "RUN true",
     "RUN chmod -R a+rwX /tmp /data 2>/dev/null || true",
   ]);
-}
-
-function pick<Item>(random: Random, items: readonly Item[]): Item {
-  const item = items[Math.floor(random() * items.length)];
-  if (item === undefined) throw new Error("nothing to pick from");
-  return item;
 }
 
 /** One of the lines. */

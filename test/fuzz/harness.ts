@@ -1,0 +1,130 @@
+/**
+ * Whatever is changed, the image of a build that takes what it can from the cache is that of one which takes nothing,
+ * file for file. `FUZZ_EDITS` and `FUZZ_SEED` set how many edits are tried and which; `FUZZ_SECONDS` goes on for so long.
+ */
+import { expect } from "bun:test";
+import { cpSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { serveEngine } from "../differential/bough.ts";
+import { readTree, type Tree } from "../differential/tree.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { seededRandom } from "../support/random.ts";
+import { edit, type Recipe, repair, startRecipe } from "./recipe.ts";
+
+const seed = Number(process.env.FUZZ_SEED ?? 3);
+const seconds = Number(process.env.FUZZ_SECONDS ?? 0);
+/** So many edits of one recipe, before the next one begins. */
+const editsOfOne = 15;
+
+/** How many there are by default; what `FUZZ_EDITS` says goes before it. */
+export function countEdits(usual: number): { edits: number; timeout: number } {
+  const edits = Number(process.env.FUZZ_EDITS ?? usual);
+  return { edits, timeout: 60_000 + seconds * 1000 + edits * 4000 };
+}
+
+export interface FuzzWorld {
+  /** Edits recipes and compares; throws with what is not as in a fresh build. */
+  run(options: { edits: number; hasStages: boolean }): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** An engine with `busybox:1`, behind an address, and a server with what ADD fetches. */
+export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): Promise<FuzzWorld> {
+  const state = temporaryDirectory();
+  const engine = await serveEngine(temporaryDirectory(), front);
+  await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "busybox:1");
+  let urlVersion = 1;
+  const source = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) =>
+      request.headers.get("if-none-match") === `"${urlVersion}"`
+        ? new Response(null, { status: 304 })
+        : new Response(`content ${urlVersion}`, { headers: { etag: `"${urlVersion}"` } }),
+  });
+
+  async function build(context: string, recipe: Recipe, ...options: string[]): Promise<Built> {
+    const args = [...recipe.buildArgs].flatMap(([name, value]) => ["--build-arg", `${name}=${value}`]);
+    const words = ["-f", "json", "--url", engine.url, "--token", engine.token, "build", context];
+    const { exitCode, stdout, stderr } = await runBough([...words, ...args, ...recipe.options, ...options], {
+      workingDirectory: state,
+      environment: { BOUGH_HOME: state },
+    });
+    if (exitCode !== 0 && /bough itself failed/.test(stderr)) throw new Error(stderr);
+    return { image: exitCode === 0 ? JSON.parse(stdout).image : undefined, stderr };
+  }
+
+  async function treeOf(image: string): Promise<Tree> {
+    const response = await fetch(new URL(`/v1/inspect/${image}/archive?path=/`, engine.url));
+    if (!response.ok || response.body === null) throw new Error(await response.text());
+    return await readTree(response.body);
+  }
+
+  /** The image of a build that may use the cache, and what is not as in one that may not; both may fail. */
+  async function compareWithFresh(recipe: Recipe): Promise<{ cached: Built; found: string[] }> {
+    const cached = await build(recipe.context, recipe);
+    // A copy: the hashes that are remembered of the files are not to vouch for themselves.
+    const copy = temporaryDirectory();
+    cpSync(recipe.context, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+    const fresh = await build(copy, recipe, "--no-cache");
+    rmSync(copy, { recursive: true });
+    if (cached.image !== undefined && fresh.image !== undefined)
+      return { cached, found: differences(await treeOf(cached.image), await treeOf(fresh.image)) };
+    const isSame = cached.image === fresh.image;
+    return { cached, found: isSame ? [] : [`cached: ${cached.stderr}`, `fresh: ${fresh.stderr}`] };
+  }
+
+  return {
+    async run({ edits, hasStages }) {
+      const random = seededRandom(seed);
+      const until = performance.now() + seconds * 1000;
+      const count = { edits: 0, recipes: 0, failing: 0, cachedSteps: 0 };
+      const isOver = () => count.edits >= edits && performance.now() >= until;
+      while (!isOver()) {
+        const address = `${source.url}fetched.bin`;
+        const recipe = startRecipe({ context: temporaryDirectory(), address, hasStages }, random);
+        const history = ["start"];
+        count.recipes++;
+        for (;;) {
+          urlVersion = recipe.url.version;
+          const { cached, found } = await compareWithFresh(recipe);
+          const dockerfile =
+            found.length === 0 ? "" : readFileSync(join(recipe.context, "Dockerfile"), "utf8");
+          expect({ seed, history, options: recipe.options, dockerfile, found }).toMatchObject({ found: [] });
+          count.edits++;
+          count.cachedSteps += cached.stderr.match(/ cached layer:/g)?.length ?? 0;
+          if (cached.image === undefined) count.failing++;
+          if (history.length === editsOfOne || isOver()) break;
+          const failed = Number(/Dockerfile:(\d+)/.exec(cached.stderr)?.[1]);
+          history.push(cached.image === undefined ? repair(recipe, failed, random) : edit(recipe, random));
+        }
+        rmSync(recipe.context, { recursive: true });
+      }
+      const { recipes, cachedSteps, failing } = count;
+      process.stderr.write(
+        `seed ${seed}: ${count.edits} edits of ${recipes} recipes, ${cachedSteps} steps from the cache, ${failing} builds that fail\n`,
+      );
+      expect(cachedSteps).toBeGreaterThan(count.edits / 4);
+      expect(failing).toBeLessThan(count.edits / 2);
+    },
+    async close() {
+      await engine.stop();
+      await source.stop(true);
+    },
+  };
+}
+
+interface Built {
+  /** `undefined`: it failed, and said so. */
+  image: string | undefined;
+  stderr: string;
+}
+
+function differences(cached: Tree, fresh: Tree): string[] {
+  const paths = new Set([...cached.keys(), ...fresh.keys()]);
+  return [...paths].flatMap((path) => {
+    const [one, other] = [cached.get(path)?.line, fresh.get(path)?.line];
+    return one === other ? [] : [`${path}: cached ${one ?? "nothing"}, fresh ${other ?? "nothing"}`];
+  });
+}
