@@ -48,7 +48,7 @@ async function build(...options: string[]) {
   return { ...ended, runs: service.state.instances.map(({ command }) => command) };
 }
 
-function startChild(world: World, ...options: string[]) {
+function startChild(world: Pick<World, "context" | "state" | "service">, ...options: string[]) {
   return Bun.spawn([compileBough(), ...wordsFor(world.service.url, options)], {
     cwd: world.context,
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", BOUGH_HOME: world.state },
@@ -204,19 +204,48 @@ test("two builds at once each wait for an operation of their own", async () => {
   expect(await child.exited).toBe(0);
 });
 
+/** What is killed again and again. */
+interface Victim {
+  options: string[];
+  extensions?: string[];
+  lines: string[];
+}
+
+const rounds = (...words: string[]) => words.map((word) => `RUN ${word} $ROUND`);
+const oneStage: Victim = {
+  options: [],
+  lines: ["FROM base:1", "ARG ROUND", "RUN one $ROUND", "COPY data /data", ...rounds("two", "three", "four")],
+};
+/** Two of them are the same: their command is run for both together. */
+const severalStages: Victim = {
+  options: ["--docker", "--jobs", "3"],
+  lines: [
+    ...["FROM base:1 AS one", "ARG ROUND", "RUN one $ROUND", "COPY data /data", ...rounds("two")],
+    ...["FROM base:1 AS other", "ARG ROUND", ...rounds("other")],
+    ...["FROM base:1 AS same", "ARG ROUND", ...rounds("other", "more")],
+    ...["FROM one", "COPY --from=other /etc/hosts /a", ...rounds("three")],
+    ...["COPY --from=same /etc/hosts /b", ...rounds("four")],
+  ],
+};
+
 /** `KILLS` and `KILL_SEED` set how many there are, and when. Two at a time: most of a build is starting up. */
-const kills = Number(process.env.KILLS ?? 200);
-test(
-  `${kills} kills at random instants`,
-  async () => {
+test.each<[string, number, Victim]>([
+  ["a build", 200, oneStage],
+  ["a build of several stages", 50, severalStages],
+  ["a build of several stages on a service that copies", 50, { ...severalStages, extensions: ["copies"] }],
+])(
+  "random kills of %s",
+  async (_, usual, victim) => {
+    const kills = Number(process.env.KILLS ?? usual);
     const seed = Number(process.env.KILL_SEED ?? 1);
-    const worlds = [makeWorld(), makeWorld()];
+    const worlds = [makeWorld(victim), makeWorld(victim)];
     const loops = worlds.map(async (world, index) =>
       killOften(await world, seededRandom(seed + index), kills / 2),
     );
     for (const { builds, world } of await Promise.all(loops)) {
       const runs = world.service.state.instances.map(
-        ({ image, command, env }) => `${command} ${env?.ROUND} on ${image}`,
+        ({ image, command, env, copies }) =>
+          `${command} ${env?.ROUND} ${JSON.stringify(copies ?? [])} on ${image}`,
       );
       process.stderr.write(
         `seed ${seed}: ${kills / 2} kills in ${builds} builds, ${runs.length} instances\n`,
@@ -235,25 +264,31 @@ test(
       await world.service.close();
     }
   },
-  60_000 + kills * 1000,
+  60_000 + Number(process.env.KILLS ?? 200) * 1000,
 );
 
 interface World {
   context: string;
   state: string;
   service: FakeService;
+  options: string[];
 }
 
-async function makeWorld(): Promise<World> {
+async function makeWorld({ options, extensions, lines }: Victim): Promise<World> {
   const world = {
     context: temporaryDirectory(),
     state: temporaryDirectory(),
-    service: await startFakeService({ run: () => ({ delayMs: 15, stdout: "working\n" }) }),
+    service: await startFakeService({
+      run: () => ({ delayMs: 15, stdout: "working\n" }),
+      ...(extensions === undefined ? {} : { extensions }),
+    }),
+    options,
   };
   world.service.state.addImage("base:1");
-  const steps = ["two", "three", "four"].map((step) => `RUN ${step} $ROUND`);
+  world.service.state.tree.set("/etc", { type: "directory" });
+  world.service.state.tree.set("/etc/hosts", { type: "file", content: "127.0.0.1 localhost" });
   writeFiles(world.context, {
-    Dockerfile: ["FROM base:1", "ARG ROUND", "RUN one $ROUND", "COPY data /data", ...steps].join("\n"),
+    Dockerfile: lines.join("\n"),
     "data/file": "x".repeat(100_000),
     "data/empty": "directory/",
   });
@@ -268,7 +303,11 @@ async function killOften(world: World, random: () => number, kills: number) {
   /** Of the first build, which nothing kills and nothing is cached for. */
   let whole = 0;
   for (; ; builds++) {
-    const child = startChild(world, "--build-arg", `ROUND=${round}`, "--tag", `app:${round}`);
+    const child = startChild(
+      world,
+      ...world.options,
+      ...["--build-arg", `ROUND=${round}`, "--tag", `app:${round}`],
+    );
     const output = new Response(child.stderr).text();
     const killAfter = random() * 1.2 * whole;
     // From the first request on, before which there is nothing to lose, to some time after the end.

@@ -18,9 +18,27 @@ import { seededRandom } from "../support/random.ts";
 /** `KILLS` and `KILL_SEED` set how many there are, and when. */
 const kills = Number(process.env.KILLS ?? 50);
 
-test(
-  `${kills} kills at random instants`,
-  async () => {
+const slowly = (...words: string[]) => words.map((word) => `RUN sleep 0.02; echo ${word} $ROUND >> /log`);
+const begin = ["ARG ROUND", "RUN echo one $ROUND > /log", "COPY data /data"];
+const oneStage = [
+  ...["FROM busybox:1", ...begin, ...slowly("two", "three", "four")],
+  "RUN rm -rf /data && cat /log",
+];
+const severalStages = [
+  ...["FROM busybox:1 AS one", ...begin, ...slowly("two")],
+  ...["FROM busybox:1 AS other", "ARG ROUND", ...slowly("other")],
+  // As far as here the same: it is run for both together.
+  ...["FROM busybox:1 AS same", "ARG ROUND", ...slowly("other", "more")],
+  ...["FROM one", "COPY --from=other /log /copied/other", "COPY --from=same / /copied/same/"],
+  "RUN cat /log /copied/other /copied/same/log && cmp /bin/busybox /copied/same/bin/busybox",
+];
+
+test.each<[string, string[], string[]]>([
+  ["a build", oneStage, []],
+  ["a build of several stages", severalStages, ["--docker", "--jobs", "3"]],
+])(
+  `${kills} kills of %s at random instants`,
+  async (_, lines, options) => {
     const seed = Number(process.env.KILL_SEED ?? 1);
     const random = seededRandom(seed);
     const home = temporaryDirectory();
@@ -28,14 +46,7 @@ test(
     const environment = { BOUGH_HOME: home };
     const layout = await makeBusyboxLayout(temporaryDirectory());
     writeFiles(context, {
-      Dockerfile: [
-        "FROM busybox:1",
-        "ARG ROUND",
-        "RUN echo one $ROUND > /log",
-        "COPY data /data",
-        ...["two", "three", "four"].map((word) => `RUN sleep 0.02; echo ${word} $ROUND >> /log`),
-        "RUN rm -rf /data && cat /log",
-      ].join("\n"),
+      Dockerfile: lines.join("\n"),
       "data/file": "x".repeat(1_000_000),
     });
     const bough = (...words: string[]) =>
@@ -50,7 +61,10 @@ test(
     const tags: string[] = [];
     while (killed < kills) {
       const child = Bun.spawn(
-        [compileBough(), "--local", "build", "--build-arg", `ROUND=${round}`, "--tag", `app:${round}`],
+        [
+          ...[compileBough(), "--local", "build", ...options],
+          ...["--build-arg", `ROUND=${round}`, "--tag", `app:${round}`],
+        ],
         {
           cwd: context,
           env: { PATH: process.env.PATH ?? "", ...environment },
@@ -84,7 +98,7 @@ test(
     }
 
     process.stderr.write(`seed ${seed}: ${killed} kills, ${round} builds to their end\n`);
-    const last = await bough("build", "--build-arg", `ROUND=${round}`, "--tag", "app:last");
+    const last = await bough("build", ...options, "--build-arg", `ROUND=${round}`, "--tag", "app:last");
     expect({ seed, exitCode: last.exitCode, stderr: last.stderr }).toMatchObject({ exitCode: 0 });
     const images: { tag: string | null }[] = JSON.parse((await bough("-f", "json", "images")).stdout);
     const answering = new Set(images.map(({ tag }) => tag));
