@@ -15,6 +15,8 @@ export interface Layout {
   operations: string;
   /** `<operation>.ndjson`: event logs. */
   events: string;
+  /** `<name>/`: what mounts of type cache keep between commands; see `records/caches.ts`. */
+  caches: string;
   /** runc's own state, one directory a container. */
   containers: string;
   /** `<process>.<id>/`: what each open engine is writing or deleting. */
@@ -42,6 +44,7 @@ export function makeLayout(directory: string): Layout {
     files: join(real, "files"),
     operations: join(real, "operations"),
     events: join(real, "events"),
+    caches: join(real, "caches"),
     containers: join(real, "containers"),
     scratches: join(real, "scratch"),
     scratch: join(real, "scratch", `${currentProcess()}.${crypto.randomUUID()}`),

@@ -6,6 +6,7 @@ import { inTransaction } from "../database.ts";
 import { isAlive } from "../process-identity.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
+import { cacheDirectory, cachePaths, unusedCaches } from "./records/caches.ts";
 import { filePath, isFileName } from "./records/files.ts";
 import { layerDirectory } from "./records/layers.ts";
 import { imagesInUse, isOperationId } from "./records/operations.ts";
@@ -18,6 +19,8 @@ interface EngineUsage {
   files: { count: number; bytes: number };
   /** Finished ones, with their event logs. */
   operations: { count: number; bytes: number };
+  /** Of mounts of type cache. */
+  caches: { count: number; bytes: number };
 }
 
 /** What of it would go, or has gone. */
@@ -26,6 +29,7 @@ export interface PrunePlan {
   layers: { count: number; bytes: number };
   files: { count: number; bytes: number };
   operations: { count: number; bytes: number };
+  caches: { count: number; bytes: number };
 }
 
 interface PruneSelection {
@@ -54,6 +58,7 @@ export function measureUsage(directory: string): Promise<EngineUsage> {
         count: operations.length,
         bytes: diskUsage(eventPaths(layout, operations)),
       },
+      caches: totalOf(cachePaths(database, layout), diskUsage),
     };
   });
 }
@@ -65,7 +70,8 @@ export function planPrune(directory: string, selection: PruneSelection): Promise
 
 /**
  * Removes images without a tag that nothing keeps, layers that no image is left of, all uploaded files, and what is recorded
- * of operations of processes that have ended. What a running operation started from stays. Returns what went.
+ * of operations of processes that have ended, and caches that no command has. What a running operation started from stays. Returns
+ * what went.
  */
 export function prune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
   return withEngineDirectory(directory, async (database, layout) => {
@@ -82,12 +88,15 @@ export function prune(directory: string, selection: PruneSelection): Promise<Pru
       remove("layers", "id", selected.layers);
       remove("files", "sha256", selected.files);
       remove("operations", "uuid", selected.operations);
+      remove("caches", "name", selected.caches);
       return selected;
     });
     const plan = measure(layout, removed);
     // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
     for (const id of removed.layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
     for (const path of eventPaths(layout, removed.operations)) rmSync(path, { force: true });
+    for (const name of removed.caches)
+      await rm(cacheDirectory(layout, name), { recursive: true, force: true });
     inTransaction(database, () => {
       const kept = new Set(column<string>(database, "SELECT sha256 AS value FROM files"));
       const doomed = removed.files.filter((sha256) => !kept.has(sha256));
@@ -103,6 +112,8 @@ interface Selected {
   layers: number[];
   files: string[];
   operations: string[];
+  /** Names. */
+  caches: string[];
 }
 
 function select(database: Database, selection: PruneSelection): Selected {
@@ -128,6 +139,7 @@ function select(database: Database, selection: PruneSelection): Selected {
     operations: operations
       .filter(({ owner, finished_at }) => finished_at !== null && !living.has(owner))
       .map(({ uuid }) => uuid),
+    caches: unusedCaches(database),
   };
 }
 
@@ -155,13 +167,18 @@ function unusedLayers(database: Database, removed: ReadonlySet<string>): number[
 }
 
 function measure(layout: Layout, selected: Selected): PrunePlan {
-  const total = (paths: readonly string[]) => ({ count: paths.length, bytes: freedBytes(paths) });
+  const total = (paths: readonly string[]) => totalOf(paths, freedBytes);
   return {
     images: selected.images.map((uuid) => ({ uuid, tags: selected.tags.get(uuid) ?? [] })),
     layers: total(selected.layers.map((id) => layerDirectory(layout, id))),
     files: total(filePaths(layout, selected.files)),
     operations: total(eventPaths(layout, selected.operations)),
+    caches: total(selected.caches.map((name) => cacheDirectory(layout, name))),
   };
+}
+
+function totalOf(paths: readonly string[], measureBytes: (paths: readonly string[]) => number) {
+  return { count: paths.length, bytes: measureBytes(paths) };
 }
 
 /** The paths of well-formed names only: nothing else can be on disk. */

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isAlive } from "../process-identity.ts";
 import { RequestError } from "./http/answers.ts";
+import { cachePaths } from "./records/caches.ts";
 import {
   describeCompletion,
   findOperation,
@@ -57,6 +58,10 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   for (const name of directories) {
     if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
   }
+  // A cache is recorded before it gets one.
+  const caches = readdirSync(layout.caches).map((name) => join(layout.caches, name));
+  const recorded = new Set(cachePaths(database, layout));
+  for (const path of caches) if (!recorded.has(path)) await rm(path, { recursive: true, force: true });
   for (const name of readdirSync(layout.scratches)) {
     if (name !== basename(layout.scratch) && !isAlive(name))
       await rm(join(layout.scratches, name), { recursive: true, force: true });

@@ -41,7 +41,7 @@ export const prune: Command = {
     meta: {
       name: "prune",
       description:
-        "Remove what nothing uses: images without a tag that no session's branch names, their layers, uploaded files.",
+        "Remove what nothing uses: images without a tag that no session's branch names, their layers, uploaded files, caches of RUN --mount.",
     },
     args: pruneArguments,
     run: ({ data }) => pruneEngine(data),
@@ -63,6 +63,7 @@ async function showUsage(invocation: Invocation): Promise<void> {
     ["layers", String(usage.layers.count), formatBytes(usage.layers.bytes), ""],
     ["uploaded files", String(usage.files.count), formatBytes(usage.files.bytes), ""],
     ["finished operations", String(usage.operations.count), formatBytes(usage.operations.bytes), ""],
+    ["caches", String(usage.caches.count), formatBytes(usage.caches.bytes), "of RUN --mount=type=cache"],
   ];
   printResult(invocation, {
     id: directory,
@@ -90,13 +91,14 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
 }
 
 function renderPlan(plan: PrunePlan, isDone: boolean): string {
-  const { images, layers, files, operations } = plan;
-  const bytes = layers.bytes + files.bytes + operations.bytes;
+  const { images, layers, files, operations, caches } = plan;
+  const bytes = layers.bytes + files.bytes + operations.bytes + caches.bytes;
   const counts = [
     formatCount(images.length, "image"),
     formatCount(layers.count, "layer"),
     formatCount(files.count, "uploaded file"),
     formatCount(operations.count, "finished operation"),
+    formatCount(caches.count, "cache"),
   ].join(", ");
   const tagged = images.flatMap(({ tags }) => tags).sort();
   return [

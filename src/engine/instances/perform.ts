@@ -6,6 +6,7 @@ import { variablesIn } from "../../image/config.ts";
 import type { InstanceResult } from "../../service/types.ts";
 import { fillUpper, type ImageCopy } from "../copies/fill-upper.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
+import { type PreparedMounts, prepareMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
@@ -45,7 +46,6 @@ export async function performInstance(
   instance: Instance,
   run: OperationRun,
 ): Promise<() => Outcome> {
-  if (instance.mounts.length > 0) throw new BoughError("this engine cannot mount anything yet");
   if (instance.spec.command === "") return makeImage(state, instance, run);
   const processes = new InstanceProcesses(state, (spid, type, data) =>
     state.events.append(run.uuid, spid, type, data),
@@ -61,7 +61,7 @@ export async function performInstance(
 
 async function runCommand(
   state: EngineState,
-  { image, spec, copies }: Instance,
+  { image, spec, copies, mounts: requested }: Instance,
   run: OperationRun,
   processes: InstanceProcesses,
 ): Promise<() => Outcome> {
@@ -73,6 +73,7 @@ async function runCommand(
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
 
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
+  const mounts = await prepareInTime(state, requested, spec.timeoutSeconds, run);
   const outcome = await runInSandbox(state, {
     id: run.uuid,
     directory: run.directory,
@@ -91,11 +92,13 @@ async function runCommand(
               signal: run.signal,
             }),
         }),
+    mounts,
     process(root) {
       processes.accounts = readAccounts(root);
       return {
         args: commandLine(spec),
         env,
+        secretEnv: mounts.secretEnv,
         cwd: workingDirectoryOf(spec, image),
         ...processes.accounts(spec.uid ?? 0, spec.gid),
       };
@@ -114,7 +117,9 @@ async function runCommand(
     onOutput: (stream, chunk) => events[stream].write(chunk),
     onEnd: () => processes.end(),
     signal: run.signal,
-  }).catch((error: unknown) => forgetDamaged(state, error));
+  })
+    .catch((error: unknown) => forgetDamaged(state, error))
+    .finally(() => mounts.close());
 
   run.signal.throwIfAborted();
   const result = events.exited({ ...outcome, signal: signalOf(outcome.exitCode) });
@@ -134,7 +139,7 @@ async function makeImage(
   mkdirSync(upper);
   copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
   let hasLinks = false;
-  const deadline = startDeadline(state.clock, spec.timeoutSeconds);
+  const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies");
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
     ({ hasLinks } = await fillUpper(state, upper, {
@@ -158,11 +163,29 @@ async function makeImage(
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-function startDeadline(clock: Clock, seconds: number): { signal: AbortSignal; end: () => void } {
+/** A cache that another command has locked is waited for no longer than the command may take. */
+async function prepareInTime(
+  state: EngineState,
+  mounts: readonly MountRequest[],
+  seconds: number,
+  run: OperationRun,
+): Promise<PreparedMounts> {
+  const deadline = startDeadline(state.clock, seconds, "the mounts");
+  const signal = AbortSignal.any([run.signal, deadline.signal]);
+  return prepareMounts(state, mounts, { ...run, signal })
+    .catch((error: unknown) => forgetDamaged(state, error))
+    .finally(() => deadline.end());
+}
+
+function startDeadline(
+  clock: Clock,
+  seconds: number,
+  what: string,
+): { signal: AbortSignal; end: () => void } {
   const late = new AbortController();
   const over = new AbortController();
   clock.sleep(seconds * 1000, over.signal).then(
-    () => late.abort(new BoughError(`the files and copies were not in place within ${seconds} seconds`)),
+    () => late.abort(new BoughError(`${what} were not in place within ${seconds} seconds`)),
     () => undefined,
   );
   return { signal: late.signal, end: () => over.abort() };

@@ -150,7 +150,7 @@ export class InstanceProcesses {
   #resolveDirectory(live: LiveSandbox, path: string): string {
     const root = `/proc/${live.pid}/root${this.#host.layout.root}`;
     try {
-      return resolveWorkingDirectory(root, path);
+      return resolveWorkingDirectory(root, path, live.locate);
     } catch (error) {
       return refuse("cwd", error instanceof Error ? `cannot be taken: ${error.message}` : String(error));
     }

@@ -114,14 +114,14 @@ export function layerChain(database: Database, id: number): number[] {
 
 /**
  * overlayfs's options for `layers`, with names relative to the directory of the layers. With an `operation` directory
- * changes go to its `upper`; without, the mount is read-only.
+ * changes go to its `upper`; without, the mount is read-only. `isRoot: false`: it is no root file system of a sandbox.
  */
 export function overlayOptions(
   layout: Layout,
   layers: readonly number[],
-  mount: { operation: string | undefined; inUserNamespace: boolean },
+  mount: { operation: string | undefined; inUserNamespace: boolean; isRoot?: boolean },
 ): string {
-  const lowest = mount.operation === undefined ? layout.empty : layout.skeleton;
+  const lowest = mount.operation === undefined || mount.isRoot === false ? layout.empty : layout.skeleton;
   const lower = [...layers.map((id) => id.toString(36)), relative(layout.layers, lowest)].join(":");
   const options = [`lowerdir=${lower}`, ...(mount.inUserNamespace ? ["userxattr"] : [])];
   if (mount.operation === undefined) return [...options, "ro"].join(",");

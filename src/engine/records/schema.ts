@@ -59,4 +59,17 @@ export const migrations: readonly string[] = [
    )) WHERE CASE WHEN json_valid(config) THEN json_type(config) = 'object' ELSE FALSE END;`,
   // Whether files in it are another layer's, too.
   "ALTER TABLE layers ADD COLUMN has_links INTEGER NOT NULL DEFAULT 0;",
+  // Mounts of type cache: their directories, and which commands have them.
+  `CREATE TABLE caches (
+     name TEXT PRIMARY KEY,
+     key TEXT NOT NULL,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX caches_by_key ON caches (key);
+   CREATE TABLE cache_uses (
+     cache TEXT NOT NULL REFERENCES caches (name) ON DELETE CASCADE,
+     operation TEXT NOT NULL,
+     owner TEXT NOT NULL,
+     sharing TEXT NOT NULL
+   ) STRICT;`,
 ];

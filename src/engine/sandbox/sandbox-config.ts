@@ -7,6 +7,8 @@ import { seccompFilter } from "./seccomp.ts";
 export interface SandboxProcess {
   args: readonly string[];
   env: Readonly<Record<string, string>>;
+  /** More variables, which are in no record; processes beside the command do not have them. */
+  secretEnv?: Readonly<Record<string, string>>;
   cwd: string;
   uid: number;
   gid: number;
@@ -69,6 +71,12 @@ interface FileMount {
   destination: string;
 }
 
+/** A mount of the request's own, as runc has them; no link is on the way to its destination. */
+export interface SandboxMount extends FileMount {
+  type: "bind" | "tmpfs";
+  options: readonly string[];
+}
+
 export interface SandboxConfigOptions {
   root: string;
   /** Its working directory is one that no link of the image is on the way to. */
@@ -76,6 +84,8 @@ export interface SandboxConfigOptions {
   hostname: string;
   /** Mounted over whatever the image has there. */
   files: readonly FileMount[];
+  /** Mounted after all else, one after the other. */
+  mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
   network: SandboxNetwork;
   /** As the OCI image specification spells it. */
@@ -119,6 +129,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
       mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
       ...sysfs(options.inUserNamespace, network),
       ...options.files.map(({ source, destination }) => mount(destination, "bind", source, ["bind", "rw"])),
+      ...options.mounts,
     ],
     linux: {
       namespaces: [
@@ -154,7 +165,7 @@ export function processConfig({
     terminal: false,
     user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
     args: command.args,
-    env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
+    env: Object.entries({ ...command.env, ...command.secretEnv }).map(([name, value]) => `${name}=${value}`),
     cwd: command.cwd,
     capabilities: { bounding: granted, effective, permitted: effective },
     noNewPrivileges: false,

@@ -7,8 +7,11 @@ import type { ProcessInput } from "../processes/process-input.ts";
 import type { Environment } from "../system/programs.ts";
 import type { InstanceLimits } from "./limits/limits.ts";
 import type { EventResources } from "./limits/usage.ts";
+import type { NamespaceMount } from "./root/mount-namespace.ts";
+import type { MountPoints } from "./root/mount-points.ts";
+import type { Locate } from "./root/root-path.ts";
 import type { PlacedFile } from "./root/staging.ts";
-import type { SandboxProcess } from "./sandbox-config.ts";
+import type { SandboxMount, SandboxProcess } from "./sandbox-config.ts";
 
 export interface SandboxHost {
   layout: Layout;
@@ -16,6 +19,24 @@ export interface SandboxHost {
   clock: Clock;
   inUserNamespace: boolean;
   networks: Networks;
+}
+
+/** What else a sandbox has in place while its command runs. */
+export interface RequestMounts {
+  /** Made in the sandbox's mount namespace beside its root. */
+  inNamespace: readonly NamespaceMount[];
+  /** A directory in memory among them: for what must be on no disk. */
+  memory: string | undefined;
+  /**
+   * Called once the root is mounted, with its mount points, to which it adds. `machine` is the mount namespace's own root directory,
+   * as this process reaches it.
+   */
+  place: (root: string, points: MountPoints & { upper: string }, machine: string) => PlacedMounts;
+}
+
+export interface PlacedMounts {
+  mounts: readonly SandboxMount[];
+  locate: Locate;
 }
 
 export interface SandboxRequest {
@@ -28,6 +49,8 @@ export interface SandboxRequest {
   files: readonly PlacedFile[];
   /** Puts more into the upper directory before it is mounted: before the files. */
   fill?: ((upper: string) => Promise<unknown>) | undefined;
+  /** The request's own mounts. */
+  mounts: RequestMounts;
   /** Told of the mounted root, since who runs the command may depend on the image's files. */
   process: (root: string) => SandboxProcess;
   hostname: string;
@@ -54,6 +77,8 @@ export interface LiveSandbox {
   process: SandboxProcess;
   /** runc's configuration of another process, on the same terms as the command's. */
   configure: (process: SandboxProcess) => object;
+  /** Where paths below the root are on this machine, its mounts included. */
+  locate: Locate;
   /** What runc runs behind. */
   prefix: readonly string[];
   /** Process ids of the helpers that run beside the command: what these start counts for its limits. */

@@ -18,7 +18,7 @@ import {
 } from "./root/mount-points.ts";
 import { stageFiles } from "./root/staging.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
-import { processConfig, type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
+import { processConfig, type SandboxMount, type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 import { supervise } from "./supervise.ts";
 
@@ -41,6 +41,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       layers: request.layers,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
+      mounts: request.mounts.inNamespace,
       clock: host.clock,
       command: [...guard.prefix, ...runcCommand(host, request)],
       descriptor: network.namespaces,
@@ -51,16 +52,19 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     });
     await stageFiles(namespace.root, request.files);
     const points = provideMountPoints(namespace.root, upper);
+    const { mounts, locate } = request.mounts.place(namespace.root, { ...points, upper }, namespace.machine);
     const process = request.process(namespace.root);
-    const cwd = resolveWorkingDirectory(namespace.root, process.cwd);
+    const cwd = resolveWorkingDirectory(namespace.root, process.cwd, locate);
     const placed = { ...process, cwd };
-    const configure = writeBundle(host, request, placed, points, await network.ready, guard.settings);
+    const bundle = join(namespace.machine, bundleDirectory(request));
+    const settings = { points, mounts, network: await network.ready, limits: guard.settings };
+    const configure = writeBundle(host, request, placed, bundle, settings);
     const { id, directory } = request;
     const { prefix, helpers } = guard;
     const outcome = await supervise(host, request, namespace, kill, guard, (pid) => {
       // runc has read it: should this process be killed, it is not left behind.
       rmSync(join(directory, bundleConfig), { force: true });
-      request.onStart({ id, directory, pid, process: placed, configure, prefix, helpers });
+      request.onStart({ id, directory, pid, process: placed, configure, locate, prefix, helpers });
     }).finally(request.onEnd);
     removeMountPoints(upper, points);
     return outcome;
@@ -73,11 +77,24 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
 /** By the OCI runtime specification. */
 const bundleConfig = "config.json";
 
+/** Where runc finds its configuration. What must be on no disk is in memory, and gone with the mount namespace. */
+function bundleDirectory({ mounts, directory }: SandboxRequest): string {
+  return mounts.memory ?? directory;
+}
+
 function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
   const { directory, id } = request;
   const log = ["--log", join(directory, "log"), "--log-format", "json"];
   // The control groups have to tell first which limits the command ran into.
-  const run = ["run", "--keep", "--bundle", directory, "--pid-file", join(directory, "pid"), id];
+  const run = [
+    "run",
+    "--keep",
+    "--bundle",
+    bundleDirectory(request),
+    "--pid-file",
+    join(directory, "pid"),
+    id,
+  ];
   return [findProgram("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
 }
 
@@ -86,19 +103,24 @@ function writeBundle(
   host: SandboxHost,
   request: SandboxRequest,
   process: SandboxProcess,
-  points: MountPoints,
-  network: SandboxNetwork,
-  limits: LimitSettings,
+  bundle: string,
+  settings: {
+    points: MountPoints;
+    mounts: readonly SandboxMount[];
+    network: SandboxNetwork;
+    limits: LimitSettings;
+  },
 ): LiveSandbox["configure"] {
-  const file = (name: string, content: string, mode: number) => {
-    const path = join(request.directory, name);
+  const { points, mounts, network, limits } = settings;
+  const file = (directory: string, name: string, content: string, mode: number) => {
+    const path = join(directory, name);
     writeFileSync(path, content, { mode });
     // Whatever this process's umask is.
     chmodSync(path, mode);
     return path;
   };
   // Other users of the sandbox read it too.
-  const shared = (name: string, content: string) => file(name, content, 0o644);
+  const shared = (name: string, content: string) => file(request.directory, name, content, 0o644);
   const options = {
     root: host.layout.root,
     hostname: request.hostname,
@@ -106,13 +128,14 @@ function writeBundle(
       { source: shared("resolv.conf", network.resolvConf), destination: points.resolvConf },
       { source: shared("hosts", hostsOf(request.hostname)), destination: points.hosts },
     ],
+    mounts,
     inUserNamespace: host.inUserNamespace,
     network,
     architecture: machineArchitecture(),
     limits,
   };
   // The command's environment is in it, and so its secrets.
-  file(bundleConfig, JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
+  file(bundle, bundleConfig, JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
   return (other) => processConfig({ ...options, process: other });
 }
 

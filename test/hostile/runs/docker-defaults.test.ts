@@ -269,6 +269,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     root: "/root",
     process: { args: ["true"], env: {}, cwd: "/", uid, gid: 0, additionalGids: [0] },
     hostname: "host",
+    mounts: [],
     files: [
       { source: "RESOLV", destination: "/etc/resolv.conf" },
       { source: "HOSTS", destination: "/etc/hosts" },

@@ -12,6 +12,8 @@ import { type Environment, findProgram, helperEnvironment } from "../../system/p
  */
 export interface MountNamespace {
   process: Subprocess<"pipe", "pipe", "pipe">;
+  /** The root directory of this machine with the mounts that only the process has. */
+  machine: string;
   /** The mounted root, reachable from outside of the namespace for as long as the process runs. */
   root: string;
   /** What the process writes after it said that the mount is there. */
@@ -20,10 +22,29 @@ export interface MountNamespace {
   proceed(): void;
 }
 
-/** Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. */
-const script = `mount -t overlay -o "$1" overlay ../root && echo && read -r go || exit 125
+/**
+ * Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. The
+ * source of a bind may be changed by other sandboxes: it is where the process is, and has made sure to be.
+ */
+const script = `mount -t overlay -o "$1" overlay ../root || exit 125
 shift
+while [ "$1" != -- ]; do
+  case "$1" in
+    bind) (cd -P "$2" && [ "$(pwd -P)" = "$2" ] && mount --no-canonicalize --bind . "$3") ;;
+    *) mount -t "$1" -o "$2" "$1" "$3" ;;
+  esac || exit 125
+  shift 3
+done
+shift
+echo && read -r go || exit 125
 exec "$@"`;
+
+/** A mount that only the processes of the namespace have, at the absolute path `place`. */
+export type NamespaceMount = { place: string } & (
+  | { type: "overlay" | "tmpfs"; options: string }
+  /** `source`: a directory, without links on its way. */
+  | { type: "bind"; source: string }
+);
 
 /** The mount takes some milliseconds. */
 const maxMountSeconds = 60;
@@ -44,6 +65,7 @@ export async function enterMountNamespace(
     /** The directory with `upper` and `work`; without one the mount is read-only. */
     operation?: string;
     inUserNamespace: boolean;
+    mounts?: readonly NamespaceMount[];
     clock: Clock;
     command?: readonly string[];
     /** An open file that the command gets as its descriptor 3. */
@@ -63,7 +85,13 @@ export async function enterMountNamespace(
     ...(command === undefined ? [] : withProcesses),
   ];
   const enter = [...unshare, findProgram("sh", environment), "-c", script, "sh"];
-  const helper = startHelper(dyingWithParent([...enter, overlay, ...(command ?? [])], environment), {
+  const mounts = (options.mounts ?? []).flatMap((mount) => [
+    mount.type,
+    mount.type === "bind" ? mount.source : mount.options,
+    mount.place,
+  ]);
+  const words = [...enter, overlay, ...mounts, "--", ...(command ?? [])];
+  const helper = startHelper(dyingWithParent(words, environment), {
     workingDirectory: layout.layers,
     environment: helperEnvironment(environment),
     descriptor: options.descriptor,
@@ -87,6 +115,7 @@ export async function enterMountNamespace(
   }
   return {
     process: helper,
+    machine: `/proc/${helper.pid}/root`,
     root: `/proc/${helper.pid}/root${layout.root}`,
     stdout: { [Symbol.asyncIterator]: () => stdout },
     proceed() {

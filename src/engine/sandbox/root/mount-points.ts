@@ -35,7 +35,7 @@ export interface MountPoints {
   resolvConf: string;
   hosts: string;
   /** What was made for them, by its path below the upper directory, the deepest last. */
-  made: ReadonlyMap<string, Stats>;
+  made: Map<string, Stats>;
 }
 
 /**
@@ -55,6 +55,25 @@ export function provideMountPoints(root: string, upper: string): MountPoints {
   };
 }
 
+/** Makes an empty file or directory to mount at, at a path without links where nothing is. */
+export function provideMountPoint(
+  place: Place,
+  path: string,
+  type: "file" | "directory",
+  mode: number,
+): void {
+  noteMade(place, path, () => makeMountPoint(place.root, path, type, mode));
+}
+
+/** As `provideMountPoint`, in a tree that is thrown away. */
+export function makeMountPoint(root: string, path: string, type: "file" | "directory", mode: number): void {
+  const directory = makeDirectories(root, dirname(path), `mount ${path}`);
+  const made = join(directory, basename(path));
+  if (type === "file") writeFileSync(made, "", { flag: "wx" });
+  else mkdirSync(made);
+  chmodSync(made, mode);
+}
+
 /** Takes away again what `provideMountPoints` made, as far as the command made no use of it. */
 export function removeMountPoints(upper: string, { made }: MountPoints): void {
   for (const [path, before] of [...made].reverse()) {
@@ -65,7 +84,8 @@ export function removeMountPoints(upper: string, { made }: MountPoints): void {
   }
 }
 
-interface Place {
+/** A mounted root, its upper directory, and what is noted of it. */
+export interface Place {
   root: string;
   upper: string;
   made: Map<string, Stats>;
@@ -102,9 +122,7 @@ function provideFile(place: Place, path: string): string {
   if (found.stats !== undefined && !isLost) return found.inside;
   noteMade(place, found.inside, () => {
     if (isLost) remove(place, found.inside);
-    const directory = makeDirectories(root, dirname(found.inside), `mount ${path}`);
-    writeFileSync(join(directory, basename(found.inside)), "", { flag: "wx" });
-    chmodSync(join(directory, basename(found.inside)), 0o644);
+    makeMountPoint(root, found.inside, "file", 0o644);
   });
   return found.inside;
 }

@@ -18,15 +18,24 @@ export class UnreachablePathError extends BoughError {
   override readonly name = "UnreachablePathError";
 }
 
+/** Where on this machine names below a root are; `undefined` where nothing is known of what will be there. */
+export type Locate = (names: readonly string[]) => string | undefined;
+
 /** As many as Linux follows in one look-up. */
 const maxLinks = 40;
 
 /**
  * Follows `path` component by component with `root` as its `/`: neither `..` nor a link, absolute or not, leads out of
  * it. Components after the first missing one are taken as they are. With `followLast: false` a link at the very end is the
- * answer itself. Nothing else may change the tree at the same time.
+ * answer itself. `locate` says where something else than the root's own is seen. Nothing else may change the tree at the same
+ * time.
  */
-export function resolveInRoot(root: string, path: string, options: { followLast: boolean }): ResolvedPath {
+export function resolveInRoot(
+  root: string,
+  path: string,
+  options: { followLast: boolean; locate?: Locate | undefined },
+): ResolvedPath {
+  const locate = options.locate ?? ((names) => join(root, ...names));
   const waiting = splitPath(path);
   if (waiting.length > maxComponents) throw new UnreachablePathError(`a path in the image is too long`);
   const reached: string[] = [];
@@ -35,29 +44,30 @@ export function resolveInRoot(root: string, path: string, options: { followLast:
   for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
     if (name === "..") {
       reached.pop();
-      stats = lookUp(root, reached);
+      stats = lookUp(locate(reached));
       continue;
     }
     reached.push(name);
-    stats = lookUp(root, reached);
+    stats = lookUp(locate(reached));
     if (!stats?.isSymbolicLink() || (waiting.length === 0 && !options.followLast)) continue;
     links += 1;
     if (links > maxLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
-    const target = readlinkSync(join(root, ...reached));
+    const target = readlinkSync(locate(reached) ?? "");
     reached.pop();
     if (target.startsWith("/")) reached.length = 0;
     waiting.unshift(...splitPath(target));
-    stats = lookUp(root, reached);
+    stats = lookUp(locate(reached));
   }
-  return { path: join(root, ...reached), inside: `/${reached.join("/")}`, stats };
+  return { path: locate(reached) ?? join(root, ...reached), inside: `/${reached.join("/")}`, stats };
 }
 
 /** Linux takes paths of 4096 bytes. */
 const maxComponents = 2048;
 
-function lookUp(root: string, components: readonly string[]): Stats | undefined {
+function lookUp(path: string | undefined): Stats | undefined {
+  if (path === undefined) return undefined;
   try {
-    return lstatSync(join(root, ...components), { throwIfNoEntry: false });
+    return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
     // A file where a directory would have to be, or a name that nothing can have.
     if (["ENOTDIR", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;

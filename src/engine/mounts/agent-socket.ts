@@ -1,0 +1,53 @@
+import { chmodSync, chownSync, closeSync, constants, openSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { SshMount } from "./mount-spec.ts";
+
+/**
+ * A socket in `directory` that leads to an agent's: with an owner of its own, and for an agent that talks to nobody but this
+ * process's user.
+ */
+export async function openAgentSocket(
+  { agent, mode, uid, gid }: SshMount,
+  directory: string,
+): Promise<{ path: string; close: () => void }> {
+  const connections = new Set<Socket>();
+  const keep = (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  };
+  const server = createServer((client) => {
+    const toAgent = connect(agent);
+    for (const [socket, other] of [
+      [client, toAgent],
+      [toAgent, client],
+    ] as const) {
+      keep(socket);
+      socket.on("error", () => other.destroy());
+      socket.pipe(other);
+    }
+  });
+  // A socket's path has room for 107 bytes: as that of a descriptor it is short.
+  const descriptor = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(`/proc/self/fd/${descriptor}/agent`, resolve);
+    });
+  } catch (error) {
+    throw new BoughError("no socket can be made that leads to the SSH agent", { cause: error });
+  } finally {
+    closeSync(descriptor);
+  }
+  const path = join(directory, "agent");
+  chownSync(path, uid, gid);
+  chmodSync(path, mode);
+  return {
+    path,
+    close() {
+      server.close();
+      for (const socket of connections) socket.destroy();
+    },
+  };
+}

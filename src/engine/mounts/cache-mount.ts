@@ -1,0 +1,79 @@
+import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { createPace } from "../../pace.ts";
+import { copyFromImage } from "../copies/copy-from-image.ts";
+import { openLayerTree } from "../copies/fill-upper.ts";
+import { LayerTree } from "../copies/layer-tree.ts";
+import { Filter } from "../copies/select-sources.ts";
+import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
+import { cacheDirectory, placeCache, takeCache } from "../records/caches.ts";
+import type { Image } from "../records/images.ts";
+import type { EngineState } from "../state.ts";
+import type { CacheMount } from "./mount-spec.ts";
+
+/** What makes a cache another one: BuildKit's rules. */
+export function cacheKey({ id, uid, gid, mode, source }: CacheMount, image: Image | undefined): string {
+  const start = image === undefined ? [uid, gid, mode] : [image.layer, source];
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify([id, ...start])).digest("hex");
+}
+
+/** Milliseconds between two attempts to take a cache that another command has. */
+const wait = 100;
+
+/**
+ * Takes a cache for an operation, fills it if it is new, and returns its directory. It is the operation's until `releaseCaches`.
+ *
+ * @throws what `signal` was aborted with, also while another command has a locked one
+ */
+export async function openCache(
+  state: EngineState,
+  mount: CacheMount,
+  use: { key: string; image: Image | undefined; operation: string; signal: AbortSignal },
+): Promise<string> {
+  const { database, layout, clock } = state;
+  const { key, operation, signal } = use;
+  const take = () => takeCache(database, { key, sharing: mount.sharing, operation, now: clock.now() });
+  let name = take();
+  for (; name === undefined; name = take()) {
+    signal.throwIfAborted();
+    await clock.sleep(wait, signal);
+  }
+  const directory = cacheDirectory(layout, name);
+  if (!existsSync(directory)) {
+    const made = join(layout.scratch, crypto.randomUUID());
+    await fillCache(state, mount, made, use);
+    placeCache(database, layout, name, made);
+    await rm(made, { recursive: true, force: true });
+  }
+  return directory;
+}
+
+async function fillCache(
+  state: EngineState,
+  { mode, uid, gid, source, target }: CacheMount & { target?: string },
+  directory: string,
+  { image, signal }: { image: Image | undefined; signal: AbortSignal },
+): Promise<void> {
+  mkdirSync(directory);
+  chownSync(directory, uid, gid);
+  chmodSync(directory, mode);
+  if (image === undefined) return;
+  const from = openLayerTree(state, image);
+  const path = `/${new UpperTree(state.layout.empty, from).resolve(source).join("/")}`;
+  const [uppermost] = from.enterPath(path);
+  if (uppermost === undefined)
+    throw new BoughError(
+      `the cache at ${target} cannot begin with ${source}: the image has no such directory`,
+    );
+  const stats = lstatSync(uppermost.path);
+  giveAttributes(directory, stats, stats);
+  const to = new UpperTree(directory, new LayerTree([], state.inUserNamespace));
+  const selected = { path, name: "", type: "directory", hasWildcard: false, filter: Filter.all } as const;
+  await copyFromImage(
+    selected,
+    { destination: "/", owner: undefined, changeMode: undefined },
+    { from, to, links: { allows: () => false }, pace: createPace(signal) },
+  );
+}

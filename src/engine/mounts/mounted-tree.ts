@@ -1,0 +1,44 @@
+import { join } from "node:path";
+
+/** Something that is mounted in a sandbox. */
+export interface Mounted {
+  /** Where, as the image sees it: no part of it is a link. */
+  at: string;
+  /** Where its contents are on this machine; `undefined`: nowhere before the sandbox runs. */
+  contents: string | undefined;
+  /** Whether this operation alone has them and throws them away: mount points may be made there. */
+  isOwn: boolean;
+}
+
+/** The directories that are the sandbox's own. */
+const covered: readonly Mounted[] = ["/dev", "/proc", "/sys"].map((at) => ({
+  at,
+  contents: undefined,
+  isOwn: false,
+}));
+
+/** A sandbox's root with what is mounted in it: what its command will see. */
+export class MountedTree {
+  readonly #root: string;
+  readonly #mounted = [...covered];
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  add(mounted: Mounted): void {
+    this.#mounted.push(mounted);
+  }
+
+  /** What has been mounted over `path` last; `undefined`: the root is seen there. */
+  covering(path: string): Mounted | undefined {
+    return this.#mounted.findLast(({ at }) => path === at || path.startsWith(`${at}/`));
+  }
+
+  readonly locate = (names: readonly string[]): string | undefined => {
+    const path = `/${names.join("/")}`;
+    const mounted = this.covering(path);
+    if (mounted === undefined) return join(this.#root, path);
+    return mounted.contents === undefined ? undefined : join(mounted.contents, path.slice(mounted.at.length));
+  };
+}

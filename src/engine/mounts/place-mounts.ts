@@ -1,0 +1,138 @@
+import { chmodSync, chownSync, lstatSync, type Stats, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { makeMountPoint, type Place, provideMountPoint } from "../sandbox/root/mount-points.ts";
+import { resolveInRoot } from "../sandbox/root/root-path.ts";
+import type { SandboxMount } from "../sandbox/sandbox-config.ts";
+import type { PlacedMounts } from "../sandbox/sandbox-request.ts";
+import type { MountSpec, SecretMount } from "./mount-spec.ts";
+import { MountedTree } from "./mounted-tree.ts";
+
+/** A mount whose contents are there as soon as the sandbox's mount namespace is. */
+export interface PreparedMount {
+  spec: MountSpec;
+  /** The path of its contents in the mount namespace; `undefined`: it has none. */
+  contents: string | undefined;
+  /** What of the contents is mounted: a path in an image, whose links are followed below `contents`. */
+  source?: string;
+  /** Nobody else has the contents, and they go with the operation. */
+  isOwn: boolean;
+}
+
+interface Sandbox {
+  root: string;
+  points: Pick<Place, "upper" | "made">;
+  /** The mount namespace's own root directory. */
+  machine: string;
+  /** A directory in the mount namespace that is on no disk. */
+  memory: string | undefined;
+  inUserNamespace: boolean;
+}
+
+/**
+ * Finds out where mounts go, with all links of the image and of other mounts followed below the root, and makes mount points that
+ * are missing. Nothing of it is in the layer afterwards: mount points are noted, or made in what is thrown away.
+ */
+export function placeMounts(prepared: readonly PreparedMount[], sandbox: Sandbox): PlacedMounts {
+  const tree = new MountedTree(sandbox.root);
+  const mounts: SandboxMount[] = [];
+  for (const mount of prepared) {
+    if (mount.spec.type === "secret" && !mount.spec.isFile) continue;
+    const source = findContents(mount, sandbox);
+    const destination = findTarget(mount.spec, source?.stats, tree, sandbox);
+    mounts.push(describeMount(mount.spec, source?.path, destination, sandbox));
+    const contents = source === undefined ? undefined : join(sandbox.machine, source.path);
+    tree.add({ at: destination, contents, isOwn: mount.isOwn });
+  }
+  return { mounts, locate: tree.locate };
+}
+
+/** Its path in the mount namespace. */
+function findContents(
+  { spec, contents, source }: PreparedMount,
+  sandbox: Sandbox,
+): { path: string; stats: Stats } | undefined {
+  if (contents === undefined) return undefined;
+  const place = join(sandbox.machine, contents);
+  if (spec.type === "secret") writeSecret(spec, place, sandbox);
+  if (source === undefined) return { path: contents, stats: lstatSync(place) };
+  const { inside, stats } = resolveInRoot(place, source, { followLast: true });
+  if (stats === undefined)
+    throw new BoughError(`cannot mount at ${spec.target}: ${source} is not in the image that it is from`);
+  if (!stats.isFile() && !stats.isDirectory())
+    throw new BoughError(`cannot mount at ${spec.target}: ${source} is neither a file nor a directory`);
+  return { path: join(contents, inside), stats };
+}
+
+/** By Linux's statfs(2). */
+const tmpfsMagic = 0x01021994;
+
+function writeSecret(
+  { value, mode, uid, gid }: SecretMount,
+  path: string,
+  { machine, memory }: Sandbox,
+): void {
+  if (memory === undefined || statfsSync(join(machine, memory)).type !== tmpfsMagic)
+    throw new Error("there is no memory to keep a secret in");
+  writeFileSync(path, value, { mode: 0o600, flag: "wx" });
+  chownSync(path, uid, gid);
+  chmodSync(path, mode);
+}
+
+/** Where a mount goes, as the image sees it; something to mount at is there then, or runc makes it in another mount. */
+function findTarget(
+  { target, type }: MountSpec,
+  source: Stats | undefined,
+  tree: MountedTree,
+  { root, points }: Sandbox,
+): string {
+  const { inside, stats } = resolveInRoot(root, target, { followLast: true, locate: tree.locate });
+  const fail = (reason: string) => {
+    const way = inside === target ? "" : `, which leads to ${inside}`;
+    return new BoughError(`cannot mount at ${target}${way}: ${reason}`);
+  };
+  if (/^\/$|^\/dev$|^\/(proc|sys)(\/|$)/.test(inside)) throw fail("the sandbox has its own files there");
+  const wanted = source === undefined || source.isDirectory() ? "directory" : "file";
+  if (stats !== undefined) {
+    if (stats.isDirectory() === (wanted === "directory")) return inside;
+    throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "a" : "no"} directory`);
+  }
+  // As the kernel's own default, which runc changes to what it finds.
+  const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;
+  const covering = tree.covering(inside);
+  if (covering === undefined) provideMountPoint({ root, ...points }, inside, wanted, mode);
+  else if (covering.isOwn && covering.contents !== undefined) {
+    if (!lstatSync(covering.contents).isDirectory()) throw fail(`${covering.at} is not a directory`);
+    makeMountPoint(covering.contents, inside.slice(covering.at.length), wanted, mode);
+  }
+  return inside;
+}
+
+function describeMount(
+  spec: MountSpec,
+  source: string | undefined,
+  destination: string,
+  { inUserNamespace }: Sandbox,
+): SandboxMount {
+  switch (spec.type) {
+    case "tmpfs": {
+      const size = spec.size === undefined ? [] : [`size=${spec.size}`];
+      return { type: "tmpfs", source: "tmpfs", destination, options: ["nosuid", ...size] };
+    }
+    case "secret":
+      return bind(source, destination, ["ro", "nosuid", "nodev", "noexec"]);
+    case "ssh":
+      return bind(source, destination, ["nosuid", "nodev", "noexec"]);
+    case "image":
+      return bind(source, destination, spec.readonly ? ["ro"] : ["rw"]);
+    // A user namespace must keep these of a file system that was mounted with them.
+    case "files":
+    case "cache":
+      if (!spec.readonly) return bind(source, destination, ["rw"]);
+      return bind(source, destination, ["ro", ...(inUserNamespace ? ["nosuid", "nodev"] : [])]);
+  }
+}
+
+function bind(source = "", destination: string, options: readonly string[]): SandboxMount {
+  return { type: "bind", source, destination, options: ["bind", ...options] };
+}

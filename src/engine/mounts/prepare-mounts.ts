@@ -1,0 +1,178 @@
+import { mkdirSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
+import { releaseCaches } from "../records/caches.ts";
+import { layerChain, overlayOptions } from "../records/layers.ts";
+import type { OperationRun } from "../run-operation.ts";
+import type { NamespaceMount } from "../sandbox/root/mount-namespace.ts";
+import type { RequestMounts } from "../sandbox/sandbox-request.ts";
+import type { EngineState } from "../state.ts";
+import { openAgentSocket } from "./agent-socket.ts";
+import { cacheKey, openCache } from "./cache-mount.ts";
+import { makeFiles } from "./files-mount.ts";
+import type { MountRequest, MountSpec } from "./mount-spec.ts";
+import { type PreparedMount, placeMounts } from "./place-mounts.ts";
+
+/** Mounts whose contents are there, for one sandbox. */
+export interface PreparedMounts extends RequestMounts {
+  /** Variables that secrets are given as. */
+  secretEnv: Readonly<Record<string, string>>;
+  /** Call it when the sandbox is gone. */
+  close: () => void;
+}
+
+/** Makes the contents of a request's mounts, or takes them where they are kept: all but what only memory may have. */
+export async function prepareMounts(
+  state: EngineState,
+  mounts: readonly MountRequest[],
+  run: OperationRun,
+): Promise<PreparedMounts> {
+  const preparation = new Preparation(state, run);
+  try {
+    const caches = await preparation.takeCaches(mounts);
+    const prepared: PreparedMount[] = [];
+    for (const [index, mount] of mounts.entries())
+      prepared.push(await preparation.prepare(mount, String(index), caches));
+    const { memory, inNamespace } = preparation;
+    return {
+      inNamespace,
+      memory,
+      place: (root, points, machine) =>
+        placeMounts(prepared, { root, points, machine, memory, inUserNamespace: state.inUserNamespace }),
+      secretEnv: Object.fromEntries(mounts.flatMap(({ spec }) => variableOf(spec))),
+      close: () => preparation.close(),
+    };
+  } catch (error) {
+    preparation.close();
+    throw error;
+  }
+}
+
+function variableOf(spec: MountSpec): [string, string][] {
+  return spec.type === "secret" && spec.env !== undefined
+    ? [[spec.env, Buffer.from(spec.value).toString()]]
+    : [];
+}
+
+class Preparation {
+  readonly inNamespace: NamespaceMount[] = [];
+  memory: string | undefined;
+  readonly #state: EngineState;
+  readonly #run: OperationRun;
+  readonly #closers: (() => void)[] = [];
+  /** Read-only mounts of one image share its tree; by layer. */
+  readonly #trees = new Map<number, string>();
+
+  constructor(state: EngineState, run: OperationRun) {
+    this.#state = state;
+    this.#run = run;
+  }
+
+  /** In one order for all operations: two that wait for what the other one has would wait for ever. */
+  async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<MountSpec, string>> {
+    const { uuid: operation, signal } = this.#run;
+    const wanted = mounts.flatMap(({ spec, image }) =>
+      spec.type === "cache" ? [{ spec, image, key: cacheKey(spec, image) }] : [],
+    );
+    if (wanted.length > 0) this.#closers.push(() => releaseCaches(this.#state.database, operation));
+    // One command has one cache of a key, wherever it mounts it.
+    const byKey = new Map<string, string>();
+    for (const { spec, image, key } of wanted.sort((one, other) => (one.key < other.key ? -1 : 1)))
+      if (!byKey.has(key))
+        byKey.set(key, await openCache(this.#state, spec, { key, image, operation, signal }));
+    return new Map(wanted.map(({ spec, key }) => [spec, byKey.get(key) ?? ""]));
+  }
+
+  async prepare(
+    { spec, image }: MountRequest,
+    name: string,
+    caches: ReadonlyMap<MountSpec, string>,
+  ): Promise<PreparedMount> {
+    switch (spec.type) {
+      case "image": {
+        const tree = this.#treeOf(image?.layer ?? 0, name, spec.readonly);
+        return { spec, contents: tree, source: spec.source, isOwn: true };
+      }
+      case "files":
+        return {
+          spec,
+          contents: await makeFiles(spec, this.#makeDirectory(name), this.#run.signal),
+          isOwn: true,
+        };
+      case "cache": {
+        const directory = caches.get(spec) ?? "";
+        const isWhole = image !== undefined || /^[/.]*$/.test(spec.source);
+        return { spec, contents: isWhole ? directory : this.#bindBelow(directory, spec, name), isOwn: false };
+      }
+      case "tmpfs":
+        return { spec, contents: undefined, isOwn: false };
+      case "secret":
+        this.memory ??= this.#makeMemory();
+        return {
+          spec,
+          contents: spec.isFile ? join(this.memory, `secret-${name}`) : undefined,
+          isOwn: false,
+        };
+      case "ssh": {
+        const { path, close } = await openAgentSocket(spec, this.#makeDirectory(name));
+        this.#closers.push(close);
+        return { spec, contents: path, isOwn: false };
+      }
+    }
+  }
+
+  close(): void {
+    for (const close of this.#closers.splice(0)) close();
+  }
+
+  /** An overlay of an image's layers, nothing of which is copied; what is written to it goes with the operation. */
+  #treeOf(layer: number, name: string, readonly: boolean): string {
+    const known = readonly ? this.#trees.get(layer) : undefined;
+    if (known !== undefined) return known;
+    const { database, layout, inUserNamespace } = this.#state;
+    const operation = this.#makeDirectory(name);
+    for (const part of ["upper", "work", "tree"]) mkdirSync(join(operation, part));
+    const layers = layerChain(database, layer);
+    const options = overlayOptions(layout, layers, { operation, inUserNamespace, isRoot: false });
+    const place = join(operation, "tree");
+    this.inNamespace.push({ type: "overlay", options, place });
+    if (readonly) this.#trees.set(layer, place);
+    return place;
+  }
+
+  /** A directory of a cache, which other commands may change at any time. */
+  #bindBelow(cache: string, { source, target }: { source: string; target: string }, name: string): string {
+    const found = realPath(join(cache, source));
+    if (found !== undefined && found !== cache && !found.startsWith(`${cache}/`))
+      throw new BoughError(
+        `cannot mount ${source} of the cache at ${target}: a link there leads out of the cache`,
+      );
+    if (found === undefined)
+      throw new BoughError(`cannot mount ${source} of the cache at ${target}: there is no such directory`);
+    const place = this.#makeDirectory(name);
+    this.inNamespace.push({ type: "bind", source: found, place });
+    return place;
+  }
+
+  #makeMemory(): string {
+    const place = this.#makeDirectory("memory");
+    this.inNamespace.push({ type: "tmpfs", options: "mode=0700,nosuid,nodev", place });
+    return place;
+  }
+
+  #makeDirectory(name: string): string {
+    const directory = join(this.#run.directory, "mounts", name);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    return directory;
+  }
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,246 @@
+/** What a command has in place by `mounts`, and what its result has of it: nothing. As root, and as an ordinary user. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { InstanceMount } from "../../../src/service/types.ts";
+import { TestEngine } from "../../support/engine.ts";
+import { openUserEngine } from "../../support/user-engine.ts";
+
+describe.each(["root", "an ordinary user"])("as %s", (who) => {
+  let engine: TestEngine;
+  let base: string;
+  let source: string;
+  beforeAll(async () => {
+    if (who === "root") {
+      engine = await TestEngine.open();
+      base = await engine.importBase();
+    } else {
+      engine = await openUserEngine();
+      base = "tag:busybox:latest";
+    }
+    const commands = [
+      "mkdir -p /s/d",
+      "echo a > /s/a; echo b > /s/d/b; chmod 640 /s/a; chown 5:6 /s/a",
+      "ln -s a /s/l; ln -s /s/d /way; ln -s ../../../../s/a /s/out",
+    ];
+    source = (await engine.run(base, commands.join("; "))).image ?? "";
+  }, 60_000);
+  afterAll(() => engine.close());
+
+  const image = (path = "/s") => ({ type: "bind", image: source, source: path, readonly: true }) as const;
+  const text = async (content: string, mode = "0644", ids = { uid: 0, gid: 0 }) => ({
+    ...{ uuid: (await engine.upload(content)).uuid, mode, ...ids },
+  });
+  const files = async () =>
+    ({
+      type: "bind",
+      files: { a: await text("a\n", "0640", { uid: 5, gid: 6 }), "d/b": await text("b\n") },
+      entries: {
+        "": { type: "directory", mode: "0750", uid: 7, gid: 8 },
+        d: { type: "directory", mode: "0700", uid: 0, gid: 0 },
+        l: { type: "symlink", target: "a", uid: 0, gid: 0 },
+      },
+      readonly: true,
+    }) as const;
+  const secret = (value: string) =>
+    ({ type: "secret", value: Buffer.from(value).toString("base64") }) as const;
+  type Row = [
+    what: string,
+    mounts: () => InstanceMount[] | Promise<InstanceMount[]>,
+    command: string,
+    stdout: string,
+  ];
+
+  const rows: Row[] = [
+    [
+      "a directory of an image",
+      () => [{ target: "/m", ...image() }],
+      "cd /m; cat a d/b l; stat -c '%a %u:%g' a",
+      "a\nb\na\n640 5:6\n",
+    ],
+    [
+      "a whole image",
+      () => [{ target: "/m", ...image("/") }],
+      "cat /m/s/a; [ -e /m/etc/hosts ] || echo nothing more",
+      "a\nnothing more\n",
+    ],
+    ["a file of an image", () => [{ target: "/m/f", ...image("/s/a") }], "cat /m/f", "a\n"],
+    ["a source by links", () => [{ target: "/m", ...image("/way") }], "cat /m/b", "b\n"],
+    ["a source that leads up and out", () => [{ target: "/m", ...image("/s/out") }], "cat /m", "a\n"],
+    [
+      "what cannot be written",
+      () => [{ target: "/m", ...image() }],
+      "echo x > /m/a || touch /m/new || echo no",
+      "no\n",
+    ],
+    [
+      "what can, and is thrown away",
+      () => [
+        { target: "/m", ...image(), readonly: false },
+        { target: "/n", ...image(), readonly: false },
+        { target: "/o", ...image() },
+      ],
+      "echo x > /m/a; rm -r /m/d; cat /m/a /n/a /o/a; ls /m /n",
+      "x\na\na\n/m:\na\nl\nout\n\n/n:\na\nd\nl\nout\n",
+    ],
+    [
+      "files",
+      async () => [{ target: "/m", ...(await files()) }],
+      "cd /m; cat a d/b l; stat -c '%a %u:%g' . a d",
+      "a\nb\na\n750 7:8\n640 5:6\n700 0:0\n",
+    ],
+    [
+      "a lone file",
+      async () => [
+        {
+          ...{ target: "/m/f", type: "bind", readonly: true },
+          files: { "": await text("lone\n", "0600", { uid: 5, gid: 6 }) },
+        },
+      ],
+      "stat -c '%a %u:%g' /m/f; cat /m/f; echo x > /m/f || echo no",
+      "600 5:6\nlone\nno\n",
+    ],
+    [
+      "a file that can be written",
+      async () => [{ target: "/m", type: "bind", readonly: false, files: { "": await text("one\n") } }],
+      "echo two >> /m; cat /m",
+      "one\ntwo\n",
+    ],
+    [
+      "memory",
+      () => [{ target: "/m", type: "tmpfs", size: 65_536 }],
+      "stat -c %a /m; head -c 100000 /dev/zero > /m/z || wc -c < /m/z; df -k /m | awk 'END { print $2 }'",
+      "1777\n65536\n64\n",
+    ],
+    [
+      "memory on a directory, whose mode it takes",
+      () => [{ target: "/etc", type: "tmpfs" }],
+      "stat -c %a /etc; ls /etc",
+      "755\n",
+    ],
+    [
+      "a secret",
+      () => [{ target: "/run/secrets/s", ...secret("s3cret") }],
+      "stat -c '%a %u:%g' /run/secrets/s; cat /run/secrets/s; echo; echo x > /run/secrets/s || echo no",
+      "400 0:0\ns3cret\nno\n",
+    ],
+    [
+      "a secret of another user's, and as a variable",
+      () => [{ target: "/m", ...secret("s3cret"), mode: "0440", uid: 5, gid: 6, env: "VALUE" }],
+      "stat -c '%a %u:%g' /m; cat /m; echo $VALUE",
+      "440 5:6\ns3crets3cret\n",
+    ],
+    [
+      "a secret as a variable alone",
+      () => [{ target: "/m", ...secret("s3cret"), isFile: false, env: "VALUE" }],
+      "echo $VALUE; [ -e /m ] || echo no file",
+      "s3cret\nno file\n",
+    ],
+    [
+      "one in another",
+      async () => [
+        { target: "/m", ...image() },
+        { target: "/m/new/deep", type: "tmpfs" },
+        { target: "/m/d", ...(await files()) },
+        { target: "/m/d/c", type: "cache", id: "in another", sharing: "shared" },
+      ],
+      "cat /m/a /m/d/d/b; touch /m/new/deep/x /m/d/c/y; ls /m /m/new/deep /m/d",
+      "a\nb\n/m:\na\nd\nl\nnew\nout\n\n/m/d:\na\nc\nd\nl\n\n/m/new/deep:\nx\n",
+    ],
+    [
+      "two at one target: the last",
+      async () => [
+        { target: "/m", ...image() },
+        { target: "/m", ...(await files()) },
+      ],
+      "stat -c %a /m",
+      "750\n",
+    ],
+    [
+      "one below what covers it: the last",
+      () => [
+        { target: "/m/d", type: "tmpfs" },
+        { target: "/m", ...image() },
+      ],
+      "ls /m/d",
+      "b\n",
+    ],
+    [
+      "a target with .. on its way",
+      () => [{ target: "/lib64/../lnk/x", type: "tmpfs" }],
+      "ls -d /lnk /lnk/x",
+      "/lnk\n/lnk/x\n",
+    ],
+    [
+      "shared memory",
+      () => [{ target: "/dev/shm", type: "tmpfs", size: 4096 }],
+      "df -k /dev/shm | awk 'END { print $2 }'",
+      "4\n",
+    ],
+    [
+      "in the place of resolv.conf",
+      () => [{ target: "/etc/resolv.conf", ...image("/s/a") }],
+      "cat /etc/resolv.conf",
+      "a\n",
+    ],
+  ];
+  test.each(rows)("%s", async (_, mounts, command, stdout) => {
+    const ended = await engine.run(base, command, { mounts: await mounts() });
+    expect([ended.operation.error, ended.stdout]).toEqual([null, stdout]);
+    // Nothing of it has changed the image.
+    expect(ended.image).toBe((await engine.run(base, "true")).image);
+  });
+
+  test("the command's directory is one in a mount", async () => {
+    const mounts = [{ target: "/m", ...image() }];
+    expect((await engine.run(base, "pwd; cat b", { cwd: "/m/d", mounts })).stdout).toBe("/m/d\nb\n");
+  });
+
+  test("what the command makes stays, beside what it has mounted", async () => {
+    const mounts = [
+      { target: "/m/x/y", ...image() },
+      { target: "/k/f", ...secret("s3cret") },
+      { target: "/t", type: "tmpfs" as const },
+    ];
+    const { image: made } = await engine.run(base, "cp -r /m/x/y/d /m/x/kept; touch /t/gone", { mounts });
+    const { stdout } = await engine.run(made ?? "", "find /m /k /t 2>/dev/null | sort");
+    expect(stdout).toBe("/m\n/m/x\n/m/x/kept\n/m/x/kept/b\n");
+  });
+
+  test.each<[string, () => InstanceMount[], string]>([
+    [
+      "a target that is a file",
+      () => [{ target: "/etc/passwd", type: "tmpfs" }],
+      "cannot mount at /etc/passwd: a directory cannot be mounted on what is no directory",
+    ],
+    [
+      "a file on a directory",
+      () => [{ target: "/etc", ...image("/s/a") }],
+      "cannot mount at /etc: a file cannot be mounted on what is a directory",
+    ],
+    [
+      "a source that is missing",
+      () => [{ target: "/m", ...image("/none") }],
+      "cannot mount at /m: /none is not in the image that it is from",
+    ],
+    [
+      "a target below a file",
+      () => [{ target: "/etc/passwd/x", type: "tmpfs" }],
+      "/etc/passwd in the image is not a directory",
+    ],
+    [
+      "a target below a mounted file",
+      () => [
+        { target: "/m", ...image("/s/a") },
+        { target: "/m/x", type: "tmpfs" },
+      ],
+      "cannot mount at /m/x: /m is not a directory",
+    ],
+    [
+      "/proc",
+      () => [{ target: "/proc/self", type: "tmpfs" }],
+      "cannot mount at /proc/self: the sandbox has its own files there",
+    ],
+  ])("%s is an error, and leaves nothing", async (_, mounts, message) => {
+    const { operation } = await engine.run(base, "true", { mounts: mounts() });
+    expect(operation.error).toContain(message);
+  });
+});
