@@ -9,7 +9,7 @@ import { parseDockerfile } from "../dockerfile/parse.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../dockerfile/problems/problem.ts";
 import { type CheckDirective, readCheckDirective } from "./check-directive.ts";
-import type { AssumedPlatform } from "./dry-world.ts";
+import type { AssumedService } from "./dry-world.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import { lintDockerfile } from "./lint.ts";
 import { type PlanOptions, planBuild } from "./plan.ts";
@@ -28,13 +28,13 @@ export interface CheckReport {
   errors: readonly Finding[];
 }
 
-export interface CheckOptions extends Omit<PlanOptions, "platform"> {
+export interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch"> {
   text: string;
   /** The Dockerfile's name, for messages. */
   path: string;
   network: NetworkPolicy;
   /** Asked only where an instruction depends on it. */
-  assumePlatform: () => Promise<AssumedPlatform>;
+  assumeService: () => Promise<AssumedService>;
 }
 
 /** Parses, plans and lints. Nothing is asked of a service, and no file of the context is read. */
@@ -67,8 +67,9 @@ async function checkParsed(
   { isReported, turnsIntoErrors }: CheckDirective,
   options: CheckOptions,
 ): Promise<CheckReport> {
-  const platform = dependsOnPlatform(dockerfile) ? await options.assumePlatform() : undefined;
-  const plan = await planBuild(dockerfile, { ...options, platform });
+  const platform = dependsOnPlatform(dockerfile) ? await options.assumeService() : undefined;
+  const startsFromScratch = async () => (await options.assumeService()).startsFromScratch;
+  const plan = await planBuild(dockerfile, { ...options, platform, startsFromScratch });
   const unused = unusedBuildArgs(dockerfile, options.buildArgs);
   const warnings = [
     ...unused.map((warning) => ({ ...warning, range: undefined })),

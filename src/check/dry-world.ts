@@ -1,6 +1,11 @@
 import { numericOwner, root } from "../builder/copy/ownership.ts";
 import { planCopy } from "../builder/copy/plan.ts";
-import { OtherPlatformError, requireBaseName, requirePlatform } from "../builder/interpreter/base.ts";
+import {
+  OtherPlatformError,
+  requireBaseName,
+  requirePlatform,
+  scratch,
+} from "../builder/interpreter/base.ts";
 import { defaultPath } from "../builder/interpreter/inherited.ts";
 import { createIsKnown } from "../builder/interpreter/known.ts";
 import { localBaseUrl } from "../builder/interpreter/local-base.ts";
@@ -37,7 +42,9 @@ export interface DryOptions {
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;
   /** The service's; `undefined` where no instruction depends on it. */
-  platform: AssumedPlatform | undefined;
+  platform: AssumedService | undefined;
+  /** Asked only where something starts from scratch. */
+  startsFromScratch(): Promise<boolean>;
   signal: AbortSignal;
   /** The end of the stage that a FROM names. */
   baseOf(from: FromInstruction): DryStage | undefined;
@@ -45,10 +52,11 @@ export interface DryOptions {
   triggersOf(from: FromInstruction): readonly Instruction[];
 }
 
-export interface AssumedPlatform {
+export interface AssumedService {
   platform: Platform;
   /** False: the service might say otherwise, if it were asked. */
   isCertain: boolean;
+  startsFromScratch: boolean;
 }
 
 /** A stage without an image. */
@@ -108,7 +116,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     triggersOf: options.triggersOf,
     // No image is asked for its triggers.
     namesStage: () => false,
-    startFromImage: async (reference) => startFrom(reference, options),
+    startFromImage: (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
     async changeWorkdir(instruction, path, stage) {
       if (path === undefined)
@@ -144,8 +152,10 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
   return world;
 }
 
-function startFrom(reference: string, options: DryOptions): DryStage {
-  requireBaseName(reference);
+async function startFrom(reference: string, options: DryOptions): Promise<DryStage> {
+  const startsFromScratch = reference === scratch && (await options.startsFromScratch());
+  requireBaseName(reference, { startsFromScratch });
+  if (startsFromScratch) return startDryStage();
   const parsed = isTag(reference) ? undefined : parseReference(reference);
   if (parsed?.kind === "local") localBaseUrl(parsed, options);
   return startDryStage();

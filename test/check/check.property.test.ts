@@ -88,7 +88,11 @@ test("in both forms, with an error where the exit code would say so", async () =
   writeFiles(directory, { a: "a", "b/c": "c" });
   const context = await openBuildContext(directory, "/");
   const ignore = ignoreRules([], { defaultExcludes: true });
-  const platform = { platform: parsePlatform(defaultPlatform), isCertain: true };
+  const service = {
+    platform: parsePlatform(defaultPlatform),
+    isCertain: true,
+    startsFromScratch: false,
+  };
   await fc.assert(
     fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, startsWell) => {
       const text = [...(startsWell ? ["FROM alpine AS base"] : []), ...lines].join("\n");
@@ -105,7 +109,7 @@ test("in both forms, with an error where the exit code would say so", async () =
           network: { mode: "default", allowsHost: false },
         },
         signal: new AbortController().signal,
-        assumePlatform: async () => platform,
+        assumeService: async () => service,
       });
       expect(renderReport(report)).toContain("Check complete, ");
       expect(renderReport(report)).not.toContain("\u001b");

@@ -33,6 +33,8 @@ export interface CaseSpec {
   files?: Record<string, FileSpec>;
   /** Tar archives of the context by name, which ends as tar(1) knows compressions; without one it is plain. */
   archives?: Record<string, Record<string, FileSpec>>;
+  /** What bough says where the service has no extensions. */
+  refusedWithoutExtensions?: string;
   /** By path, where the trees are to differ. */
   differences?: Record<string, ExpectedDifference>;
 }

@@ -186,6 +186,19 @@ export const refusals: readonly Refusal[] = [
     what: "an owner by name where nothing knows names",
     dockerfile: "FROM busybox:1 AS a\nFROM scratch\nCOPY --from=a --chown=nobody /etc/passwd /x\n",
     docker: "invalid user index: -1",
+    bough: "the image doesn't know the user nobody: it has no /etc/passwd",
+  },
+  {
+    what: "a file of scratch",
+    dockerfile: "FROM busybox:1\nCOPY --from=scratch /etc/passwd /x\n",
+    docker: "/etc/passwd: no such file or directory",
+    bough: "not found (operation",
+  },
+  {
+    what: "scratch in capital letters",
+    dockerfile: "FROM SCRATCH\nCOPY Dockerfile /\n",
+    docker: "repository name must be lowercase",
+    bough: "SCRATCH is no repository name: a repository's name is in lower case",
   },
   {
     what: "a USER that is not known",

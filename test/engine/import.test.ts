@@ -266,3 +266,22 @@ function watchArguments(seen: Set<string>): { stop: () => void } {
   }, 5);
   return { stop: () => clearInterval(timer) };
 }
+
+describe("scratch", () => {
+  test("is one image without files, which needs no other program", async () => {
+    const bare = await TestEngine.open({ environment: { PATH: "/nowhere" }, importTransports: "registry" });
+    try {
+      const importScratch = async () =>
+        bare.finish(await bare.json("POST", "/v1/images/import", { registry: { url: "scratch" } }));
+      const first = await importScratch();
+      expect(first).toMatchObject({ status: "SUCCESS", error: null });
+      expect(imageOf(await importScratch())).toBe(imageOf(first));
+      const { images } = await bare.json<{ images: object[] }>("GET", `/v1/images?uuid=${imageOf(first)}`);
+      expect(images).toMatchObject([{ oci_config: {} }]);
+      const root = await bare.fetch("GET", `/v1/inspect/${imageOf(first)}/list?path=/`);
+      expect(await root.json()).toMatchObject({ files: [] });
+    } finally {
+      await bare.close();
+    }
+  });
+});

@@ -14,7 +14,7 @@ function check(url: string, policy: unknown): void {
   const text = typeof policy === "string" ? policy : JSON.stringify(policy);
   writeFiles(HOME, { ".config/containers/policy.json": text });
   const source = parseImageSource(url, "all");
-  if (source.kind === "registry") throw new Error("skopeo's own affair");
+  if (source.kind === "registry" || source.kind === "scratch") throw new Error("it has no such policy");
   requireAccepted(source, { HOME });
 }
 

@@ -3,7 +3,6 @@ import type { ImageCopy } from "../../service/types.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { detectLoss } from "../cache/missing-image.ts";
-import { requireBaseName } from "../interpreter/base.ts";
 import { findImage } from "../interpreter/from.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { ownOperationNetwork } from "../interpreter/network.ts";
@@ -75,7 +74,6 @@ async function findSource(instruction: CopyInstruction, build: BuildJob): Promis
   const layer = await build.stages.sourceOf(instruction);
   if (layer !== undefined) return { ...layer, layer };
   const reference = instruction.from ?? "";
-  requireBaseName(reference);
   const { uuid } = await findImage(reference, build);
   return { image: uuid, hash: baseHash(uuid), layer: undefined };
 }

@@ -3,6 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { requireTransport } from "../../service/images/reference.ts";
+import type { ImageService } from "../../service/service.ts";
 import { formatPlatform, isSamePlatform, type Platform, wantedPlatform } from "./platform.ts";
 
 /** What a FROM names: an earlier stage or an image. */
@@ -16,13 +17,28 @@ export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: E
 }
 
 /** Throws for what names no image that a build could start from, wherever it is. */
-export function requireBaseName(reference: string): void {
+export function requireBaseName(
+  reference: string,
+  { startsFromScratch }: { startsFromScratch: boolean },
+): void {
   requireTransport(reference);
-  if (reference !== "scratch") return;
+  if (reference !== scratch || startsFromScratch) return;
   throw new BoughError("FROM scratch is not supported: the service starts every image from another one", {
     kind: "usage",
     hint: "Start from a small image, such as busybox.",
   });
+}
+
+/** The name of the image without files; also the service's extension, and what it imports such an image from. */
+export const scratch = "scratch";
+
+/** Rejects with the error of `requireBaseName`; the service is asked only where it matters. */
+export async function requireBase(
+  reference: string,
+  { capabilities }: Pick<ImageService, "capabilities">,
+): Promise<void> {
+  const startsFromScratch = reference === scratch && (await capabilities.extensions()).has(scratch);
+  requireBaseName(reference, { startsFromScratch });
 }
 
 /** `available`: what the service runs; `undefined` only where no FROM has a `--platform`. */

@@ -6,7 +6,7 @@ import type { FoundImage } from "../../service/service.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { BuildJob } from "../job.ts";
-import { requireBaseName } from "./base.ts";
+import { requireBase, scratch } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { titleOf } from "./location.ts";
@@ -21,7 +21,6 @@ export async function startFromImage(
   instruction: FromInstruction,
   build: BuildJob,
 ): Promise<StageState> {
-  requireBaseName(reference);
   const { uuid, config } = await findImage(reference, build);
   build.emit({ type: "resolved", reference, image: uuid });
   const stage = startStage(baseLayer(uuid, instruction, build), config);
@@ -67,6 +66,11 @@ export function findImage(reference: string, build: BuildJob): Promise<FoundImag
 
 async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
   const { service, store, useCache } = build;
+  await requireBase(reference, service);
+  if (reference === scratch) {
+    const image = await service.importImage({ url: scratch, timeoutSeconds: importTimeoutSeconds });
+    return foundAgain(image, build);
+  }
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unsupported") return found;
   if (found === "unsupported" && useCache) {
@@ -89,8 +93,13 @@ async function resolveImage(reference: string, build: BuildJob): Promise<FoundIm
         );
   // A path means another image in every context.
   if (parsed.kind === "registry") store.imports.set(reference, image);
-  const imported = found === "unsupported" ? found : await service.findImage(image);
-  return imported === undefined || imported === "unsupported" ? { uuid: image } : imported;
+  return found === "unsupported" ? { uuid: image } : foundAgain(image, build);
+}
+
+/** An image that was just imported, with its configuration. */
+async function foundAgain(uuid: string, { service }: BuildJob): Promise<FoundImage> {
+  const found = await service.findImage(uuid);
+  return found === undefined || found === "unsupported" ? { uuid } : found;
 }
 
 /** A Dockerfile moves no tag that is there. That there is none of the reference's own name is known already. */

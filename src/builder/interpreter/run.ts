@@ -14,6 +14,7 @@ import { findHome } from "../docker/user-home.ts";
 import type { BuildJob } from "../job.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import { FailedStepError } from "../operations/failed-step.ts";
+import { missingShell } from "../operations/missing-shell.ts";
 import { finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { collectGarbage } from "../staging/gc.ts";
@@ -96,7 +97,7 @@ async function runForLayer(
     return runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
   });
   collectGarbage(stage.staged.size);
-  const result = resultOf(outcome, spec, stage, build);
+  const result = await resultOf(outcome, spec, stage, build);
   return store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);
     const { operation } = outcome;
@@ -136,12 +137,18 @@ function requireStartable({ env, args }: StageState): void {
   );
 }
 
-function resultOf(outcome: OperationOutcome, spec: RunSpec, stage: StageState, build: BuildJob): string {
+async function resultOf(
+  outcome: OperationOutcome,
+  spec: RunSpec,
+  stage: StageState,
+  build: BuildJob,
+): Promise<string> {
   try {
     return requireSuccess(outcome, build.timeoutSeconds);
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
-    throw placementError(outcome, spec, stage) ?? new FailedStepError(error, stage);
+    const missing = placementError(outcome, spec, stage) ?? (await missingShell(outcome, spec, stage, build));
+    throw missing ?? new FailedStepError(error, stage);
   }
 }
 

@@ -1,8 +1,10 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
-import { reachableFrom, stagesByInstruction, triggersByFrom } from "../graph/build-graph.ts";
+import { type BuildGraph, reachableFrom, stagesByInstruction, triggersByFrom } from "../graph/build-graph.ts";
 import { graphOf, requireTarget } from "../graph/stage-references.ts";
+import { requireBase } from "../interpreter/base.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
+import { withLocation } from "../interpreter/location.ts";
 import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../interpreter/platform.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
@@ -38,6 +40,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const target = requireTarget(graph, running.target);
   const needed =
     mode === "docker" ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index);
+  await requireBases(graph, needed, running);
 
   const stagesOf = stagesByInstruction(graph);
   const triggers = triggersByFrom(graph);
@@ -101,6 +104,20 @@ async function finishAll(stages: readonly Promise<unknown>[], { stop }: RunningB
     ),
   );
   for (const error of [...failures, ...lost]) throw error;
+}
+
+/** Before anything is run: an image that the service can't have. */
+async function requireBases(
+  { nodes }: BuildGraph,
+  needed: readonly number[],
+  running: RunningBuild,
+): Promise<void> {
+  for (const index of needed) {
+    for (const { instruction, reference, target, kind } of nodes[index]?.edges ?? []) {
+      if (target.kind !== "image" || (kind !== "from" && running.mode === "default")) continue;
+      await withLocation(running, instruction, () => requireBase(reference, running.service));
+    }
+  }
 }
 
 function ordinalsOf({ dockerfile, mode }: RunningBuild): ReadonlyMap<Instruction, number> {

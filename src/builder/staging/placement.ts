@@ -65,9 +65,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
 }
 
-/** By default a service that says nothing of it is not asked either: it is spared one request a build. */
-export async function takesEntries({ mode, service }: BuildJob): Promise<boolean> {
-  return mode === "docker" && (await service.capabilities.extensions()).has("entries");
+/** By default a service that told nothing of the image's configuration isn't asked: it is spared one request a build. */
+export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
+  if (mode === "default" && !capabilities.has("config")) return false;
+  return (await capabilities.extensions()).has("entries");
 }
 
 function instanceEntries(staged: Staged): Record<string, InstanceEntry> {

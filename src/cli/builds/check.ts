@@ -5,7 +5,7 @@ import { renderReport } from "../../check/report-text.ts";
 import { exitCodes } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { assumePlatform } from "./assumed-platform.ts";
+import { assumeService } from "./assumed-service.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 
 /** `bough build --check`: neither a service nor any state is touched. Returns the exit code. */
@@ -29,6 +29,6 @@ export function checkInputs(
   const { signal } = runtime;
   return checkDockerfile({
     ...{ ...inputs, text, path, signal },
-    assumePlatform: () => assumePlatform(runtime, globals),
+    assumeService: () => assumeService(runtime, globals),
   });
 }

@@ -5,8 +5,17 @@ import { BoughError } from "../../errors.ts";
 export type ImageSource =
   /** `docker://...`, which skopeo brings; `registry` is its host. */
   | { kind: "registry"; name: string; registry: string }
-  /** A directory or an archive on this machine, which bough reads itself. */
-  | { kind: LocalKind; name: string; path: string; reference: string | undefined };
+  | LocalSource
+  /** What `FROM scratch` means: no file at all. */
+  | { kind: "scratch"; name: string };
+
+/** A directory or an archive on this machine, which bough reads itself. */
+export interface LocalSource {
+  kind: LocalKind;
+  name: string;
+  path: string;
+  reference: string | undefined;
+}
 
 /** Layouts of images on disk, by the names that skopeo gives them. */
 type LocalKind = (typeof localKinds)[number];
@@ -17,6 +26,7 @@ const refusedKinds = ["containers-storage", "docker-daemon", "ostree", "sif", "t
 
 /** Over the network only registries may be named: a path would be one of the server's own machine. */
 export function parseImageSource(url: string, transports: "all" | "registry"): ImageSource {
+  if (url === "scratch") return { kind: "scratch", name: url };
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));
   const details = url.slice(transport.length + 1);
   if (transport === "docker" && details.startsWith("//") && details.length > 2) {

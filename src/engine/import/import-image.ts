@@ -13,6 +13,7 @@ import { syncToDisk } from "../system/disk.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { archiveFile } from "./archive-files.ts";
 import { downloadDirectory, downloadImage, type RegistryCredentials } from "./download.ts";
+import { emptyImage, makeEmptyRoot } from "./empty-image.ts";
 import { type ImportedConfig, readImageConfig } from "./image-config.ts";
 import type { ImageParts } from "./image-parts.ts";
 import type { ImageSource } from "./image-source.ts";
@@ -112,6 +113,7 @@ async function bringImage(
   run: OperationRun,
   signal: AbortSignal,
 ): Promise<ImageParts> {
+  if (source.kind === "scratch") return emptyImage;
   if (source.kind === "registry") return downloadImage(state, source, credentials, run, signal);
   requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
@@ -129,6 +131,7 @@ async function unpackImage(
     signal,
   }: { spec: ImportSpec; run: OperationRun; content: string; signal: AbortSignal },
 ): Promise<void> {
+  if (parts.layers.length === 0) return makeEmptyRoot(content);
   const { name } = spec.source;
   await makePlainLayout(parts, image, join(run.directory, temporaries.layout), {
     image: name,

@@ -3,7 +3,7 @@ import { errorCode, reasonOf } from "../../system-error.ts";
 import { openArchiveFiles } from "./archive-files.ts";
 import { openDirectoryFiles } from "./directory-files.ts";
 import type { ImageParts } from "./image-parts.ts";
-import type { ImageSource } from "./image-source.ts";
+import type { LocalSource } from "./image-source.ts";
 import type { Budget } from "./limits.ts";
 import { readDockerArchive } from "./read-docker-archive.ts";
 import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
@@ -13,7 +13,7 @@ import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
  * hands. `directory`: for what has to be decompressed.
  */
 export async function openLocalImage(
-  source: Exclude<ImageSource, { kind: "registry" }>,
+  source: LocalSource,
   directory: string,
   budget: Budget,
   signal: AbortSignal,

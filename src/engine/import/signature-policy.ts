@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Environment } from "../system/programs.ts";
-import type { ImageSource } from "./image-source.ts";
+import type { LocalSource } from "./image-source.ts";
 import { asObject, asObjects, type Json, parseJson } from "./json-file.ts";
 
 /** The policy that skopeo would go by: which images may be taken at all. `undefined`: nobody has set one. */
@@ -15,10 +15,7 @@ export function findPolicy({ HOME }: Environment): string | undefined {
  * Throws where the policy lets an image of this machine in only with a signature, or not at all: none of these formats has a
  * signature that bough could check. https://github.com/containers/image/blob/main/docs/containers-policy.json.5.md
  */
-export function requireAccepted(
-  source: Exclude<ImageSource, { kind: "registry" }>,
-  environment: Environment,
-): void {
+export function requireAccepted(source: LocalSource, environment: Environment): void {
   const path = findPolicy(environment);
   if (path === undefined) return;
   const policy = asObject(parseJson(readFileSync(path), path), path);
@@ -30,11 +27,7 @@ export function requireAccepted(
 }
 
 /** The most specific ones count: of the image, of the directories that it is in, of its kind, the default. */
-function findRequirements(
-  policy: Json,
-  { kind, path, reference }: Exclude<ImageSource, { kind: "registry" }>,
-  name: string,
-): unknown {
+function findRequirements(policy: Json, { kind, path, reference }: LocalSource, name: string): unknown {
   const scopes = asObject(asObject(policy.transports ?? {}, name)[kind] ?? {}, name);
   const image = reference === undefined ? [] : [`${path}:${reference}`];
   const scope = [...image, ...withParents(path), ""].find((candidate) => scopes[candidate] !== undefined);

@@ -13,11 +13,11 @@ import {
 } from "../http/fields.ts";
 import { readFlag, readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
-import { parseImageSource } from "../import/image-source.ts";
+import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { performImport } from "../import/import-image.ts";
 import { describeImage, listImages, removeTags, requireImage, setTag } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
-import { findProgram } from "../system/programs.ts";
+import { type Environment, findProgram } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const imageRoutes: readonly Route[] = [
@@ -50,10 +50,7 @@ export const imageRoutes: readonly Route[] = [
       const tag = optionalString(body, "tag");
       if (tag !== undefined) checkTag(tag);
       const source = parseSource(url, state.importTransports);
-      if (source.kind === "registry") findProgram("skopeo", state.environment);
-      findProgram("umoci", state.environment);
-      // An image is of little use without it: told before one waits for an import.
-      findProgram("runc", state.environment);
+      if (source.kind !== "scratch") requirePrograms(source.kind, state.environment);
       const spec = {
         source,
         credentials: login && {
@@ -98,6 +95,13 @@ export const imageRoutes: readonly Route[] = [
     },
   },
 ];
+
+function requirePrograms(kind: ImageSource["kind"], environment: Environment): void {
+  if (kind === "registry") findProgram("skopeo", environment);
+  findProgram("umoci", environment);
+  // An image is of little use without it: told before one waits for an import.
+  findProgram("runc", environment);
+}
 
 function parseSource(url: string, transports: "all" | "registry") {
   try {

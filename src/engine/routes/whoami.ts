@@ -15,6 +15,8 @@ const extensions: readonly string[] = [
   "entries",
   // `mounts` in `POST /v1/instances`.
   "mounts",
+  // `scratch` for the `url` of `POST /v1/images/import`: an image without files.
+  "scratch",
   // `mtime` of a request's files.
   "file-times",
   // HOME of a process that is given none is its user's, by the image's `/etc/passwd`.

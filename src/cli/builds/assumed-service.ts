@@ -1,15 +1,19 @@
 import { defaultPlatform, parsePlatform } from "../../builder/interpreter/platform.ts";
-import type { AssumedPlatform } from "../../check/dry-world.ts";
+import type { AssumedService } from "../../check/dry-world.ts";
 import { BoughError } from "../../errors.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** What the service that a build would use runs, as far as that can be told without asking it. */
-export async function assumePlatform(runtime: Runtime, globals: GlobalOptions): Promise<AssumedPlatform> {
+/** What the service that a build would use runs and can do, as far as that can be told without asking it. */
+export async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<AssumedService> {
   if (!(await usesEngine(runtime, globals)))
-    return { platform: parsePlatform(defaultPlatform), isCertain: false };
+    return { platform: parsePlatform(defaultPlatform), isCertain: false, startsFromScratch: false };
   const { machineArchitecture } = await import("../../engine/system/machine.ts");
-  return { platform: parsePlatform(`linux/${machineArchitecture()}`), isCertain: true };
+  return {
+    platform: parsePlatform(`linux/${machineArchitecture()}`),
+    isCertain: true,
+    startsFromScratch: true,
+  };
 }
 
 async function usesEngine({ environment }: Runtime, flags: GlobalOptions): Promise<boolean> {

@@ -1,0 +1,27 @@
+import { BoughError } from "../../errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { RunSpec } from "../interpreter/run-spec.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { cannotBeStarted } from "./ask-image.ts";
+
+/**
+ * Why a command was not started, where the image has no shell for it: stepping into the image is of no use then. A service
+ * that told nothing of the image's configuration isn't asked.
+ */
+export async function missingShell(
+  outcome: OperationOutcome,
+  { command }: Pick<RunSpec, "command">,
+  { layer, staged }: Pick<StageState, "layer" | "staged">,
+  { facts, service: { capabilities } }: BuildJob,
+): Promise<BoughError | undefined> {
+  if (command.form !== "shell" || !cannotBeStarted(outcome) || !capabilities.has("config")) return undefined;
+  if (staged.has("/bin/sh") || staged.get("/bin")?.type === "symlink") return undefined;
+  if ((await facts.isFile(layer.image, "/bin/sh")) || capabilities.lacks("inspect")) return undefined;
+  return new BoughError(
+    `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
+    {
+      hint: 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
+    },
+  );
+}
