@@ -1,0 +1,172 @@
+import { posix } from "node:path";
+import type { Mount } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+
+/** A `RUN --mount` with BuildKit's defaults, variables replaced. */
+export type MountSpec = { /** Absolute, without `..` and a slash at the end. */ target: string } & (
+  | ({ type: "bind" } & MountSource & { readonly: boolean })
+  | ({
+      type: "cache";
+      id: string;
+      sharing: "shared" | "private" | "locked";
+      readonly: boolean;
+    } & Partial<MountOwner> &
+      MountSource)
+  | { type: "tmpfs"; size: number | undefined }
+  | ({
+      type: "secret";
+      id: string;
+      required: boolean;
+      /** False: it is in the variable alone. */
+      isFile: boolean;
+      env: string | undefined;
+    } & Partial<MountOwner>)
+  | ({ type: "ssh"; id: string; required: boolean } & Partial<MountOwner>)
+);
+
+interface MountSource {
+  /** A stage or image, as written; `undefined`: the build context, or for a cache nothing. */
+  from: string | undefined;
+  /** Absolute, counted from the root of what it is taken from. */
+  source: string;
+}
+
+interface MountOwner {
+  /** Octal. */
+  mode: string;
+  uid: number;
+  gid: number;
+}
+
+/**
+ * @param mounts of one RUN, variables replaced
+ * @param workdir what a relative target counts from
+ * @returns those on top of others last, whatever their order in the Dockerfile
+ * @throws BoughError of kind `usage` in BuildKit's words where it has them
+ */
+export function readMounts(mounts: readonly Mount[], workdir: string): MountSpec[] {
+  let agents = 0;
+  const specs = mounts.map((mount): MountSpec => {
+    const spec = readMount(mount, workdir, agents);
+    if (spec.type === "ssh") agents++;
+    return spec;
+  });
+  return specs.sort((one, other) => (one.target < other.target ? -1 : one.target > other.target ? 1 : 0));
+}
+
+function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
+  refuseForeignKeys(mount);
+  const target = (otherwise: string | undefined) => targetOf(mount.target, otherwise, workdir, mount);
+  const source = posix.join("/", mount.source ?? "");
+  const { from } = mount;
+  switch (mount.type) {
+    case "bind":
+      return { type: "bind", target: target(undefined), from, source, readonly: flagOf(mount, "readonly", true) };
+    case "cache": {
+      const place = target(undefined);
+      const id = mount.id || posix.normalize(mount.target || ".");
+      const readonly = flagOf(mount, "readonly", false);
+      const sharing = oneOf(mount.sharing || "shared", ["shared", "private", "locked"] as const, mount);
+      return { type: "cache", target: place, id, sharing, readonly, from, source, ...ownerOf(mount) };
+    }
+    case "tmpfs":
+      return { type: "tmpfs", target: target(undefined), size: sizeOf(mount) };
+    case "secret": {
+      const id = mount.source || mount.id || posix.basename(mount.target ?? "");
+      if (id === "") throw complain(mount, "one of source, target required");
+      const isFile = mount.env === undefined || mount.target !== undefined;
+      const place = target(`/run/secrets/${posix.basename(id)}`);
+      const required = flagOf(mount, "required", false);
+      return { type: "secret", target: place, id, required, isFile, env: mount.env, ...ownerOf(mount) };
+    }
+    case "ssh": {
+      if (mount.source !== undefined) throw complain(mount, "ssh does not support source");
+      const place = target(`/run/buildkit/ssh_agent.${agents}`);
+      const required = flagOf(mount, "required", false);
+      return { type: "ssh", target: place, id: mount.id || "default", required, ...ownerOf(mount) };
+    }
+    default:
+      throw complain(mount, `unsupported mount type ${JSON.stringify(mount.type)}`);
+  }
+}
+
+type Key = keyof Mount;
+
+/** What BuildKit refuses beside the keys that it does not know. */
+function refuseForeignKeys(mount: Mount): void {
+  const { type } = mount;
+  const only: readonly [Key, readonly string[]][] = [
+    ["required", ["secret", "ssh"]],
+    ["size", ["tmpfs"]],
+    ["env", ["secret"]],
+    ["sharing", ["cache"]],
+    ["mode", ["secret", "ssh", "cache"]],
+    ["uid", ["secret", "ssh", "cache"]],
+    ["gid", ["secret", "ssh", "cache"]],
+  ];
+  for (const [key, types] of only) {
+    if (mount[key] !== undefined && !types.includes(type))
+      throw complain(mount, `unexpected key '${key}': it goes with ${types.join(", ")}`);
+  }
+  if (type !== "secret") return;
+  if (mount.from !== undefined) throw complain(mount, "secret mount should not have a from");
+  if (mount.source !== undefined && mount.id !== undefined)
+    throw complain(mount, "both source and id can't be set");
+}
+
+function targetOf(
+  given: string | undefined,
+  otherwise: string | undefined,
+  workdir: string,
+  mount: Mount,
+): string {
+  const target = posix.resolve("/", workdir, given || otherwise || "");
+  if (target === "/") throw complain(mount, 'invalid mount target "/"');
+  if (/[\0\n]/.test(target)) throw complain(mount, `invalid mount target ${JSON.stringify(target)}`);
+  return target;
+}
+
+function flagOf(mount: Mount, key: "readonly" | "required", otherwise: boolean): boolean {
+  const value = mount[key];
+  if (value === undefined || value === true) return value ?? otherwise;
+  if (/^(1|t|true)$/i.test(value)) return true;
+  if (/^(0|f|false)$/i.test(value)) return false;
+  throw complain(mount, `invalid value for ${key}: ${value}`);
+}
+
+function oneOf<Value extends string>(value: string, values: readonly Value[], mount: Mount): Value {
+  const found = values.find((known) => known === value);
+  if (found === undefined)
+    throw complain(mount, `unsupported sharing value ${JSON.stringify(value)}`, `It is ${values.join(", ")}.`);
+  return found;
+}
+
+function ownerOf(mount: Mount): Partial<MountOwner> {
+  const number = (key: "uid" | "gid") => {
+    const value = mount[key];
+    if (value === undefined) return {};
+    if (/^\d{1,10}$/.test(value) && Number(value) < 2 ** 32) return { [key]: Number(value) };
+    throw complain(mount, `invalid value ${value} for ${key}`);
+  };
+  const { mode } = mount;
+  if (mode !== undefined && !/^0*[0-7]{1,4}$/.test(mode)) throw complain(mount, `invalid value ${mode} for mode`);
+  const octal = mode === undefined ? {} : { mode: Number.parseInt(mode, 8).toString(8).padStart(4, "0") };
+  return { ...octal, ...number("uid"), ...number("gid") };
+}
+
+const units: Readonly<Record<string, number>> = { "": 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
+
+function sizeOf(mount: Mount): number | undefined {
+  if (mount.size === undefined) return undefined;
+  const [, digits = "", unit = ""] = /^(\d+(?:\.\d+)?) ?([kmgt]?)i?b?$/i.exec(mount.size) ?? [];
+  const factor = units[unit.toLowerCase()];
+  if (digits === "" || factor === undefined) throw complain(mount, `invalid value for size: ${mount.size}`);
+  return Math.floor(Number(digits) * factor);
+}
+
+function complain({ type }: Mount, what: string, hint?: string): BoughError {
+  return new BoughError(`--mount=type=${type}: ${what}`, {
+    kind: "usage",
+    ...(hint === undefined ? {} : { hint }),
+  });
+}
