@@ -3,6 +3,7 @@ import { countEvents } from "./interpreter/step-record.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
 import { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
+import { unusedSecrets } from "./mounts/unused-secrets.ts";
 import type { BuildResult } from "./result.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
 import { createSingleFlight } from "./stages/single-flight.ts";
@@ -21,7 +22,11 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     const line = range.start;
     emit({ type: "warning", rule, message, line, ...places.get(line) });
   }
-  for (const difference of unusedBuildArgs(dockerfile, build.buildArgs))
+  const given = { secrets: [...build.secrets.values.keys()], agents: [...build.secrets.agents.keys()] };
+  for (const difference of [
+    ...unusedBuildArgs(dockerfile, build.buildArgs),
+    ...unusedSecrets(dockerfile, given),
+  ])
     emit({ type: "warning", ...difference, line: undefined });
   const shared: SharedWork = {
     images: createSingleFlight(),

@@ -1,7 +1,13 @@
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type { CopyInstruction, Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
+import type {
+  CopyInstruction,
+  Dockerfile,
+  FromInstruction,
+  Instruction,
+  RunInstruction,
+} from "../dockerfile/instruction.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
@@ -13,6 +19,7 @@ import type { Emit, EmitInStep } from "./events.ts";
 import type { Platform } from "./interpreter/platform.ts";
 import type { StageState } from "./interpreter/state.ts";
 import type { explainReasonsOnce } from "./interpreter/warnings.ts";
+import type { GivenSecrets } from "./mounts/secrets.ts";
 import type { SingleFlight } from "./stages/single-flight.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
@@ -34,6 +41,8 @@ export interface StageResults {
   triggersOf(from: FromInstruction): readonly Instruction[];
   /** The layer with all of the stage that a `COPY --from` names; `undefined` where it names none. */
   sourceOf(copy: CopyInstruction): Promise<Layer> | undefined;
+  /** The same of a `RUN --mount` with that `from`. */
+  mountedStage(run: RunInstruction, from: string): Promise<Layer> | undefined;
 }
 
 /** What two stages may need at once is done for both together. */
@@ -66,6 +75,8 @@ export interface BuildJob {
   network: NetworkMode;
   /** The limits of each operation; the service has been asked whether it takes them. They change no result, so no chain hash. */
   limits: ResourcesLimits | undefined;
+  /** For `RUN --mount`. */
+  secrets: GivenSecrets;
   /** The size limit of one `ADD <url>`. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */

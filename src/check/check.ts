@@ -4,6 +4,8 @@ import type { NetworkPolicy } from "../builder/interpreter/network.ts";
 import { dependsOnPlatform } from "../builder/interpreter/platform.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
 import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
+import { findMountProblems, findUnsupportedMounts, type GivenIds } from "../builder/mounts/mount-support.ts";
+import { unusedSecrets } from "../builder/mounts/unused-secrets.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
@@ -35,6 +37,8 @@ export interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFrom
   network: NetworkPolicy;
   /** Asked only where an instruction depends on it. */
   assumeService: () => Promise<AssumedService>;
+  /** `--secret` and `--ssh`. */
+  given: GivenIds;
 }
 
 /** Parses, plans and lints. Nothing is asked of a service, and no file of the context is read. */
@@ -70,15 +74,22 @@ async function checkParsed(
   const platform = dependsOnPlatform(dockerfile) ? await options.assumeService() : undefined;
   const startsFromScratch = async () => (await options.assumeService()).startsFromScratch;
   const plan = await planBuild(dockerfile, { ...options, platform, startsFromScratch });
-  const unused = unusedBuildArgs(dockerfile, options.buildArgs);
+  const unused = [
+    ...unusedBuildArgs(dockerfile, options.buildArgs),
+    ...unusedSecrets(dockerfile, options.given),
+  ];
+  const mounts = await unsupportedMounts(dockerfile, options);
   const warnings = [
     ...unused.map((warning) => ({ ...warning, range: undefined })),
     ...lintDockerfile(dockerfile),
     ...plan.warnings,
+    ...(mounts.isCertain ? [] : mounts.problems.map((problem) => ({ ...problem, rule: "MountUnsupported" }))),
   ].filter(({ rule }) => isReported(rule));
   const errors = [
-    ...(options.mode === "docker" ? badReferences(dockerfile, options) : []),
+    ...badReferences(dockerfile, options),
     ...findUnsupported(dockerfile, options.network).map((problem) => errorOf("Unsupported", problem)),
+    ...findMountProblems(dockerfile, options.given).map((problem) => errorOf("InvalidInstruction", problem)),
+    ...(mounts.isCertain ? mounts.problems.map((problem) => errorOf("Unsupported", problem)) : []),
     ...plan.errors,
     ...(turnsIntoErrors ? violations(warnings) : []),
   ];
@@ -87,13 +98,23 @@ async function checkParsed(
     instructions: dockerfile.instructions,
     files: plan.files,
     warnings: byLine(warnings),
-    errors: byLine(errors),
+    errors: byLine(withoutRepeats(errors)),
   };
 }
 
-function badReferences(dockerfile: Dockerfile, { buildArgs }: CheckOptions): Finding[] {
+async function unsupportedMounts(
+  dockerfile: Dockerfile,
+  { assumeService }: CheckOptions,
+): Promise<{ problems: Problem[]; isCertain: boolean }> {
+  const none = findUnsupportedMounts(dockerfile, { secrets: false, agents: false });
+  if (none.length === 0) return { problems: [], isCertain: true };
+  const { mounts, isCertain } = await assumeService();
+  return { problems: findUnsupportedMounts(dockerfile, mounts), isCertain };
+}
+
+function badReferences(dockerfile: Dockerfile, { buildArgs, mode }: CheckOptions): Finding[] {
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
-  return findBadReferences(dockerfile, graph).map((problem) => errorOf("InvalidStage", problem));
+  return findBadReferences(dockerfile, graph, mode).map((problem) => errorOf("InvalidStage", problem));
 }
 
 /** Considers Docker's rules only: whoever asked Docker to be strict did not mean bough's own. */
@@ -108,6 +129,12 @@ function violations(warnings: readonly Finding[]): Finding[] {
 
 function errorOf(rule: ErrorRule, problem: Problem): Finding {
   return { ...problem, rule: problem.rule ?? rule };
+}
+
+/** What is wrong as it is written is found on the way through the Dockerfile, too. */
+function withoutRepeats(findings: readonly Finding[]): Finding[] {
+  const keyOf = (finding: Finding) => `${lineOf(finding)} ${finding.rule} ${finding.message}`;
+  return [...new Map(findings.map((finding) => [keyOf(finding), finding])).values()];
 }
 
 /** What is about no line comes first. */

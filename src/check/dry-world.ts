@@ -15,7 +15,11 @@ import { lookUp, type StageScope } from "../builder/interpreter/scope.ts";
 import { describeExcluded, explainReasonsOnce } from "../builder/interpreter/warnings.ts";
 import type { PlannedCopy, World } from "../builder/interpreter/world.ts";
 import type { BuildMode } from "../builder/job.ts";
+import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
+import type { MountSupport } from "../builder/mounts/mount-support.ts";
+import { findMountedFiles } from "../builder/mounts/mounted-files.ts";
 import type { BuildContext } from "../context/build-context.ts";
+import type { FileSystem } from "../context/file-system/file-system.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
 import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
@@ -24,6 +28,7 @@ import type {
   CopyInstruction,
   FromInstruction,
   Instruction,
+  RunInstruction,
 } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { BoughError } from "../errors.ts";
@@ -57,6 +62,8 @@ export interface AssumedService {
   /** False: the service might say otherwise, if it were asked. */
   isCertain: boolean;
   startsFromScratch: boolean;
+  /** What `RUN --mount` can keep from its images. */
+  mounts: MountSupport;
 }
 
 /** A stage without an image. */
@@ -147,9 +154,28 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       notes.files.push(...filesOf(instruction, copy, stage, escape));
       return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
     },
-    run: async (_, stage) => ({ ...stage, staged: new Map() }),
+    async run(instruction, stage) {
+      await planMounts(instruction, stage, { ...options, files }, escape);
+      return { ...stage, staged: new Map() };
+    },
   };
   return world;
+}
+
+/** What the context lacks is found without the service. */
+async function planMounts(
+  { mounts, ...run }: RunInstruction,
+  stage: DryStage,
+  { context, ignore, signal, files }: DryOptions & { files: FileSystem },
+  escape: EscapeCharacter,
+): Promise<void> {
+  const isKnown = createIsKnown(stage, escape);
+  const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
+  const given = { lookup: lookUp(stage), escape, workdir: stage.workdir ?? "/workdir" };
+  for (const spec of expandMounts({ ...run, mounts: known }, given)) {
+    if (spec.type === "bind" && spec.from === undefined)
+      await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files }));
+  }
 }
 
 async function startFrom(reference: string, options: DryOptions): Promise<DryStage> {
@@ -161,9 +187,13 @@ async function startFrom(reference: string, options: DryOptions): Promise<DrySta
   return startDryStage();
 }
 
-async function planSources(...parameters: Parameters<typeof planCopy>): ReturnType<typeof planCopy> {
+function planSources(...parameters: Parameters<typeof planCopy>): ReturnType<typeof planCopy> {
+  return asSource(() => planCopy(...parameters));
+}
+
+async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
   try {
-    return await planCopy(...parameters);
+    return await find();
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { message, hint } = error;

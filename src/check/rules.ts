@@ -39,8 +39,8 @@ export const ownRules = [
   "EmptySource",
   /** An image of the service has no such setting. */
   "InstructionSkipped",
-  /** `RUN --mount=type=cache` or `tmpfs`. */
-  "MountLeftOut",
+  /** `RUN --mount=type=secret` or `ssh`, which the service in use, as far as one can tell, does not have. */
+  "MountUnsupported",
   /** `FROM --platform` asks for what the service in use, as far as one can tell, does not run. */
   "OtherPlatform",
   /** A source climbs out of the context by `..`, and is cut off at its root. */
@@ -49,6 +49,8 @@ export const ownRules = [
   "SpecialFileLeftOut",
   /** `--build-arg` of a name that no ARG declares. */
   "UnusedBuildArg",
+  /** `--secret` or `--ssh` of an id that no `RUN --mount` asks for. */
+  "UnusedSecret",
 ] as const;
 
 /** What keeps a build from succeeding; no directive turns these off. */
@@ -59,7 +61,7 @@ export const errorRules = [
   "InvalidInstruction",
   /** A source of COPY or ADD that is not there, leads out of the context, or can't be copied. */
   "InvalidSource",
-  /** With `--docker`: a `--from` that can lead nowhere. */
+  /** A `RUN --mount=from=` that can lead nowhere; with `--docker` a `COPY --from`, too. */
   "InvalidStage",
   /** `# check=error=true`, and one of Docker's checks has something to say. */
   "LintViolation",

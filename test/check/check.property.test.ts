@@ -92,6 +92,7 @@ test("in both forms, with an error where the exit code would say so", async () =
     platform: parsePlatform(defaultPlatform),
     isCertain: true,
     startsFromScratch: false,
+    mounts: { secrets: true, agents: true },
   };
   await fc.assert(
     fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, startsWell) => {
@@ -109,6 +110,7 @@ test("in both forms, with an error where the exit code would say so", async () =
           network: { mode: "default", allowsHost: false },
         },
         signal: new AbortController().signal,
+        given: { secrets: [], agents: [] },
         assumeService: async () => service,
       });
       expect(renderReport(report)).toContain("Check complete, ");

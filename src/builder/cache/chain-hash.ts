@@ -1,7 +1,7 @@
 import { createPace } from "../../pace.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
-import type { StagedEntry } from "../staging/staged.ts";
+import type { Staged, StagedEntry } from "../staging/staged.ts";
 
 /** The version of what is hashed, and how. A new meaning gets a new number, so it never meets a layer of the old one. */
 const formatVersion = 2;
@@ -29,17 +29,32 @@ export async function chainHash(
   const hasher = new Bun.CryptoHasher("sha256");
   hasher.update(JSON.stringify([formatVersion, stage.layer.hash, state, directive]).slice(0, -1));
   hasher.update(",[");
+  await hashRows(hasher, stage.staged, signal);
+  return hasher.update("]]").digest("hex");
+}
+
+/** SHA-256 of files that have a place of their own, in hex: of what is mounted. */
+export async function stagedDigest(staged: Staged, signal?: AbortSignal): Promise<string> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  await hashRows(hasher, staged, signal);
+  return hasher.digest("hex");
+}
+
+async function hashRows(
+  hasher: InstanceType<typeof Bun.CryptoHasher>,
+  staged: Staged,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const pace = createPace(signal);
-  const paths = [...stage.staged.keys()].sort();
+  const paths = [...staged.keys()].sort();
   // A part at a time: of a large context, all of it takes a good deal of memory and time.
   for (let from = 0; from < paths.length; from += rowsInBatch) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const rows = paths.slice(from, from + rowsInBatch).map((path) => rowOf(path, stage.staged.get(path)));
+    const rows = paths.slice(from, from + rowsInBatch).map((path) => rowOf(path, staged.get(path)));
     if (from > 0) hasher.update(",");
     hasher.update(JSON.stringify(rows).slice(1, -1));
   }
-  return hasher.update("]]").digest("hex");
 }
 
 const rowsInBatch = 1000;

@@ -17,7 +17,7 @@ export interface StepInputs {
   env: Variables;
   user: string | null;
   workdir: string;
-  /** Type, mode, owner and the beginning of the hash, by path in the image. */
+  /** Type, mode, owner and the beginning of the hash, by path in the image, or where it is mounted. */
   files: Readonly<Record<string, string>>;
 }
 
@@ -30,7 +30,7 @@ export type Value = { text: string } | { withheld: string };
 /** `salt`: keeps equal secrets of different contexts from looking alike. */
 export function inputsOf(
   stage: StageState,
-  { title, directive }: { title: string; directive: readonly string[] },
+  { title, directive, mounts }: { title: string; directive: readonly string[]; mounts?: { files: Staged } },
   salt: string,
 ): StepInputs {
   const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
@@ -53,7 +53,7 @@ export function inputsOf(
     env: variables(env),
     user: User === undefined ? null : secrets.mask(User),
     workdir: secrets.mask(WorkingDir),
-    files: describeFiles(stage.staged, secrets),
+    files: { ...describeFiles(stage.staged, secrets), ...describeFiles(mounts?.files ?? new Map(), secrets) },
   };
 }
 

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import { titleOf } from "../interpreter/location.ts";
@@ -26,7 +26,7 @@ interface Item {
  * has made is there for the next.
  */
 export async function stageImageCopy(
-  instruction: CopyInstruction,
+  instruction: Pick<Instruction, "name" | "title" | "heredocs" | "range"> & Pick<CopyInstruction, "parents">,
   { words, source: { image, layer } }: { words: CopyWords; source: Pick<ImageContent, "image" | "layer"> },
   stage: StageState,
   build: BuildJob,

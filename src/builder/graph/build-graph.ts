@@ -90,6 +90,17 @@ export function stagesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instruct
   return stages;
 }
 
+/** The index of the stage that a mount of a RUN names; `undefined` where it names none. */
+export function mountedStage({ nodes }: BuildGraph, run: Instruction, from: string): number | undefined {
+  for (const { edges } of nodes) {
+    for (const { kind, instruction, reference, target } of edges) {
+      if (kind === "mount" && instruction === run && reference === from && target.kind === "stage")
+        return target.index;
+    }
+  }
+  return undefined;
+}
+
 function stagesOf(node: StageNode | undefined): number[] {
   return (node?.edges ?? []).flatMap(({ target }) => (target.kind === "stage" ? [target.index] : []));
 }

@@ -5,6 +5,7 @@ import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { type Arguments, lookUp } from "../interpreter/scope.ts";
+import type { BuildJob, BuildMode } from "../job.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
 import { staticGlobals } from "./static-globals.ts";
 
@@ -39,23 +40,24 @@ export function requireTarget(graph: BuildGraph, target: string | undefined): nu
 }
 
 /**
- * Before anything is run: refuses a target that is none, and a `--from` that can lead nowhere, in stages that the build does
+ * Before anything is run: with `--docker` refuses a target that is none, and a `--from` that can lead nowhere, in stages that the build does
  * not need, too. FROMs that depend on the service's platform are seen when it is their turn.
  */
 export function refuseBadStages(
   dockerfile: Dockerfile,
-  buildArgs: ReadonlyMap<string, string>,
-  target: string | undefined,
+  { mode, buildArgs, target }: Pick<BuildJob, "mode" | "buildArgs" | "target">,
 ): void {
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
-  const problems = findBadReferences(dockerfile, graph);
+  const problems = findBadReferences(dockerfile, graph, mode);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
-  requireTarget(graph, target);
+  if (mode === "docker") requireTarget(graph, target);
 }
 
-export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph): Problem[] {
+/** By default only what is mounted counts: every other `--from` is skipped there. */
+export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, mode: BuildMode): Problem[] {
   return graph.nodes.flatMap(({ stage, edges }) =>
     edges.flatMap((edge): Problem[] => {
+      if (mode === "default" && edge.kind !== "mount") return [];
       const problem = describe(edge, stage.index, graph);
       if (problem === undefined) return [];
       const { range } = edge.instruction;

@@ -1,7 +1,8 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import { referencesOf } from "../../dockerfile/words/references.ts";
+import { referencesIn, referencesOf } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
 import type { BuildJob, BuildMode } from "../job.ts";
+import { wordsOfMount } from "../mounts/expand-mounts.ts";
 import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "../operations/ask-image.ts";
 import { lookUp } from "./scope.ts";
 import type { StageState } from "./state.ts";
@@ -9,7 +10,7 @@ import type { StageState } from "./state.ts";
 /**
  * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
  * `ENV PATH=/opt/bin:$PATH`. A service that tells nothing of an image's configuration is asked by one small operation, once
- * for an image. A RUN needs none of this: its shell has them.
+ * for an image. Of a RUN only the mounts need this: its shell has them.
  */
 export async function inheritEnvironment(
   instruction: Instruction,
@@ -30,10 +31,13 @@ export function expandsVariables(name: Instruction["name"], mode: BuildMode): bo
 
 function namesUnknown(instruction: Instruction, stage: StageState, { mode, dockerfile }: BuildJob): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
-  return (
-    expandsVariables(instruction.name, mode) &&
-    referencesOf(instruction, dockerfile.escape).some(({ name }) => lookup(name) === undefined)
-  );
+  const { escape } = dockerfile;
+  const references = () =>
+    instruction.name === "RUN"
+      ? instruction.mounts.flatMap(wordsOfMount).flatMap((word) => referencesIn(word, escape))
+      : referencesOf(instruction, escape);
+  const isExpanded = instruction.name === "RUN" || expandsVariables(instruction.name, mode);
+  return isExpanded && references().some(({ name }) => lookup(name) === undefined);
 }
 
 /** What Docker takes for an image that sets none. */

@@ -7,11 +7,10 @@ import { expandBase } from "./base.ts";
 import { interpretCopy } from "./copy.ts";
 import { createIsKnown, updateUnknown } from "./known.ts";
 import { type Platform, platformArguments } from "./platform.ts";
-import { isDisposableMount } from "./refusals.ts";
 import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
 import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
-import { ignoredMount, skippedInstruction } from "./warnings.ts";
+import { skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
 
 /** Nothing is declared yet but what is always there. `platform`: of the service, where some instruction asks for it. */
@@ -123,8 +122,6 @@ export async function interpretInStage<Stage extends StageScope>(
     case "ADD":
       return interpretCopy(instruction, { stage, lookup, isKnown }, world);
     case "RUN":
-      for (const mount of instruction.mounts.filter(isDisposableMount))
-        world.warn(ignoredMount(mount), instruction);
       return world.run(instruction, stage);
     case "CMD":
     case "ENTRYPOINT":

@@ -5,11 +5,12 @@ import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import { visible } from "../../visible.ts";
 import type { BuildJob } from "../job.ts";
+import { secretTexts } from "../mounts/secrets.ts";
 import { PlacementError } from "../staging/placement-error.ts";
 
 /** Performs `action` for an instruction; what it rejects with gets the instruction's place and its source lines. */
 export async function withLocation<Result>(
-  { dockerfile, buildArgs }: Pick<BuildJob, "dockerfile" | "buildArgs">,
+  { dockerfile, buildArgs, secrets }: Pick<BuildJob, "dockerfile" | "buildArgs" | "secrets">,
   instruction: Instruction,
   action: () => Promise<Result>,
 ): Promise<Result> {
@@ -18,7 +19,7 @@ export async function withLocation<Result>(
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { range } = instructionToBlame(error, dockerfile) ?? instruction;
-    const message = secretsAmong(buildArgs).mask(error.message);
+    const message = secretsAmong([...buildArgs, ...secretTexts(secrets)]).mask(error.message);
     throw new BoughError(renderProblem(dockerfile, { message, range }), {
       kind: error.kind,
       cause: error,
@@ -33,7 +34,7 @@ function instructionToBlame(error: BoughError, { instructions }: Dockerfile): In
 }
 
 /** The instruction on one line and without its secrets, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */
-export function titleOf({ name, title, heredocs }: Instruction): string {
+export function titleOf({ name, title, heredocs }: Pick<Instruction, "name" | "title" | "heredocs">): string {
   const document = name === "RUN" ? heredocs[0]?.content.trim() : undefined;
   const [first = "", ...others] = document?.split("\n", 2) ?? [];
   const body = first === "" ? "" : ` (${first.trim()}${others.length > 0 ? "..." : ""})`;

@@ -1,12 +1,9 @@
-import type { Dockerfile, Instruction, Mount, RunInstruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
 import type { NetworkPolicy } from "./network.ts";
 
-/**
- * Refuses what would silently give another image than Docker's, before anything is run. What makes no difference to
- * the result, such as a cache mount, is warned about where it is performed.
- */
+/** Refuses what would silently give another image than Docker's, before anything is run. */
 export function refuseUnsupported(dockerfile: Dockerfile, network: NetworkPolicy): void {
   const problems = findUnsupported(dockerfile, network);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
@@ -40,18 +37,6 @@ export function refusals(instruction: Instruction): string[] {
   }
 }
 
-/** A mount that is empty to begin with, and whose content nobody is meant to keep. */
-export function isDisposableMount({ type }: Mount): boolean {
-  return type === "cache" || type === "tmpfs";
-}
-
-function runRefusals({ mounts, security }: RunInstruction): string[] {
-  const found = mounts
-    .filter((mount) => !isDisposableMount(mount))
-    .map(
-      ({ type }) =>
-        `--mount=type=${type}: the service has no such mounts, and the command would miss its files`,
-    );
-  if (security === "insecure") found.push("--security=insecure: the service runs everything in its sandbox");
-  return found;
+function runRefusals({ security }: RunInstruction): string[] {
+  return security === "insecure" ? ["--security=insecure: the service runs everything in its sandbox"] : [];
 }

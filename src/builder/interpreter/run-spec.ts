@@ -2,6 +2,7 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { ImageCopy, InstanceEntry, InstanceRequest } from "../../service/types.ts";
 import type { BuildJob } from "../job.ts";
+import type { RunMounts } from "../mounts/run-mounts.ts";
 import {
   commandAsWritten,
   type ExpandedCommand,
@@ -32,6 +33,8 @@ export interface RunSpec {
   network: Pick<InstanceRequest, "networking">;
   /** What comes from other images, after what is staged. Only with the extension `copies`. */
   copies?: () => Promise<ImageCopy[]>;
+  /** What `--mount` has in place while the command runs. */
+  mounts?: RunMounts;
   /** It is there only to make a layer, and runs as the image's own user instead of the stage's USER. */
   isCommit: boolean;
 }
@@ -41,9 +44,13 @@ export function runSpecOf(
   ordinal: number,
   stage: StageState,
   build: BuildJob,
+  mounts?: RunMounts,
 ): RunSpec {
   const network = networkOf(instruction, build.network);
-  const name = network === "default" ? "RUN" : `RUN --network=${network}`;
+  const name = [
+    network === "default" ? "RUN" : `RUN --network=${network}`,
+    ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
+  ].join(" ");
   const env = environmentOf(stage, predefinedArguments(build.buildArgs));
   const { whole, command } = commandsOf(instruction, env, stage, build);
   return {
@@ -60,6 +67,7 @@ export function runSpecOf(
     env,
     cwd: stage.config.WorkingDir,
     network: networkFields(network),
+    ...(mounts && { mounts }),
     isCommit: false,
   };
 }

@@ -6,12 +6,13 @@ import type { InstanceRequest } from "../../service/types.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";
-import { retryAfterLoss } from "../cache/missing-image.ts";
 import { inputsOf } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import { findHome } from "../docker/user-home.ts";
 import type { BuildJob } from "../job.ts";
+import { prepareMounts } from "../mounts/prepare-mounts.ts";
+import { findMounts } from "../mounts/run-mounts.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import { FailedStepError } from "../operations/failed-step.ts";
 import { missingShell } from "../operations/missing-shell.ts";
@@ -27,13 +28,14 @@ import { type StageState, withLayer } from "./state.ts";
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
  * many RUNs came before it.
  */
-export function performRun(
+export async function performRun(
   instruction: RunInstruction,
   ordinal: number,
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  return makeLayer(runSpecOf(instruction, ordinal, stage, build), stage, build);
+  const mounts = await findMounts(instruction, stage, build);
+  return makeLayer(runSpecOf(instruction, ordinal, stage, build, mounts), stage, build);
 }
 
 /** Makes a layer of what no RUN has taken over, at the end of a build. */
@@ -87,12 +89,13 @@ async function runForLayer(
   explainStep(spec, remembered, stage, build);
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
-  const outcome = await retryAfterLoss(stage, build, async () => {
-    const placement = await placeStaged(hash, stage, build);
+  const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
+  const outcome = await mounting.retryAfterLoss(async () => {
+    const placement = await placeStaged(hash, mounting.stage, build);
     const copies = await spec.copies?.();
     const needsNoShell = spec.isCommit && (await takesEntries(build));
     const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
-    const request = requestOf({ ...spec, env }, given);
+    const request = await mounting.addTo(requestOf({ ...spec, env }, given), spec, user);
     const whole = needsNoShell ? filesAlone(request, stage) : request;
     return runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
   });

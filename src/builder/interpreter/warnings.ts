@@ -1,5 +1,5 @@
 import { displayPath } from "../../context/file-system/display-path.ts";
-import type { ConfigurationInstruction, Mount } from "../../dockerfile/instruction.ts";
+import type { ConfigurationInstruction } from "../../dockerfile/instruction.ts";
 
 /** What a build has to say of a Dockerfile; a check says the same in the same words. */
 export interface BuildWarning {
@@ -8,9 +8,9 @@ export interface BuildWarning {
     | "ArchiveNotUnpacked"
     | "CopyFromSkipped"
     | "InstructionSkipped"
-    | "MountLeftOut"
     | "UndefinedVar"
-    | "UnusedBuildArg";
+    | "UnusedBuildArg"
+    | "UnusedSecret";
   message: string;
 }
 
@@ -45,17 +45,11 @@ export function changesImage({ rule, message }: { rule?: string; message: string
   return rule !== undefined && imageRules.includes(rule);
 }
 
-const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude", "MountLeftOut"];
+const imageRules = ["ArchiveNotUnpacked", "CopyFromSkipped", "DefaultExclude"];
 
 export function skippedCopyFrom(from: string): BuildWarning {
   const message = `COPY --from=${from} is skipped: only a build with --docker copies between stages`;
   return { rule: "CopyFromSkipped", message };
-}
-
-export function ignoredMount({ type, target }: Mount): BuildWarning {
-  const place = target === undefined ? "its directory" : target;
-  const message = `RUN --mount=type=${type} is run without the mount: ${place} becomes part of the layer`;
-  return { rule: "MountLeftOut", message };
 }
 
 export function copiedArchive(source: string): BuildWarning {

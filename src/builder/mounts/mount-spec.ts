@@ -61,7 +61,13 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
   const { from } = mount;
   switch (mount.type) {
     case "bind":
-      return { type: "bind", target: target(undefined), from, source, readonly: flagOf(mount, "readonly", true) };
+      return {
+        type: "bind",
+        target: target(undefined),
+        from,
+        source,
+        readonly: flagOf(mount, "readonly", true),
+      };
     case "cache": {
       const place = target(undefined);
       const id = mount.id || posix.normalize(mount.target || ".");
@@ -137,7 +143,11 @@ function flagOf(mount: Mount, key: "readonly" | "required", otherwise: boolean):
 function oneOf<Value extends string>(value: string, values: readonly Value[], mount: Mount): Value {
   const found = values.find((known) => known === value);
   if (found === undefined)
-    throw complain(mount, `unsupported sharing value ${JSON.stringify(value)}`, `It is ${values.join(", ")}.`);
+    throw complain(
+      mount,
+      `unsupported sharing value ${JSON.stringify(value)}`,
+      `It is ${values.join(", ")}.`,
+    );
   return found;
 }
 
@@ -149,7 +159,8 @@ function ownerOf(mount: Mount): Partial<MountOwner> {
     throw complain(mount, `invalid value ${value} for ${key}`);
   };
   const { mode } = mount;
-  if (mode !== undefined && !/^0*[0-7]{1,4}$/.test(mode)) throw complain(mount, `invalid value ${mode} for mode`);
+  if (mode !== undefined && !/^0*[0-7]{1,4}$/.test(mode))
+    throw complain(mount, `invalid value ${mode} for mode`);
   const octal = mode === undefined ? {} : { mode: Number.parseInt(mode, 8).toString(8).padStart(4, "0") };
   return { ...octal, ...number("uid"), ...number("gid") };
 }

@@ -1,6 +1,12 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
-import { type BuildGraph, reachableFrom, stagesByInstruction, triggersByFrom } from "../graph/build-graph.ts";
+import {
+  type BuildGraph,
+  mountedStage,
+  reachableFrom,
+  stagesByInstruction,
+  triggersByFrom,
+} from "../graph/build-graph.ts";
 import { graphOf, requireTarget } from "../graph/stage-references.ts";
 import { requireBase } from "../interpreter/base.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
@@ -68,9 +74,19 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
       baseOf: (from) => sourcesOf(from)[0],
       triggersOf,
       sourceOf: (copy) => sourcesOf(copy)[0]?.then(({ layer }) => layer),
+      mountedStage(run, from) {
+        const index = mountedStage(graph, run, from);
+        return index === undefined ? undefined : committed(index).then(({ layer }) => layer);
+      },
     },
     waitFor: (instruction) =>
-      Promise.all(mode === "docker" ? [instruction, ...triggersOf(instruction)].flatMap(sourcesOf) : []),
+      Promise.all(
+        mode === "docker"
+          ? [instruction, ...triggersOf(instruction)].flatMap(sourcesOf)
+          : instruction.name === "RUN"
+            ? sourcesOf(instruction)
+            : [],
+      ),
     takeSlot: slots.take,
     areMany: mode === "docker" && needed.length > 1,
   };

@@ -34,7 +34,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       ? stage.staged
       : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
   const ids = await uploadStaged(staged, build);
-  const files = instanceFiles(staged, ids, await takesTimes(stage, build));
+  const files = instanceFiles(staged, ids, await takesTimes(staged, build));
   const script = `${placementScript(staged)}${packed === undefined ? "" : unpackScript(packed.path)}`;
   if (script === "") return { image: stage.layer.image, files };
   if (packed === undefined && (await takesEntries(build)))
@@ -71,7 +71,7 @@ export async function takesEntries({ mode, service: { capabilities } }: BuildJob
   return (await capabilities.extensions()).has("entries");
 }
 
-function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
+export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
   return Object.fromEntries(
     madeByScript(staged).map(([path, { uid, gid, ...entry }]): [string, InstanceEntry] => {
       if (entry.type === "symlink") return [path, { type: "symlink", target: entry.target, uid, gid }];
@@ -225,12 +225,12 @@ function commands(command: string, paths: readonly string[]): string[] {
 const maxTime = 2 ** 34;
 
 /** A service that told nothing of the image's configuration has no extensions to be asked for. */
-async function takesTimes({ staged }: StageState, { service: { capabilities } }: BuildJob): Promise<boolean> {
+export async function takesTimes(staged: Staged, { service: { capabilities } }: BuildJob): Promise<boolean> {
   if (staged.size === 0 || !capabilities.has("config")) return false;
   return (await capabilities.extensions()).has("file-times");
 }
 
-function instanceFiles(
+export function instanceFiles(
   staged: Staged,
   ids: ReadonlyMap<string, string>,
   takesTimes: boolean,

@@ -32,6 +32,7 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
   bough build . --check -f json                 parse, plan and lint without a service; exit 2 if it can't be built
   bough build . --timeout 1800                  seconds that each RUN may take (default 600)
   bough build . --network none                  no RUN reaches any network; host: this machine's
+  bough build . --secret id=npm,env=NPM_TOKEN   for RUN --mount=type=secret,id=npm; src=FILE is a file; --ssh default
   bough build . --memory 8g --pids 2000 --cpus 2  limits of each RUN; \`run\` takes them, too (bough's own engine)
 - It is mutating: it starts operations, stores images, moves the tag.
 - The layer cache is per context directory (its absolute path); run it from the same place to profit.

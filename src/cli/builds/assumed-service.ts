@@ -7,12 +7,18 @@ import type { Runtime } from "../process/runtime.ts";
 /** What the service that a build would use runs and can do, as far as that can be told without asking it. */
 export async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<AssumedService> {
   if (!(await usesEngine(runtime, globals)))
-    return { platform: parsePlatform(defaultPlatform), isCertain: false, startsFromScratch: false };
+    return {
+      platform: parsePlatform(defaultPlatform),
+      isCertain: false,
+      startsFromScratch: false,
+      mounts: { secrets: false, agents: false },
+    };
   const { machineArchitecture } = await import("../../engine/system/machine.ts");
   return {
     platform: parsePlatform(`linux/${machineArchitecture()}`),
     isCertain: true,
     startsFromScratch: true,
+    mounts: { secrets: true, agents: true },
   };
 }
 

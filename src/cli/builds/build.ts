@@ -46,6 +46,19 @@ const definitions: ArgumentDefinitions = {
     multiple: true,
     description: "Value for an ARG that the Dockerfile declares; without =, from the environment",
   },
+  secret: {
+    type: "string",
+    valueHint: "id=ID[,src=FILE|,env=NAME]",
+    multiple: true,
+    description:
+      "For RUN --mount=type=secret: a file's content or a variable's value (default: of the name ID)",
+  },
+  ssh: {
+    type: "string",
+    valueHint: "default|ID[=SOCKET]",
+    multiple: true,
+    description: "For RUN --mount=type=ssh: an agent's socket (default: SSH_AUTH_SOCK)",
+  },
   "no-cache": {
     type: "boolean",
     description: "Ignore existing layer:<hash> branches and rebuild everything",
@@ -129,8 +142,6 @@ export const build: Command = {
     "--file": "A Dockerfile is named with --dockerfile PATH.",
     "--pull": "An image is imported anew with `bough images import REFERENCE`.",
     "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
-    "--secret": "A RUN has no secret mounts here.",
-    "--ssh": "A RUN has no ssh mounts here.",
     "--output": "Files are copied out of an image with `bough cp`.",
     "--push": "The image stays with the service; --tag names it there.",
     "--load": "The image stays with the service; --tag names it there.",

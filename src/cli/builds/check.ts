@@ -7,6 +7,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { assumeService } from "./assumed-service.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { idsOf } from "./secret-options.ts";
 
 /** `bough build --check`: neither a service nor any state is touched. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
@@ -22,13 +23,14 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
 }
 
 export function checkInputs(
-  { dockerfile, ...inputs }: BuildInputs,
+  { dockerfile, secrets, ...inputs }: BuildInputs,
   { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({
     ...{ ...inputs, text, path, signal },
+    given: idsOf(secrets),
     assumeService: () => assumeService(runtime, globals),
   });
 }

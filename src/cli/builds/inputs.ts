@@ -8,6 +8,7 @@ import { BoughError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, readDockerfile } from "./dockerfile-file.ts";
+import { readSecretOptions, type SecretSources } from "./secret-options.ts";
 
 /** What a command line says is to be built. */
 export interface BuildInputs {
@@ -26,6 +27,8 @@ export interface BuildInputs {
   mode: BuildMode;
   /** `--target`. */
   target: string | undefined;
+  /** `--secret` and `--ssh`, none of them read yet. */
+  secrets: SecretSources;
 }
 
 export type GivenInputs = Pick<Invocation, "values" | "runtime">;
@@ -54,7 +57,8 @@ export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> 
   });
   const allowsLocalFrom = values.flag("allow-local-from");
   const target = values.text("target");
-  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom, network, mode, target };
+  const secrets = readSecretOptions(given);
+  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom, network, mode, target, secrets };
 }
 
 /** Where everything is to be looked for, whether or not it is there. */

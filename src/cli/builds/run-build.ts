@@ -7,6 +7,7 @@ import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { requireNetworks } from "../../builder/interpreter/network.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import type { BuildRequest } from "../../builder/job.ts";
+import { refuseBadMounts, requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { readCheckDirective } from "../../check/check-directive.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
@@ -31,6 +32,7 @@ import { createDecompress } from "./decompress.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { createProgress } from "./progress.ts";
 import { prepareResultFiles } from "./result-files.ts";
+import { idsOf, loadSecrets } from "./secret-options.ts";
 
 const defaultTimeoutSeconds = 600;
 /** An endless answer is to end before the service's disk is full. */
@@ -92,10 +94,12 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   refuseUnsupported(dockerfile, inputs.network);
-  if (mode === "docker") refuseBadStages(dockerfile, buildArgs, target);
+  refuseBadMounts(dockerfile, idsOf(inputs.secrets));
+  refuseBadStages(dockerfile, { mode, buildArgs, target });
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
 
+  const secrets = loadSecrets(inputs.secrets, invocation);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
   const { service, store, close } = await connect({ ...runtime, signal }, globals, progress.log);
@@ -103,6 +107,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const hashes = store.hashes.open(context.realPath);
   try {
     await requireNetworks(dockerfile, inputs.network, service);
+    await requireMounts(dockerfile, service);
     await requireLimits(service, limits);
     const job: BuildRequest = {
       mode,
@@ -118,6 +123,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
       timeoutSeconds,
       network: inputs.network.mode,
       limits,
+      secrets,
       tags,
       service,
       facts: createImageFacts(service, store.facts),

@@ -57,7 +57,12 @@ export function createImageCopyBuild(
     mode: "docker",
     target: undefined,
     jobs: 1,
-    stages: { baseOf: () => undefined, triggersOf: () => [], sourceOf: () => undefined },
+    stages: {
+      baseOf: () => undefined,
+      triggersOf: () => [],
+      sourceOf: () => undefined,
+      mountedStage: () => undefined,
+    },
     shared: {
       images: createSingleFlight(),
       layers: createSingleFlight(),
@@ -73,6 +78,7 @@ export function createImageCopyBuild(
     useCache: true,
     timeoutSeconds: 60,
     network: "default",
+    secrets: { values: new Map(), agents: new Map() },
     limits: undefined,
     maxAddBytes: 1,
     decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,

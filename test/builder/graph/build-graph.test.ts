@@ -150,7 +150,7 @@ describe("a --from that can lead nowhere", () => {
     ],
   ])("%s", (_, text, line, why) => {
     const dockerfile = parseDockerfile(text, "Dockerfile");
-    const problems = findBadReferences(dockerfile, graphOf(text));
+    const problems = findBadReferences(dockerfile, graphOf(text), "docker");
     expect(problems.map(({ range, message }) => [range.start, message.replace(/^--from=\S+: /, "")])).toEqual(
       [[line, why]],
     );

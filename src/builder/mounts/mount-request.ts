@@ -1,0 +1,61 @@
+import type { InstanceMount, InstanceRequest } from "../../service/types.ts";
+import type { BuildJob } from "../job.ts";
+import { instanceEntries, instanceFiles, takesTimes } from "../staging/placement.ts";
+import { uploadStaged } from "../staging/upload.ts";
+import type { RunMount, RunMounts } from "./run-mounts.ts";
+
+/** The part of a request that says what a service with the extension `mounts` mounts. Contents are uploaded for it. */
+export async function mountFields(
+  { mounts, files }: RunMounts,
+  env: Readonly<Record<string, string>>,
+  build: BuildJob,
+): Promise<Pick<InstanceRequest, "mounts" | "env">> {
+  const ids = files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
+  const times = await takesTimes(files, build);
+  const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
+  return {
+    mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, times }, build) ?? []),
+    // As in BuildKit: whether or not there is an agent.
+    env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env },
+  };
+}
+
+/** `undefined`: a secret or agent that was not given. */
+function instanceMount(
+  { spec, source }: RunMount,
+  { ids, times }: { ids: ReadonlyMap<string, string>; times: boolean },
+  { secrets }: BuildJob,
+): InstanceMount | undefined {
+  const { target } = spec;
+  switch (spec.type) {
+    case "bind": {
+      const { readonly } = spec;
+      if (source === undefined) throw new Error(`nothing to mount at ${target}`);
+      if (source.kind === "image")
+        return { type: "bind", target, image: source.image, source: spec.source, readonly };
+      const entries = instanceEntries(source.files);
+      const files = instanceFiles(source.files, ids, times);
+      return { type: "bind", target, files, ...(Object.keys(entries).length > 0 && { entries }), readonly };
+    }
+    case "cache": {
+      const { from: _, source: path, readonly, ...own } = spec;
+      const image = source?.kind === "image" ? { image: source.image } : {};
+      const place = path === "/" && source === undefined ? {} : { source: path };
+      return { ...own, ...(readonly && { readonly }), ...image, ...place };
+    }
+    case "tmpfs":
+      return { type: "tmpfs", target, ...(spec.size !== undefined && { size: spec.size }) };
+    case "secret": {
+      const value = secrets.values.get(spec.id);
+      if (value === undefined) return undefined;
+      const { id: _, required: __, env, isFile, ...own } = spec;
+      const base64 = Buffer.from(value).toString("base64");
+      return { ...own, value: base64, ...(!isFile && { isFile }), ...(env !== undefined && { env }) };
+    }
+    case "ssh": {
+      const agent = secrets.agents.get(spec.id);
+      const { id: _, required: __, ...own } = spec;
+      return agent === undefined ? undefined : { ...own, agent };
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import { posix } from "node:path";
+import { escapeGlob } from "../../context/patterns/glob.ts";
+import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import { stageImageCopy } from "../copy/from-image.ts";
+import { type ExpandedCommand, numericUser, quote } from "../interpreter/command.ts";
+import { type StageState, startStage } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { addStaged, type Staged, type StagedEntry } from "../staging/staged.ts";
+import type { RunMount, RunMounts } from "./run-mounts.ts";
+
+/** More are for a service that mounts them: here each is a file of the request, moved into place and taken away. */
+const maxFiles = 1000;
+
+/**
+ * For a service without mounts: what is in them is staged below `store`, each at its number there, from where the script moves
+ * it into place.
+ */
+export async function stageMounts(
+  { mounts, instruction }: RunMounts,
+  { store, stage }: { store: string; stage: StageState },
+  build: BuildJob,
+): Promise<StageState> {
+  let { staged } = stage;
+  for (const [index, mount] of mounts.entries()) {
+    const files = await contentOf(
+      mount,
+      { instruction, place: posix.join(store, String(index)), stage },
+      build,
+    );
+    const count = [...files.values()].filter(({ type }) => type !== "directory").length;
+    if (count > maxFiles)
+      throw new BoughError(
+        `--mount=type=${mount.spec.type},target=${mount.spec.target}: the service has no mounts, and ${count} files are more than the ${maxFiles} that are put in place for it instead`,
+        { hint: "Mount a smaller directory, COPY the files, or build on the embedded engine with --local." },
+      );
+    staged = addStaged(staged, files);
+  }
+  return { ...stage, staged };
+}
+
+async function contentOf(
+  { spec, source }: RunMount,
+  { instruction, place, stage }: { instruction: RunInstruction; place: string; stage: StageState },
+  build: BuildJob,
+): Promise<Staged> {
+  if (source === undefined) return new Map();
+  if (source.kind === "files")
+    return new Map(
+      [...source.files].map(([path, entry]): [string, StagedEntry] => [posix.join(place, path), entry]),
+    );
+  const path = spec.type === "bind" || spec.type === "cache" ? spec.source : "/";
+  const words = {
+    ...{
+      paths: [escapeGlob(path)],
+      urls: [],
+      documents: [],
+      destination: place,
+      exclude: [],
+      chown: "",
+      chmod: "",
+    },
+    ...{ changeMode: (mode: number) => mode, checksum: undefined, warnings: [] },
+  };
+  const copied = await stageImageCopy(
+    { ...instruction, parents: false },
+    { words, source },
+    startStage(stage.layer),
+    build,
+  );
+  return copied.staged;
+}
+
+/**
+ * The request with its command wrapped: a script puts the mounts in place, runs the command, and takes away what it has put
+ * there, so that the result has nothing of it. What was there before is moved aside meanwhile. The command's exit code stays.
+ */
+export function mountByScript(
+  request: InstanceRequest,
+  {
+    mounts,
+    store,
+    user,
+    command,
+  }: { mounts: RunMounts; store: string; user: string | undefined; command: ExpandedCommand },
+): InstanceRequest {
+  const { uid: _, gid: __, ...rest } = request;
+  const script = mountScript(mounts.mounts, { store, cwd: request.cwd, program: programOf(command, user) });
+  return {
+    ...rest,
+    command: "/bin/sh",
+    args: ["-s"],
+    shell: false,
+    cwd: "/",
+    stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
+  };
+}
+
+/** Shell commands that end in an `exec` of what a RUN is for. */
+function programOf(command: ExpandedCommand, user: string | undefined): string {
+  const words =
+    command.form === "shell"
+      ? ["/bin/sh", "-c", command.line]
+      : command.form === "exec"
+        ? command.words
+        : ["true"];
+  const line = words.map(quote).join(" ");
+  if (user === undefined) return `exec ${line}`;
+  const numeric = numericUser(user);
+  if (numeric === undefined) {
+    const shown = command.form === "shell" ? command.line : line;
+    return `exec su -s /bin/sh -c ${quote(shown)} ${quote(user)}`;
+  }
+  const { uid, gid } = numeric;
+  // As the service would start it: with the group that the image gives the user.
+  return `_bough_gid=${gid ?? ""} _bough_name=
+while IFS=: read -r _bough_n _ _bough_u _bough_g _; do
+  if [ "$_bough_u" = ${uid} ]; then
+    _bough_name=$_bough_n
+    [ -n "$_bough_gid" ] || _bough_gid=$_bough_g
+    break
+  fi
+done < /etc/passwd 2>/dev/null || :
+[ -n "$_bough_gid" ] || _bough_gid=0
+if setpriv --reuid=${uid} --regid="$_bough_gid" --clear-groups true 2>/dev/null; then
+  exec setpriv --reuid=${uid} --regid="$_bough_gid" --clear-groups ${line}
+elif chroot --userspec=${uid}:"$_bough_gid" / true 2>/dev/null; then
+  exec chroot --userspec=${uid}:"$_bough_gid" --skip-chdir / ${line}
+elif [ -n "$_bough_name" ]; then
+  exec su -s /bin/sh -c ${quote(line)} "$_bough_name"
+fi
+echo "RUN --mount: the image has no setpriv, chroot --userspec or passwd entry to run the command as user ${uid}" >&2
+exit 125`;
+}
+
+/** Names that no program looks for: what is in the environment is the command's. */
+function mountScript(
+  mounts: readonly RunMount[],
+  { store, cwd, program }: { store: string; cwd: string; program: string },
+): string {
+  const taken = mounts.flatMap((mount, index) =>
+    mount.spec.type === "secret" || mount.spec.type === "ssh" ? [] : [{ mount, index }],
+  );
+  return [
+    prelude,
+    `mkdir -p ${store}/was`,
+    ...taken.flatMap(({ mount, index }) => placing(mount, index, store)),
+    `mkdir -p ${quote(cwd)}`,
+    `( cd ${quote(cwd)} && { PATH=$_bough_path`,
+    program,
+    "} ) < /dev/null && _bough_code=0 || _bough_code=$?",
+    ...taken.reverse().flatMap(({ mount, index }) => removing(mount, index, store)),
+    `rm -rf ${store}`,
+    'exit "$_bough_code"',
+    "",
+  ].join("\n");
+}
+
+/** The programs of the script itself are found whatever the image's PATH is. */
+const prelude = `set -e
+umask 022
+_bough_path=\${PATH-}
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
+
+function placing({ spec, source }: RunMount, index: number, store: string): string[] {
+  const { target } = spec;
+  const place = quote(target);
+  const lines = [
+    ...parentsOf(target).map(
+      (parent, depth) =>
+        `[ -d ${quote(`${parent}/`)} ] || { mkdir ${quote(parent)}; _bough_made_${index}_${depth}=1; }`,
+    ),
+    `if [ -e ${place} ] || [ -L ${place} ]; then mv ${place} ${store}/was/${index}; fi`,
+  ];
+  if (source !== undefined) {
+    const content = `${store}/${index}`;
+    // A directory with nothing in it is not there yet.
+    return [...lines, `[ -e ${content} ] || mkdir -p ${content}`, `mv ${content} ${place}`];
+  }
+  const { mode, uid = 0, gid = 0 } = spec.type === "cache" ? spec : { mode: "1777" };
+  const owner = uid === 0 && gid === 0 ? [] : [`chown ${uid}:${gid} ${place}`];
+  return [...lines, `mkdir ${place}`, ...owner, ...(mode === undefined ? [] : [`chmod ${mode} ${place}`])];
+}
+
+/** Directories that were made for a mount stay where the command has put something into them. */
+function removing({ spec: { target } }: RunMount, index: number, store: string): string[] {
+  const made = parentsOf(target).map(
+    (parent, depth) =>
+      `[ -z "\${_bough_made_${index}_${depth}-}" ] || rmdir ${quote(parent)} 2>/dev/null || :`,
+  );
+  const [was, place] = [`${store}/was/${index}`, quote(target)];
+  return [
+    `rm -rf ${place}`,
+    `if [ -e ${was} ] || [ -L ${was} ]; then mv ${was} ${place}; fi`,
+    ...made.reverse(),
+  ];
+}
+
+/** From the top down, without the root. */
+function parentsOf(path: string): string[] {
+  const names = path.split("/").slice(1, -1);
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+}

@@ -1,0 +1,113 @@
+import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
+import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import type { Problem } from "../../dockerfile/problems/problem.ts";
+import { BoughError } from "../../errors.ts";
+import type { ImageService } from "../../service/service.ts";
+import { expandMounts, wordsOfMount } from "./expand-mounts.ts";
+import type { MountSpec } from "./mount-spec.ts";
+import { missingSecret } from "./run-mounts.ts";
+
+export const mountsExtension = "mounts";
+const agentsExtension = "ssh-mounts";
+
+/** What a service can keep from its images. */
+export interface MountSupport {
+  secrets: boolean;
+  agents: boolean;
+}
+
+/** Ids of what the command line gives. */
+export interface GivenIds {
+  secrets: readonly string[];
+  agents: readonly string[];
+}
+
+export function refuseBadMounts(dockerfile: Dockerfile, given: GivenIds): void {
+  const problems = findMountProblems(dockerfile, given);
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}
+
+/** What is wrong with mounts as they are written, and secrets that are required and not given: known before anything is run. */
+export function findMountProblems(dockerfile: Dockerfile, given: GivenIds): Problem[] {
+  return problemsOf(dockerfile, (run) => {
+    const found: Pick<Problem, "message" | "expected">[] = [];
+    for (const mount of run.mounts) {
+      // What has a variable in it is known when the build gets there.
+      if (mount.from?.includes("$") === true || wordsOfMount(mount).some((word) => /[$'"\\`]/.test(word)))
+        continue;
+      try {
+        const [spec] = expandMounts(
+          { ...run, mounts: [mount] },
+          {
+            lookup: () => undefined,
+            escape: dockerfile.escape,
+            // Any but the root, which nothing may be mounted on: a relative target counts from the WORKDIR.
+            workdir: "/workdir",
+          },
+        );
+        requireGiven(spec, given);
+      } catch (error) {
+        if (!(error instanceof BoughError)) throw error;
+        found.push({ message: [error.message, error.hint].filter(Boolean).join(". ") });
+      }
+    }
+    return found;
+  });
+}
+
+function requireGiven(spec: MountSpec | undefined, { secrets, agents }: GivenIds): void {
+  if (spec?.type !== "secret" && spec?.type !== "ssh") return;
+  const given = spec.type === "secret" ? secrets : agents;
+  if (spec.required && !given.includes(spec.id)) throw missingSecret(spec.type, spec.id, given);
+}
+
+/** Mounts that the service would leave traces of, or that would lead nowhere. */
+export function findUnsupportedMounts(dockerfile: Dockerfile, support: MountSupport): Problem[] {
+  return problemsOf(dockerfile, ({ mounts }) =>
+    mounts.flatMap(({ type }) => {
+      const message = whyUnsupported(type, support);
+      return message === undefined ? [] : [{ message }];
+    }),
+  );
+}
+
+/** `undefined`: the service can have it. */
+export function whyUnsupported(type: string, support: MountSupport): string | undefined {
+  if (type === "secret" && !support.secrets) return `not supported: --mount=type=secret: ${secretReason}`;
+  if (type === "ssh" && !support.agents) return `not supported: --mount=type=ssh: ${agentReason}`;
+  return undefined;
+}
+
+export async function mountSupport({
+  capabilities,
+}: Pick<ImageService, "capabilities">): Promise<MountSupport> {
+  const extensions = await capabilities.extensions();
+  const secrets = extensions.has(mountsExtension);
+  return { secrets, agents: secrets && extensions.has(agentsExtension) };
+}
+
+const secretReason =
+  "the service has no such mounts, and a secret would stay in its records and images; the embedded engine (--local) has them";
+const agentReason =
+  "an agent of this machine is out of the service's reach; the embedded engine (--local) has such mounts";
+
+function problemsOf(
+  { instructions }: Dockerfile,
+  find: (run: RunInstruction) => Pick<Problem, "message" | "expected">[],
+): Problem[] {
+  return instructions.flatMap((instruction) => {
+    const { range } = instruction;
+    return instruction.name === "RUN" ? find(instruction).map((problem) => ({ ...problem, range })) : [];
+  });
+}
+
+/** The service is asked only where some RUN has a mount that depends on it. */
+export async function requireMounts(
+  dockerfile: Dockerfile,
+  service: Pick<ImageService, "capabilities">,
+): Promise<void> {
+  const none = findUnsupportedMounts(dockerfile, { secrets: false, agents: false });
+  if (none.length === 0) return;
+  const problems = findUnsupportedMounts(dockerfile, await mountSupport(service));
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}

@@ -1,0 +1,76 @@
+import type { BuildContext } from "../../context/build-context.ts";
+import type { FileSystem } from "../../context/file-system/file-system.ts";
+import { escapeGlob } from "../../context/patterns/glob.ts";
+import type { IgnoreRules } from "../../context/patterns/ignore.ts";
+import type { SourceMatch } from "../../context/sources/entry.ts";
+import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
+import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import { hashSources } from "../copy/hash-sources.ts";
+import { defaultDirectoryMode } from "../copy/made-directories.ts";
+import { titleOf } from "../interpreter/location.ts";
+import type { BuildJob } from "../job.ts";
+import type { Staged, StagedEntry } from "../staging/staged.ts";
+
+/** What a bind of the context shows, found and hashed as a COPY does: by path below it, a lone file as "". */
+export async function stageMountedFiles(
+  path: string,
+  instruction: RunInstruction,
+  build: BuildJob,
+): Promise<Staged> {
+  const { signal, clock, hashes: cache, early, emit } = build;
+  const { match, warnings, excluded } = await findMountedFiles(path, build);
+  const line = instruction.range.start;
+  for (const warning of warnings) emit({ type: "warning", ...warning, line });
+  if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
+  const files = match.entries.filter((entry) => entry.type === "file");
+  const hashes = await hashSources(files, { signal, clock, cache, early });
+  return new Map(stagedEntries(match, hashes, line));
+}
+
+/** @throws BoughError where the context has nothing of that name; there are no globs in it */
+export async function findMountedFiles(
+  path: string,
+  options: { context: BuildContext; ignore: IgnoreRules; signal: AbortSignal; files?: FileSystem },
+): Promise<Omit<ResolvedSources, "matches"> & { match: SourceMatch }> {
+  const { context, ignore, signal, files } = options;
+  const sources = [escapeGlob(path)];
+  const { matches, ...found } = await resolveSources({ context, ignore, signal, files, sources });
+  const [match] = matches;
+  if (match === undefined)
+    throw new BoughError(`--mount=type=bind: nothing is left of ${JSON.stringify(path)}`, {
+      kind: "usage",
+      hint: "Is it left out by .dockerignore or by default excludes?",
+    });
+  return { match, ...found };
+}
+
+/** Root's, as BuildKit sends a context. */
+function* stagedEntries(
+  { isDirectory, entries }: SourceMatch,
+  hashes: ReadonlyMap<string, string>,
+  line: number,
+): Generator<[string, StagedEntry]> {
+  const owned = { uid: 0, gid: 0, line };
+  for (const entry of entries) {
+    const path = isDirectory ? entry.relativePath : "";
+    switch (entry.type) {
+      case "symlink":
+        yield [path, { type: "symlink", target: entry.target, ...owned }];
+        break;
+      case "directory":
+        yield [
+          path,
+          { type: "directory", mode: entry.mode, isExplicit: entry.mode !== defaultDirectoryMode, ...owned },
+        ];
+        break;
+      case "file": {
+        const sha256 = hashes.get(entry.absolutePath);
+        if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
+        const content = { kind: "local", absolutePath: entry.absolutePath } as const;
+        const mtime = Number(entry.stat.mtimeNanoseconds) / 1e9;
+        yield [path, { type: "file", sha256, size: entry.size, mode: entry.mode, content, mtime, ...owned }];
+      }
+    }
+  }
+}

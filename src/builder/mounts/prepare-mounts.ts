@@ -1,0 +1,60 @@
+import { BoughError } from "../../errors.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
+import type { RunSpec } from "../interpreter/run-spec.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { addStaged } from "../staging/staged.ts";
+import { mountFields } from "./mount-request.ts";
+import { mountByScript, stageMounts } from "./mount-script.ts";
+import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
+import type { RunMounts } from "./run-mounts.ts";
+
+/** How a RUN gets its mounts from the service that it runs on. */
+interface Mounting {
+  /** What is staged for the RUN, and where the service has no mounts, what is in them, too. */
+  stage: StageState;
+  /** `user`: as `requestOf` takes it. */
+  addTo(request: InstanceRequest, spec: RunSpec, user: string | undefined): Promise<InstanceRequest>;
+  /** As the function of that name, which knows what has to be sent again; an image that something is mounted from may be lost, too. */
+  retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
+}
+
+/** `hash`: the chain hash of the layer that comes of it. */
+export async function prepareMounts(
+  mounts: RunMounts | undefined,
+  { hash, stage }: { hash: string; stage: StageState },
+  build: BuildJob,
+): Promise<Mounting> {
+  if (mounts === undefined)
+    return {
+      stage,
+      addTo: async (request) => request,
+      retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
+    };
+  // Those of the Dockerfile itself have been looked at before anything was run; these may be a trigger's.
+  const support = await mountSupport(build.service);
+  const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
+  if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
+  const isLost = <Result>(action: () => Promise<Result>) =>
+    mounts.layers.reduce((next, layer) => () => detectLoss({ layer }, build, next), action)();
+  if ((await build.service.capabilities.extensions()).has(mountsExtension)) {
+    const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
+    return {
+      stage,
+      addTo: async (request) => ({
+        ...request,
+        ...(await mountFields(mounts, request.env ?? {}, build)),
+      }),
+      retryAfterLoss: (action) => isLost(() => retryAfterLoss(needed, build, action)),
+    };
+  }
+  const store = `/.bough-mounts-${hash.slice(0, 12)}`;
+  const staged = await isLost(() => stageMounts(mounts, { store, stage }, build));
+  return {
+    stage: staged,
+    addTo: async (request, spec, user) =>
+      mountByScript(request, { mounts, store, user, command: spec.command }),
+    retryAfterLoss: (action) => isLost(() => retryAfterLoss(staged, build, action)),
+  };
+}

@@ -1,0 +1,135 @@
+import { posix } from "node:path";
+import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
+import type { Layer } from "../cache/layer-cache.ts";
+import { requireBase } from "../interpreter/base.ts";
+import { findImage } from "../interpreter/from.ts";
+import { lookUp } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { expandMounts } from "./expand-mounts.ts";
+import type { MountSpec } from "./mount-spec.ts";
+import { stageMountedFiles } from "./mounted-files.ts";
+
+/** The mounts of a RUN with what is in them. */
+export interface RunMounts {
+  instruction: RunInstruction;
+  mounts: readonly RunMount[];
+  /** What enters the chain hash: of a cache, a tmpfs and a secret not the content. */
+  key: string;
+  /** Files of the context by where the command sees them. */
+  files: Staged;
+  /** Layers of this build that something is mounted from. */
+  layers: readonly Layer[];
+}
+
+export interface RunMount {
+  spec: MountSpec;
+  source: MountContent | undefined;
+}
+
+export type MountContent =
+  | { kind: "image"; image: string; layer: Layer | undefined; hash: string }
+  /** Of the context, by path below the target; a lone file has the path "". */
+  | { kind: "files"; files: Staged };
+
+/** `undefined`: the RUN has none. */
+export async function findMounts(
+  instruction: RunInstruction,
+  stage: StageState,
+  build: BuildJob,
+): Promise<RunMounts | undefined> {
+  if (instruction.mounts.length === 0) return undefined;
+  const { escape } = build.dockerfile;
+  const specs = expandMounts(instruction, {
+    lookup: lookUp(stage),
+    escape,
+    workdir: stage.config.WorkingDir,
+  });
+  const mounts: RunMount[] = [];
+  for (const spec of specs) {
+    const found = await findMount(spec, instruction, build);
+    if (found !== undefined) mounts.push(found);
+  }
+  const parts = await Promise.all(mounts.map((mount) => keyOf(mount, build.signal)));
+  return {
+    instruction,
+    mounts,
+    key: JSON.stringify(parts),
+    files: new Map(mounts.flatMap(filesOf)),
+    layers: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.layer ?? []) : [])),
+  };
+}
+
+/** `undefined`: a secret or an agent that was not given, and is not required. */
+async function findMount(
+  spec: MountSpec,
+  instruction: RunInstruction,
+  build: BuildJob,
+): Promise<RunMount | undefined> {
+  switch (spec.type) {
+    case "bind": {
+      const source =
+        spec.from === undefined
+          ? { kind: "files" as const, files: await stageMountedFiles(spec.source, instruction, build) }
+          : await findImageOf(spec.from, instruction, build);
+      return { spec, source };
+    }
+    case "cache":
+      return {
+        spec,
+        source: spec.from === undefined ? undefined : await findImageOf(spec.from, instruction, build),
+      };
+    case "tmpfs":
+      return { spec, source: undefined };
+    case "secret":
+    case "ssh": {
+      const given = spec.type === "secret" ? build.secrets.values : build.secrets.agents;
+      if (given.has(spec.id)) return { spec, source: undefined };
+      if (spec.required) throw missingSecret(spec.type, spec.id, [...given.keys()]);
+      // It is part of the key all the same: that it is given later runs nothing again.
+      return { spec, source: undefined };
+    }
+  }
+}
+
+async function findImageOf(
+  from: string,
+  instruction: RunInstruction,
+  build: BuildJob,
+): Promise<MountContent> {
+  const layer = await build.stages.mountedStage(instruction, from);
+  if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, layer };
+  await requireBase(from, build.service);
+  const { uuid } = await findImage(from, build);
+  return { kind: "image", image: uuid, hash: baseHash(uuid), layer: undefined };
+}
+
+/** A secret's id says what it is; neither its value nor whether it was given makes another step of it, as in BuildKit. */
+async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<unknown[]> {
+  const { type, target, ...rest } = spec;
+  const own = Object.entries({ ...rest, sharing: undefined, from: undefined, required: undefined })
+    .filter(([, value]) => value !== undefined)
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  if (source === undefined) return [type, target, own];
+  if (source.kind === "image") return [type, target, own, source.hash];
+  // Where in the context it was found makes no difference.
+  const content = own.filter(([key]) => key !== "source");
+  return [type, target, content, await stagedDigest(source.files, signal)];
+}
+
+function filesOf({ spec, source }: RunMount): [string, StagedEntry][] {
+  if (source?.kind !== "files") return [];
+  return [...source.files].map(([path, entry]) => [posix.join(spec.target, path), entry]);
+}
+
+export function missingSecret(type: "secret" | "ssh", id: string, given: readonly string[]): BoughError {
+  const option = type === "secret" ? "--secret id=" : "--ssh ";
+  const meant = given.length === 0 ? "" : ` Given: ${given.join(", ")}.`;
+  return new BoughError(`--mount=type=${type}: ${id} is required, and was not given`, {
+    kind: "usage",
+    hint: `Give it by ${option}${id}.${meant}`,
+  });
+}

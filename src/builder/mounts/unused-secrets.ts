@@ -1,0 +1,44 @@
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import type { BuildWarning } from "../interpreter/warnings.ts";
+import { wordsOfMount } from "./expand-mounts.ts";
+import { readMounts } from "./mount-spec.ts";
+import type { GivenIds } from "./mount-support.ts";
+
+/** `--secret` and `--ssh` of ids that nothing in the Dockerfile asks for. */
+export function unusedSecrets({ instructions, path }: Dockerfile, given: GivenIds): BuildWarning[] {
+  const mounts = instructions.flatMap((instruction) =>
+    instruction.name === "RUN" ? instruction.mounts : [],
+  );
+  // What has a variable in it may ask for any.
+  if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
+  return (["secret", "ssh"] as const).flatMap((type) => {
+    const asked = new Set(
+      mounts.filter((mount) => mount.type === type).flatMap((mount) => idOf(mount) ?? []),
+    );
+    const ids = type === "secret" ? given.secrets : given.agents;
+    return ids
+      .filter((id) => !asked.has(id))
+      .map((id): BuildWarning => {
+        const option = type === "secret" ? `--secret id=${id}` : `--ssh ${id}`;
+        const meant = nearest(id, asked);
+        const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
+        return {
+          rule: "UnusedSecret",
+          message: `${option} has no effect: no RUN --mount=type=${type} in ${path} asks for it${advice}`,
+        };
+      });
+  });
+}
+
+/** `undefined`: the mount is wrong, which is said elsewhere. */
+function idOf(mount: Parameters<typeof readMounts>[0][number]): string | undefined {
+  try {
+    const [spec] = readMounts([mount], "/workdir");
+    return spec?.type === "secret" || spec?.type === "ssh" ? spec.id : undefined;
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    return undefined;
+  }
+}

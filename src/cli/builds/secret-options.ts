@@ -1,0 +1,150 @@
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import type { GivenIds } from "../../builder/mounts/mount-support.ts";
+import type { GivenSecrets } from "../../builder/mounts/secrets.ts";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { fileError } from "../../context/file-system/file-error.ts";
+import { BoughError } from "../../errors.ts";
+import type { Invocation } from "../command-line/command.ts";
+
+/** Where the bytes of each `--secret`, and the socket of each `--ssh`, are to be found, by id. Nothing has been read yet. */
+export interface SecretSources {
+  secrets: ReadonlyMap<string, SecretSource>;
+  /** Sockets' paths. */
+  agents: ReadonlyMap<string, string>;
+}
+
+type SecretSource = { file: string } | { variable: string };
+
+/** BuildKit's limit. */
+const maxBytes = 500 * 1024;
+
+/** `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET]`, as docker has them. */
+export function readSecretOptions({
+  values,
+  runtime: { environment },
+}: Pick<Invocation, "values" | "runtime">): SecretSources {
+  const secrets = values.list("secret").map((text) => parseSecret(text, environment));
+  const agents = values.list("ssh").map((text) => parseAgent(text, environment));
+  return { secrets: new Map(secrets), agents: new Map(agents) };
+}
+
+export function idsOf({ secrets, agents }: SecretSources): GivenIds {
+  return { secrets: [...secrets.keys()], agents: [...agents.keys()] };
+}
+
+/** Reads all of them: into memory, and nowhere else. */
+export function loadSecrets(
+  { secrets, agents }: SecretSources,
+  { runtime: { workingDirectory, environment } }: Pick<Invocation, "runtime">,
+): GivenSecrets {
+  const encoder = new TextEncoder();
+  const values = new Map<string, Uint8Array>();
+  for (const [id, source] of secrets) {
+    const value =
+      "file" in source
+        ? readSecret(id, source.file, workingDirectory)
+        : // As Docker: a variable that is not set is an empty secret.
+          encoder.encode(environment[source.variable] ?? "");
+    requireSize(id, value.byteLength);
+    values.set(id, value);
+  }
+  const sockets = [...agents].map(([id, path]): [string, string] => [id, resolve(workingDirectory, path)]);
+  for (const [id, path] of sockets) requireSocket(id, path);
+  return { values, agents: new Map(sockets) };
+}
+
+const fields = ["id", "type", "src", "source", "env"] as const;
+
+function parseSecret(
+  text: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): [string, SecretSource] {
+  const given: Partial<Record<(typeof fields)[number], string>> = {};
+  for (const field of text.split(",")) {
+    const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(field) ?? [];
+    const name = fields.find((known) => known === key.toLowerCase());
+    if (value === undefined) throw badSecret(`invalid field '${field}' must be a key=value pair`);
+    if (name === undefined) throw badSecret(`unexpected key '${key}'`);
+    given[name] = value;
+  }
+  const { id = "", type, src, source = src, env } = given;
+  if (id === "") throw badSecret("the id is missing");
+  if (type !== undefined && type !== "file" && type !== "env")
+    throw badSecret(`unsupported secret type ${JSON.stringify(type)}`);
+  if (env !== undefined && env !== "" && type !== "file") return [id, { variable: env }];
+  if (source !== undefined && source !== "")
+    return [id, type === "env" ? { variable: source } : { file: source }];
+  const isVariable = type === "env" || (type === undefined && environment[id] !== undefined);
+  return [id, isVariable ? { variable: id } : { file: id }];
+}
+
+/** The text itself may be a secret by mistake: it is not shown. */
+function badSecret(what: string): BoughError {
+  return new BoughError(`--secret: ${what}`, {
+    kind: "usage",
+    hint: "Write --secret id=ID,src=FILE or --secret id=ID,env=NAME.",
+  });
+}
+
+function readSecret(id: string, path: string, workingDirectory: string): Uint8Array {
+  const absolute = resolve(workingDirectory, path);
+  try {
+    const stats = statSync(absolute);
+    if (stats.isDirectory())
+      throw new BoughError(`--secret id=${id}: ${displayPath(path)} is a directory`, { kind: "usage" });
+    requireSize(id, stats.size);
+    return readFileSync(absolute);
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    throw new BoughError(`--secret id=${id}: ${fileError("read", path, error).message}`, {
+      kind: "usage",
+      hint: `Name its file or variable: --secret id=${id},src=FILE or --secret id=${id},env=NAME.`,
+      cause: error,
+    });
+  }
+}
+
+function requireSize(id: string, bytes: number): void {
+  if (bytes <= maxBytes) return;
+  throw new BoughError(`--secret id=${id}: ${bytes} bytes are too many: a secret has at most ${maxBytes}`, {
+    kind: "usage",
+  });
+}
+
+function parseAgent(
+  text: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): [string, string] {
+  const [, id = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (id === "") {
+    throw new BoughError(`--ssh takes default or ID[=SOCKET], not ${JSON.stringify(text)}`, {
+      kind: "usage",
+    });
+  }
+  const socket = path || environment.SSH_AUTH_SOCK;
+  if (socket === undefined || socket === "") {
+    throw new BoughError(`--ssh ${id}: there is no agent: SSH_AUTH_SOCK is not set`, {
+      kind: "usage",
+      hint: `Start one (eval $(ssh-agent)), or name its socket: --ssh ${id}=SOCKET.`,
+    });
+  }
+  return [id, socket];
+}
+
+function requireSocket(id: string, path: string): void {
+  const problem = socketProblem(path);
+  if (problem === undefined) return;
+  throw new BoughError(`--ssh ${id}: ${problem}`, {
+    kind: "usage",
+    hint: "Keys are given to an agent by ssh-add; its socket is what is named here.",
+  });
+}
+
+function socketProblem(path: string): string | undefined {
+  try {
+    return statSync(path).isSocket() ? undefined : `${displayPath(path)} is no agent's socket`;
+  } catch (error) {
+    return fileError("use", path, error).message;
+  }
+}
