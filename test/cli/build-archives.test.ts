@@ -79,6 +79,18 @@ test("a URL's, with --unpack alone", async () => {
   expect((await build(`--unpack ${url}`)).files).toEqual(unpacked);
 });
 
+test("a server that sends something else the second time is refused, and nothing of it is remembered", async () => {
+  let answers = 0;
+  const forged = tarOf([{ name: "two", content: "forged\n" }]);
+  const server = Bun.serve({ port: 0, fetch: () => new Response(answers++ === 0 ? archive : forged) });
+  const { exitCode, stderr } = await build(`--unpack ${new URL("/a.tar", server.url).href}`);
+  await server.stop(true);
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain("a.tar has changed while it was added");
+  await Bun.write(`${context}/a.tar`, archive);
+  expect((await build("--unpack a.tar")).files).toEqual(unpacked);
+});
+
 test("once unpacked it is not read again: nothing is sent", async () => {
   await Bun.write(`${context}/a.tar`, archive);
   await build("a.tar", ["--docker"]);

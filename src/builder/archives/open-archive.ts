@@ -6,17 +6,23 @@ import type { BuildJob } from "../job.ts";
 import { fetchUrl } from "../remote-files/fetch-url.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import type { ArchivePlace } from "../staging/staged.ts";
+import { createHashedStream, type HashedStream } from "./hashed-stream.ts";
+
+/** The bytes as they are: of the file, or from the server once more. */
+export async function openRaw(place: ArchivePlace, build: BuildJob): Promise<HashedStream> {
+  return createHashedStream(await open(place, build));
+}
 
 /**
  * The bytes of a tar archive, decompressed; `undefined` for what is none, whatever its name says, as Docker decides: by the
- * first header. Nothing is left open once the bytes are read to their end, or no more are asked for.
+ * first header.
  */
 export async function openArchive(
-  place: ArchivePlace,
-  build: BuildJob,
+  stream: AsyncIterable<Uint8Array>,
+  name: string,
+  build: Pick<BuildJob, "decompress">,
 ): Promise<AsyncGenerator<Uint8Array> | undefined> {
-  const name = nameOf(place, build);
-  const raw = await peek(await open(place, build), blockBytes);
+  const raw = await peek(stream, blockBytes);
   const compression = detectCompression(raw.beginning);
   const bytes =
     compression === "bzip2" || compression === "xz"

@@ -1,3 +1,4 @@
+import { BoughError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { createImageContents } from "../copy/image-contents.ts";
@@ -5,7 +6,7 @@ import type { BuildJob } from "../job.ts";
 import type { ArchivePlace } from "../staging/staged.ts";
 import { contentOf } from "../staging/tar-content.ts";
 import { createArchiveTree } from "./archive-tree.ts";
-import { nameOf, openArchive } from "./open-archive.ts";
+import { nameOf, openArchive, openRaw } from "./open-archive.ts";
 
 /**
  * What an archive unpacks to; `undefined` for what is none. Contents that the service lacks are sent as they pass. What an
@@ -20,20 +21,40 @@ export async function readArchive(
   const image = `archive ${sha256}`;
   const known = copies.get(image, "unpacked");
   if (known !== undefined) return known[0]?.entries;
-  const entries = await sendContents(place, build);
+  const entries = await sendContents(place, sha256, build);
   const source = { path: "/", name: "", type: "directory" } as const;
   copies.set(image, "unpacked", entries === undefined ? [] : [{ ...source, entries }]);
   return entries;
 }
 
-/** Reads all of it, whatever is remembered. */
+/** Reads all of it, whatever is remembered. Rejects where its bytes are no longer those of `sha256`. */
 export async function sendContents(
   place: ArchivePlace,
+  sha256: string,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[] | undefined> {
-  const bytes = await openArchive(place, build);
+  const raw = await openRaw(place, build);
+  try {
+    const entries = await sendFrom(raw, nameOf(place, build), build);
+    if ((await raw.finish()) === sha256) return entries;
+  } finally {
+    await raw.close();
+  }
+  throw new BoughError(
+    `${nameOf(place, build)} has changed while it was added: its bytes are no longer those of sha256:${sha256}`,
+    {
+      hint: "Build again.",
+    },
+  );
+}
+
+async function sendFrom(
+  raw: AsyncIterable<Uint8Array>,
+  name: string,
+  build: BuildJob,
+): Promise<readonly CopiedEntry[] | undefined> {
+  const bytes = await openArchive(raw, name, build);
   if (bytes === undefined) return undefined;
-  const name = nameOf(place, build);
   const tree = createArchiveTree(name);
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);
   for await (const entry of readTar(bytes, name)) {

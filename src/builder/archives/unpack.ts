@@ -8,7 +8,7 @@ import { stageItems } from "../copy/stage-items.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, BuildMode } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
-import type { ArchivePlace, StagedEntry } from "../staging/staged.ts";
+import type { StagedContent, StagedEntry } from "../staging/staged.ts";
 import { readArchive } from "./read-archive.ts";
 
 /** Whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */
@@ -45,7 +45,8 @@ export async function stageArchive(
 ): Promise<Awaited<ReturnType<typeof stageItems>> | undefined> {
   if (item.kind === "document") return undefined;
   const place = item.kind === "url" ? { url: item.url } : { absolutePath: item.entry.absolutePath };
-  const entries = await readArchive(place, await hashOf(item, checksum, build), build);
+  const digest = await hashOf(item, checksum, build);
+  const entries = await readArchive(place, digest, build);
   if (entries === undefined) return undefined;
   const { path } = destination;
   const contents: Item[] = entries.map((entry) => ({ path: posix.join(path, entry.path), entry }));
@@ -57,7 +58,7 @@ export async function stageArchive(
     isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
     toStaged: ({ entry }: Item) => {
       if (entry === undefined) throw new Error("the destination is not staged as an entry");
-      return toStaged(entry, place, line);
+      return toStaged(entry, { kind: "archive", archive: place, digest }, line);
     },
   };
   return stageItems(placed, { owner, line }, stage, build);
@@ -76,7 +77,7 @@ async function hashOf(
   return hashes.get(entry.absolutePath) ?? "";
 }
 
-function toStaged(entry: CopiedEntry, archive: ArchivePlace, line: number): StagedEntry {
+function toStaged(entry: CopiedEntry, content: StagedContent, line: number): StagedEntry {
   const { uid, gid } = entry;
   const owned = { uid, gid, line };
   switch (entry.type) {
@@ -86,7 +87,6 @@ function toStaged(entry: CopiedEntry, archive: ArchivePlace, line: number): Stag
       return { type: "directory", mode: entry.mode, isExplicit: true, ...owned };
     case "file": {
       const { sha256, size, mode, mtime } = entry;
-      const content = { kind: "archive", archive } as const;
       return {
         type: "file",
         sha256,

@@ -13,8 +13,8 @@ export async function uploadArchives(staged: Staged, build: BuildJob): Promise<M
   const ids = new Map<string, string>();
   for (const entry of staged.values()) {
     if (entry.type !== "file" || entry.content.kind !== "archive" || ids.has(entry.sha256)) continue;
-    const { archive } = entry.content;
-    if (uploads.get(entry.sha256) === undefined) await sendContents(archive, build);
+    const { archive, digest } = entry.content;
+    if (uploads.get(entry.sha256) === undefined) await sendContents(archive, digest, build);
     const id = uploads.get(entry.sha256);
     if (id === undefined)
       throw new BoughError(`${nameOf(archive, build)} has changed since it was unpacked`, {

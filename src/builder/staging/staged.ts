@@ -41,7 +41,8 @@ export type StagedContent =
   | { kind: "text"; text: string }
   | { kind: "url"; url: string }
   /** Of an archive that ADD unpacks. */
-  | { kind: "archive"; archive: ArchivePlace }
+  /** `digest`: the archive's own SHA-256. */
+  | { kind: "archive"; archive: ArchivePlace; digest: string }
   | ImageContent;
 
 /** Where an archive is read from. */
