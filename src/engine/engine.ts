@@ -19,6 +19,7 @@ import { grepRoutes } from "./routes/grep.ts";
 import { imageRoutes } from "./routes/images.ts";
 import { inspectRoutes } from "./routes/inspect.ts";
 import { instanceRoutes } from "./routes/instances.ts";
+import { layerRoutes } from "./routes/layers.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { subprocessRoutes } from "./routes/subprocesses.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
@@ -76,7 +77,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   };
   await recover(state);
   const operations = [...instanceRoutes, ...operationRoutes, ...eventRoutes, ...subprocessRoutes];
-  const inspect = [...inspectRoutes, ...grepRoutes];
+  const inspect = [...inspectRoutes, ...grepRoutes, ...layerRoutes];
   const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspect];
   return {
     directory: layout.directory,

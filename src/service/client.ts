@@ -10,6 +10,7 @@ import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
 import { createImages, type Images } from "./images/images.ts";
 import { createInspector } from "./images/inspect.ts";
+import { createImageLayers, type ImageLayers } from "./images/layers.ts";
 import { createEventSnapshots, type EventSnapshots } from "./operations/event-snapshot.ts";
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
 import { createOperations } from "./operations/operations.ts";
@@ -43,6 +44,7 @@ export interface ServiceOptions {
 export interface Service
   extends ImageService,
     ImageInspector,
+    ImageLayers,
     Pick<Images, "listImages" | "untagImage" | "removeTag">,
     Accounts,
     OperationRecords,
@@ -101,5 +103,6 @@ export function createService(options: ServiceOptions): Service {
     ...createOperationRecords(transport, capabilities),
     ...createEventSnapshots(transport, signal),
     ...createImageFiles(transport),
+    ...createImageLayers(transport),
   };
 }

@@ -52,6 +52,15 @@ export type InstanceEntry = { uid: number; gid: number } & (
   | { type: "symlink"; target: string }
 );
 
+/** One layer of an image. Part of the extension `layers`, which bough's own engine has. */
+export interface ImageLayer {
+  /** Names this content for as long as the service has it, and never another one. */
+  id: string;
+  created_at: string;
+  /** Otherwise bough has made it. */
+  is_imported: boolean;
+}
+
 /** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
 export interface ImageCopy {
   /** UUID. */

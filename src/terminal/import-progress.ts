@@ -5,11 +5,11 @@ import { createLiveArea, type Screen } from "./live-area.ts";
 import type { Log } from "./log.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
-/** Shows that an import goes on, however long it takes. */
+/** Shows that an import or an export goes on, however long it takes. */
 interface ImportProgress {
   /** What the service says about it. */
   message(text: string): void;
-  end(outcome: "imported" | "failed"): void;
+  end(outcome: "imported" | "exported" | "pushed" | "failed"): void;
 }
 
 const frameMilliseconds = 250;
@@ -18,22 +18,24 @@ const lineMilliseconds = 15_000;
 /** On a terminal one line that is drawn again and again; elsewhere a log line now and then. */
 export function startImportProgress(options: {
   url: string;
+  /** What is done with it: "importing" if not said. */
+  doing?: string;
   clock: Clock;
   log: Log;
   /** `undefined` where there is no terminal to draw on. */
   terminal: Screen | undefined;
 }): ImportProgress {
-  const { clock, log, terminal } = options;
+  const { clock, log, terminal, doing = "importing" } = options;
   const url = visible(options.url);
   const started = clock.now();
   const ended = new AbortController();
   let last = "";
   const state = () => {
     const seconds = Math.round((clock.now() - started) / 1000);
-    return [`importing ${url}`, `${seconds} s`, ...(last === "" ? [] : [last])].join("  ");
+    return [`${doing} ${url}`, `${seconds} s`, ...(last === "" ? [] : [last])].join("  ");
   };
   if (terminal === undefined) {
-    log.info(`importing ${url}`);
+    log.info(`${doing} ${url}`);
     repeat(clock, lineMilliseconds, ended.signal, () => log.info(`still ${state()}`));
     return { message: (text) => remember(text, log.debug), end: () => ended.abort() };
   }
@@ -46,7 +48,7 @@ export function startImportProgress(options: {
     end(outcome) {
       ended.abort();
       const seconds = Math.round((clock.now() - started) / 1000);
-      area.print(outcome === "imported" ? `[INFO] imported ${url} (${seconds} s)\n` : "", []);
+      area.print(outcome === "failed" ? "" : `[INFO] ${outcome} ${url} (${seconds} s)\n`, []);
     },
   };
 

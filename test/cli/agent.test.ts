@@ -7,6 +7,7 @@ import { version } from "../../src/version.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
 import { splitWords } from "../support/words.ts";
 
 const lines = manual
@@ -18,6 +19,7 @@ const home = temporaryDirectory();
 const workingDirectory = join(home, "project");
 const environment: Record<string, string> = { BOUGH_HOME: join(home, "state"), HOME: home };
 let service: FakeService;
+let registry: Registry;
 let build = "";
 let layer = "";
 let operation = "";
@@ -32,6 +34,7 @@ beforeAll(async () => {
       return { stdout: "" };
     },
   });
+  registry = await Registry.start();
   service.state.addImage("base:1");
   service.state.tree.set("/etc", { type: "directory" });
   service.state.tree.set("/etc/os-release", { type: "file", content: "NAME=test\n" });
@@ -45,7 +48,7 @@ beforeAll(async () => {
     "app.sh": "",
   });
 });
-afterAll(() => service.close());
+afterAll(() => Promise.all([service.close(), registry.stop()]));
 
 /** The ids that stand for those of the reader. */
 async function run(line: string): Promise<Ended> {
@@ -53,6 +56,7 @@ async function run(line: string): Promise<Ended> {
     .replace("build:0123456789abcdef", build)
     .replace("layer:0123456789ab", layer)
     .replace(/\bOP\b/, operation)
+    .replace("registry.example", registry.host)
     .replace("--from ID", `--from ${entry}`);
   const ended = await runBough(splitWords(actual), { workingDirectory, environment });
   build ||= /build:[0-9a-f]{16}/.exec(ended.stdout)?.[0] ?? "";
@@ -82,7 +86,7 @@ describe("every command line in it works, from the first to the last:", () => {
 test("it names every command", () => {
   const named = new Set(lines.map((line) => line.replace(/^(-S \S+|--local) /, "").split(" ")[0]));
   expect([...named].sort()).toEqual(
-    "auth build cat cp engine images kill logs ls ps run session show tag untag use".split(" "),
+    "auth build cat cp engine images kill logs ls ps push run session show tag untag use".split(" "),
   );
 });
 

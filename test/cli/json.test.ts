@@ -50,6 +50,7 @@ const lines: [documented: string, line: string][] = [
   ["session show", "session show"],
   ["images", "images"],
   ["images import", "images import alpine:3"],
+  ["images export", "images export app:dev oci:layout:1"],
   ["tag", "tag app:dev app:1"],
   ["untag", "untag app:1"],
   ["ls", "ls /"],

@@ -9,6 +9,8 @@ import { readTree, type Tree } from "../differential/tree.ts";
 export interface Docker {
   /** `source` in skopeo's terms, such as `oci:/layout:tag`; `name` as a FROM has it. */
   importBase(source: string, name: string): Promise<void>;
+  /** What `docker load` makes of an archive. */
+  load(archive: string): Promise<void>;
   /** Returns the image's id; rejects with all that Docker said. */
   build(request: DockerBuild): Promise<string>;
   readImage(image: string): Promise<Tree>;
@@ -56,6 +58,10 @@ export async function startDocker(directory: string): Promise<Docker> {
     async importBase(source, name) {
       const to = ["--dest-daemon-host", environment.DOCKER_HOST, source, `docker-daemon:${name}`];
       await run(["skopeo", "copy", "--quiet", ...to], environment);
+    },
+
+    async load(archive) {
+      await run([findClient(), "load", "--input", archive], environment);
     },
 
     async build({ context, dockerfile, target, buildArgs = {} }) {

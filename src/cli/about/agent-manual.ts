@@ -76,6 +76,8 @@ SUCCESS means that the command was run to its end: look at the exit code.
   bough images --tag app:                       images by the beginning of their tag
   bough images import alpine:3.20 debian:12     bring images from a registry; FROM does it by itself
   bough images import alpine:3.20 --tag alpine:3.20   anew: a tag that is taken is moved with --tag only
+  bough images export app:dev oci:./layout:dev  or oci-archive:, docker-archive:, dir:; files: rootfs:DIR, tar:FILE
+  bough push app:dev registry.example/app:1     credentials are those of docker login; sends what the registry lacks
   bough ls app:dev:/etc                         without IMAGE: a path in the session's image
   bough cat app:dev:/etc/os-release
   bough cp app:dev:/etc/os-release .            no operation is started for these three

@@ -26,7 +26,15 @@ export const commands: CommandTable = {
         summary: "Import images from a registry",
         load: async () => (await import("../images/import.ts")).importCommand,
       },
+      export: {
+        summary: "Write an image to an archive, a directory or a registry",
+        load: async () => (await import("../images/export.ts")).exportCommand,
+      },
     },
+  },
+  push: {
+    summary: "Send an image to a registry",
+    load: async () => (await import("../images/push.ts")).push,
   },
   tag: { summary: "Tag an image", load: async () => (await import("../images/tag.ts")).tag },
   untag: {

@@ -1,5 +1,7 @@
 import { BoughError } from "../../errors.ts";
+import type { ImageConfig } from "../../image/config.ts";
 import type { Service } from "../../service/client.ts";
+import { isUuid } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
@@ -12,6 +14,19 @@ export async function resolveImageArgument(service: Service, reference: string):
   throw new BoughError(`${service.address} has no image ${reference}`, {
     hint: await hintFor(service, reference),
   });
+}
+
+/** An image that is to leave the service: with its configuration, and the tag that it was named by. */
+export async function resolveExportedImage(
+  service: Service,
+  reference: string,
+): Promise<{ uuid: string; config: ImageConfig; tag: string | undefined }> {
+  const found = await service.findImage(reference);
+  const name = reference.replace(/^tag:/, "");
+  const tag = isUuid(reference) ? undefined : withLatest(name);
+  if (found !== undefined && found !== "unsupported")
+    return { uuid: found.uuid, config: found.config ?? {}, tag };
+  return { uuid: await resolveImageArgument(service, reference), config: {}, tag };
 }
 
 /** The session's own image. */

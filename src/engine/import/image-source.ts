@@ -53,7 +53,7 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
 }
 
 /** As Docker reads it: without a dot, a colon or `localhost` the first segment is no host, and Docker Hub is meant. */
-function registryHost(name: string): string {
+export function registryHost(name: string): string {
   const [first, ...rest] = name.split("/");
   const isHost = first !== undefined && rest.length > 0 && (/[.:]/.test(first) || first === "localhost");
   return isHost ? first : "docker.io";

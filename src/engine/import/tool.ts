@@ -62,7 +62,7 @@ async function reportProgress(
 }
 
 /** skopeo logs `time="..." level=fatal msg="..."`. */
-function lastWords(said: string): string {
+export function lastWords(said: string): string {
   const last = said.trim().split("\n").at(-1) ?? "";
   const message = /msg="((?:[^"\\]|\\.)*)"/.exec(last)?.[1];
   return message === undefined

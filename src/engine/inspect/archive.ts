@@ -9,7 +9,8 @@ import type { ImageView } from "./image-view.ts";
 /** PAX, reproducible, and with everything that a file system of Linux holds. */
 const options = [
   "--format=posix",
-  "--pax-option=delete=atime,delete=ctime",
+  // Without the number of tar's own process, which older versions put into the name of a record.
+  "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
   "--sort=name",
   "--numeric-owner",
   "--sparse",

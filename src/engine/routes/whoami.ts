@@ -25,6 +25,8 @@ const extensions: readonly string[] = [
   "resource-limits",
   // `oci_config` in an image's record, where the list is asked for it by `uuid` or by its `tag`: its whole configuration.
   "config",
+  // `GET /v1/images/{image}/layers` lists an image's layers, `.../layers/{id}` is one of them as OCI has it.
+  "layers",
 ];
 
 /** What is for a client in the same process alone. */

@@ -1,0 +1,94 @@
+import type { Compression } from "../../image/compress.ts";
+import type { ImageContent, WrittenImage } from "../../image/image-writer.ts";
+import { isCi } from "../../terminal/color.ts";
+import { startImportProgress } from "../../terminal/import-progress.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Connection } from "../service/connection.ts";
+import { type Destination, nameDestination } from "./destination.ts";
+import { exportImage } from "./export-image.ts";
+import { type ExportedImage, openImageContent, type TimeOptions } from "./image-source.ts";
+import { pushImage } from "./push.ts";
+
+export interface Delivery {
+  image: ExportedImage;
+  destination: Destination;
+  compression: Compression;
+  times: TimeOptions;
+  isInsecure: boolean;
+}
+
+/** Takes an image of the service to where it is wanted, and shows that it goes on. */
+export async function deliverImage(
+  { image, destination, compression, times, isInsecure }: Delivery,
+  { service, store }: Pick<Connection, "service" | "store">,
+  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
+): Promise<WrittenImage | undefined> {
+  const { stderr, clock, environment } = runtime;
+  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
+  const progress = startImportProgress({
+    url: nameDestination(destination),
+    doing: destination.kind === "registry" ? "pushing" : "exporting",
+    clock,
+    log,
+    terminal: isWatched ? stderr : undefined,
+  });
+  let reused = 0;
+  const content = async () => counted(await openImageContent(service, image, times), progress.message);
+  try {
+    const written =
+      destination.kind === "registry"
+        ? await pushImage(destination.reference, {
+            content: await content(),
+            facts: store.facts,
+            compression,
+            isInsecure,
+            onProgress: progress.message,
+            onReused: (layers) => {
+              reused = layers;
+            },
+            runtime,
+          })
+        : await exportImage(destination, {
+            content,
+            tree: () => service.openArchive(image.uuid, "/"),
+            compression,
+            runtime,
+          });
+    progress.end(destination.kind === "registry" ? "pushed" : "exported");
+    if (reused > 0)
+      log.info(`already there: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
+    return written;
+  } catch (error) {
+    progress.end("failed");
+    throw error;
+  }
+}
+
+/** How often it is said how far a layer is. */
+const reportedBytes = 8_000_000;
+
+function counted(content: ImageContent, report: (message: string) => void): ImageContent {
+  const { length } = content.layers;
+  const layers = content.layers.map((layer, index) => ({
+    ...layer,
+    open: async () =>
+      count(await layer.open(), (bytes) => report(`layer ${index + 1}/${length}, ${formatBytes(bytes)}`)),
+  }));
+  return { ...content, layers };
+}
+
+async function* count(
+  chunks: AsyncIterable<Uint8Array>,
+  report: (bytes: number) => void,
+): AsyncGenerator<Uint8Array> {
+  let [bytes, next] = [0, 0];
+  for await (const chunk of chunks) {
+    bytes += chunk.byteLength;
+    if (bytes >= next) {
+      report(bytes);
+      next = bytes + reportedBytes;
+    }
+    yield chunk;
+  }
+}

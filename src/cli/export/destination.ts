@@ -1,0 +1,65 @@
+import { resolve } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { withLatest } from "../../service/images/tag.ts";
+
+/** Where an image goes. Paths are absolute. */
+export type Destination =
+  | { kind: "oci" | "oci-archive" | "docker-archive"; path: string; name: string | undefined }
+  | { kind: "dir" | "rootfs"; path: string }
+  /** Without a path: standard output. */
+  | { kind: "tar"; path: string | undefined }
+  /** `HOST/NAME:TAG`, as skopeo takes it. */
+  | { kind: "registry"; reference: string };
+
+const kinds = ["oci", "oci-archive", "docker-archive", "dir", "rootfs", "tar"] as const;
+
+/** skopeo's names of transports, and two of bough's own for the plain tree. `text` is what a user gave. */
+export function parseDestination(text: string, workingDirectory: string): Destination {
+  if (text.startsWith("docker://")) return registryDestination(text.slice("docker://".length));
+  const colon = text.indexOf(":");
+  const kind = kinds.find((known) => known === text.slice(0, Math.max(colon, 0)));
+  const details = text.slice(colon + 1);
+  if (kind === undefined || details === "") throw invalid(text);
+  if (kind === "tar") {
+    return { kind, path: details === "-" ? undefined : resolve(workingDirectory, details) };
+  }
+  if (kind === "dir" || kind === "rootfs") return { kind, path: resolve(workingDirectory, details) };
+  // As skopeo reads it: the first colon ends the path.
+  const end = details.indexOf(":");
+  const path = end === -1 ? details : details.slice(0, end);
+  const name = end === -1 ? "" : details.slice(end + 1);
+  if (path === "") throw invalid(text);
+  return { kind, path: resolve(workingDirectory, path), name: checkName(kind, name, text) };
+}
+
+export function registryDestination(name: string): Destination {
+  if (/^[^\s@]+$/.test(name) && !name.startsWith("/"))
+    return { kind: "registry", reference: withLatest(name) };
+  throw new BoughError(`${JSON.stringify(name)} names no place in a registry: expected HOST/NAME:TAG`, {
+    kind: "usage",
+  });
+}
+
+/** For people, as they would write it. */
+export function nameDestination(destination: Destination): string {
+  if (destination.kind === "registry") return `docker://${destination.reference}`;
+  const name = "name" in destination && destination.name !== undefined ? `:${destination.name}` : "";
+  return `${destination.kind}:${destination.path ?? "-"}${name}`;
+}
+
+function checkName(kind: "oci" | "oci-archive" | "docker-archive", name: string, text: string) {
+  if (name === "") return undefined;
+  if (kind === "docker-archive") return withLatest(name);
+  // https://github.com/opencontainers/image-spec/blob/main/annotations.md (org.opencontainers.image.ref.name)
+  if (/^[A-Za-z0-9]+([-._:@+/]+[A-Za-z0-9]+|--[A-Za-z0-9]+)*$/.test(name)) return name;
+  throw new BoughError(`${JSON.stringify(text)}: ${JSON.stringify(name)} is no name for an image`, {
+    kind: "usage",
+  });
+}
+
+function invalid(text: string): BoughError {
+  return new BoughError(`${JSON.stringify(text)} names no place for an image`, {
+    kind: "usage",
+    hint: "Places are oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR, tar:FILE and tar:-.",
+  });
+}

@@ -1,0 +1,138 @@
+import { existsSync, readFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { Compression } from "../../image/compress.ts";
+import {
+  type ImageContent,
+  type WrittenImage,
+  writeDockerArchive,
+  writeOciLayout,
+  writeSkopeoDirectory,
+} from "../../image/image-writer.ts";
+import { nameAnnotation } from "../../image/oci-layout.ts";
+import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
+import type { Runtime } from "../process/runtime.ts";
+import type { Destination } from "./destination.ts";
+import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
+import { unpackTree } from "./unpack-tree.ts";
+
+export interface ExportJob {
+  /** Read only where the destination takes layers. */
+  content: () => Promise<ImageContent>;
+  /** All of the image's files in one archive. */
+  tree: () => Promise<ReadableStream<Uint8Array>>;
+  compression: Compression;
+  runtime: Runtime;
+}
+
+/** Writes an image to a place on this machine. `undefined`: a plain tree, which has no digest. */
+export async function exportImage(
+  destination: Exclude<Destination, { kind: "registry" }>,
+  job: ExportJob,
+): Promise<WrittenImage | undefined> {
+  const { compression, content } = job;
+  switch (destination.kind) {
+    case "oci":
+      return writeLayout(destination, await content(), compression);
+    case "oci-archive": {
+      const image = await content();
+      return writeArchive(destination.path, (files) =>
+        writeOciLayout(files, image, { compression, name: destination.name }),
+      );
+    }
+    case "docker-archive": {
+      const image = await content();
+      return writeArchive(destination.path, (files) => writeDockerArchive(files, image, destination.name));
+    }
+    case "dir": {
+      const image = await content();
+      return writeWholeDirectory(destination.path, (directory) =>
+        writing(writeToDirectory(directory), (files) => writeSkopeoDirectory(files, image, compression)),
+      );
+    }
+    case "rootfs":
+      await writeWholeDirectory(destination.path, async (directory) =>
+        unpackTree(await job.tree(), directory, job.runtime),
+      );
+      return undefined;
+    case "tar":
+      await writeTree(await job.tree(), destination.path, job.runtime);
+      return undefined;
+  }
+}
+
+function writeArchive(
+  path: string,
+  write: (files: OutputFiles) => Promise<WrittenImage>,
+): Promise<WrittenImage> {
+  return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary), write));
+}
+
+async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Promise<T>): Promise<T> {
+  try {
+    return await write(files);
+  } finally {
+    files.close();
+  }
+}
+
+/** A layout that is there keeps its other images; its index is replaced when all else is in place. */
+async function writeLayout(
+  { path, name }: { path: string; name: string | undefined },
+  image: ImageContent,
+  compression: Compression,
+): Promise<WrittenImage> {
+  const index = join(path, "index.json");
+  if (!existsSync(index)) {
+    return writeWholeDirectory(path, (directory) =>
+      writing(writeToDirectory(directory), (files) => writeOciLayout(files, image, { compression, name })),
+    );
+  }
+  const manifests = readManifests(index).filter((manifest) => nameIn(manifest) !== name);
+  return writing(writeToDirectory(path), (files) =>
+    writeOciLayout(files, image, { compression, name, manifests }),
+  );
+}
+
+function readManifests(path: string): object[] {
+  try {
+    const { manifests } = JSON.parse(readFileSync(path, "utf8")) as { manifests?: unknown };
+    if (Array.isArray(manifests) && manifests.every((each) => typeof each === "object" && each !== null))
+      return manifests as object[];
+  } catch (error) {
+    throw new BoughError(`${path} cannot be read: is its directory an OCI image layout?`, { cause: error });
+  }
+  throw new BoughError(`${path} lists no images: its directory is no OCI image layout`);
+}
+
+function nameIn(manifest: object): unknown {
+  const { annotations } = manifest as { annotations?: Record<string, unknown> };
+  return annotations?.[nameAnnotation];
+}
+
+async function writeTree(
+  tree: ReadableStream<Uint8Array>,
+  path: string | undefined,
+  { stdout, signal }: Runtime,
+): Promise<void> {
+  if (path === undefined) {
+    for await (const chunk of tree) {
+      signal.throwIfAborted();
+      stdout.write(chunk);
+      await stdout.flush();
+    }
+    return;
+  }
+  await writeWholeFile(path, async (temporary) => {
+    const file = await open(temporary, "wx", 0o644);
+    try {
+      for await (const chunk of tree) {
+        signal.throwIfAborted();
+        await file.writeFile(chunk);
+      }
+    } finally {
+      await file.close();
+    }
+  });
+}

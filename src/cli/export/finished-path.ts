@@ -1,0 +1,43 @@
+import { lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { BoughError } from "../../errors.ts";
+import { cannotWrite } from "../process/write-error.ts";
+
+/** Has a file written beside its place, and puts it there when it is whole. */
+export function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+    throw new BoughError(`${displayPath(path)} is a directory, and a file is to be written there`);
+  return writeBeside(path, write);
+}
+
+/** The same for a directory, which must be new or empty. */
+export function writeWholeDirectory<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+  requireEmpty(path);
+  return writeBeside(path, async (temporary) => {
+    mkdirSync(temporary);
+    const result = await write(temporary);
+    if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) rmdirSync(path);
+    return result;
+  });
+}
+
+async function writeBeside<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+  const temporary = join(dirname(path), `.${basename(path).slice(0, 100)}.${crypto.randomUUID()}`);
+  try {
+    const result = await write(temporary);
+    renameSync(temporary, path);
+    return result;
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw error instanceof Error && "code" in error ? cannotWrite(path, error) : error;
+  }
+}
+
+function requireEmpty(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || (stats.isDirectory() && readdirSync(path).length === 0)) return;
+  throw new BoughError(`${displayPath(path)} is there already, and is not an empty directory`, {
+    hint: "Remove it, or name another place.",
+  });
+}

@@ -1,0 +1,51 @@
+import { endHelper, startHelper } from "../../engine/system/helper.ts";
+import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
+import { BoughError } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** Unpacks an archive of an image's files with owners, modes and extended attributes, which needs root or a user namespace. */
+export async function unpackTree(
+  tree: ReadableStream<Uint8Array>,
+  directory: string,
+  { environment, signal, userId }: Runtime,
+): Promise<void> {
+  if (userId !== 0) {
+    await tree.cancel();
+    throw new BoughError("a tree with the image's owners takes root to write", {
+      hint: "Export it as tar:FILE, or as root; with the embedded engine anybody can.",
+    });
+  }
+  const options = [
+    "--xattrs",
+    "--xattrs-include=*",
+    "--numeric-owner",
+    "--same-owner",
+    "--preserve-permissions",
+  ];
+  const command = [findProgram("tar", environment), "--extract", ...options, `--directory=${directory}`];
+  const tar = startHelper(command, { environment: helperEnvironment(environment) });
+  const said = new Response(tar.stderr).text();
+  const kill = () => endHelper(tar);
+  signal.addEventListener("abort", kill, { once: true });
+  try {
+    const sent = send(tree, tar.stdin, signal);
+    // What tar says counts, where it has ended before all was sent.
+    sent.catch(() => undefined);
+    const status = await Promise.race([tar.exited, sent.then(() => tar.exited)]);
+    signal.throwIfAborted();
+    if (status !== 0) throw new BoughError(`tar: ${(await said).trim().split("\n").at(-1)}`);
+    await sent;
+  } finally {
+    signal.removeEventListener("abort", kill);
+    endHelper(tar);
+  }
+}
+
+async function send(tree: ReadableStream<Uint8Array>, to: Bun.FileSink, signal: AbortSignal): Promise<void> {
+  for await (const chunk of tree) {
+    signal.throwIfAborted();
+    to.write(chunk);
+    await to.flush();
+  }
+  await to.end();
+}

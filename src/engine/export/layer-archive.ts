@@ -1,0 +1,165 @@
+import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync, type Stats } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { type LayerEntry, layerHeader } from "../../image/layer-header.ts";
+import { padding } from "../../image/tar-header.ts";
+import { endBytes } from "../../image/tar-writer.ts";
+import { createPace } from "../../pace.ts";
+import { bytesOf, joinPath, listDirectory, type Path } from "../copies/path.ts";
+import { isOpaque, readAttributes } from "../system/xattrs.ts";
+
+export interface LayerArchiveOptions {
+  /** Where overlayfs's marks are `user.overlay.*`. */
+  inUserNamespace: boolean;
+  /** No time is later: seconds since the epoch. */
+  clampTo: number | undefined;
+  signal: AbortSignal;
+}
+
+/** How much is written at once; also of a file's content. */
+const chunkBytes = 1024 * 1024;
+
+/**
+ * A layer's directory as an OCI layer: overlayfs's whiteouts and opaque marks become `.wh.<name>` and `.wh..wh..opq`. The same
+ * directory always makes the same bytes: names are in the order of their bytes, times in whole seconds.
+ * https://github.com/opencontainers/image-spec/blob/main/layer.md
+ */
+export async function* streamLayer(
+  directory: string,
+  options: LayerArchiveOptions,
+): AsyncGenerator<Uint8Array> {
+  const pace = createPace(options.signal);
+  let waiting: Uint8Array[] = [];
+  let bytes = 0;
+  for (const block of layerBlocks(directory, options)) {
+    waiting.push(block);
+    bytes += block.byteLength;
+    if (bytes >= chunkBytes) {
+      yield Buffer.concat(waiting);
+      waiting = [];
+      bytes = 0;
+    }
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+  }
+  yield Buffer.concat([...waiting, new Uint8Array(endBytes)]);
+}
+
+interface Place {
+  /** On this machine. */
+  path: Path;
+  /** In the layer, without a slash at either end; empty for the root. */
+  inside: Buffer;
+}
+
+/** Depth first, without recursion: a tree may be deeper than a stack. */
+function* layerBlocks(directory: string, options: LayerArchiveOptions): Generator<Uint8Array> {
+  const linked = new Map<string, Buffer>();
+  const waiting: Place[] = [{ path: directory, inside: Buffer.alloc(0) }];
+  for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
+    const stats = lstatSync(place.path);
+    yield* entryBlocks(place, stats, linked, options);
+    if (!stats.isDirectory()) continue;
+    const names = listDirectory(place.path).map(({ name }) => bytesOf(name));
+    // The last one pushed is the first one taken.
+    for (const name of names.sort(Buffer.compare).reverse()) {
+      waiting.push({ path: joinPath(place.path, name), inside: below(place.inside, name) });
+    }
+  }
+}
+
+function* entryBlocks(
+  { path, inside }: Place,
+  stats: Stats,
+  linked: Map<string, Buffer>,
+  { inUserNamespace, clampTo }: LayerArchiveOptions,
+): Generator<Uint8Array> {
+  const name = lastName(inside);
+  if (stats.isCharacterDevice() && stats.rdev === 0) {
+    yield layerHeader(markOf(below(parentOf(inside), whiteoutName(name))));
+    return;
+  }
+  if (name.subarray(0, whiteoutPrefix.byteLength).equals(whiteoutPrefix)) {
+    throw new BoughError(
+      `/${inside} can't be in a layer: a name that begins with .wh. means that a file is deleted`,
+    );
+  }
+  const modified = Math.floor(stats.mtimeMs / 1000);
+  const entry = {
+    mode: stats.mode & 0o7777,
+    uid: stats.uid,
+    gid: stats.gid,
+    size: 0,
+    modified: clampTo === undefined ? modified : Math.min(modified, clampTo),
+    attributes: readAttributes(path),
+  };
+  if (stats.isDirectory()) {
+    const isRoot = inside.byteLength === 0;
+    yield layerHeader({ ...entry, name: Buffer.concat([isRoot ? dot : inside, slash]), flag: "5" });
+    if (!isRoot && isOpaque(path, inUserNamespace)) yield layerHeader(markOf(below(inside, opaqueMark)));
+  } else if (stats.isSymbolicLink()) {
+    const target = readlinkSync(path, "buffer");
+    yield layerHeader({ ...entry, name: inside, flag: "2", mode: 0o777, target });
+  } else if (stats.isFile()) {
+    const key = stats.nlink > 1 ? String(lstatSync(path, { bigint: true }).ino) : undefined;
+    const target = key === undefined ? undefined : linked.get(key);
+    if (target !== undefined) {
+      yield layerHeader({ ...entry, attributes: [], name: inside, flag: "1", target });
+      return;
+    }
+    if (key !== undefined) linked.set(key, inside);
+    yield layerHeader({ ...entry, name: inside, flag: "0", size: stats.size });
+    yield* contentBlocks(path, stats.size);
+  } else if (!stats.isSocket()) {
+    // tar has no sockets, and a socket without its program leads nowhere.
+    const flag = stats.isFIFO() ? "6" : stats.isBlockDevice() ? "4" : "3";
+    yield layerHeader({ ...entry, name: inside, flag, device: deviceOf(stats.rdev) });
+  }
+}
+
+function* contentBlocks(path: Path, size: number): Generator<Uint8Array> {
+  if (size === 0) return;
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    for (let left = size; left > 0; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(left, chunkBytes));
+      const count = readSync(descriptor, chunk);
+      if (count === 0) throw new BoughError(`${path} has become shorter while it was read`);
+      yield chunk.subarray(0, count);
+      left -= count;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+  yield new Uint8Array(padding(size));
+}
+
+const slash = Buffer.from("/");
+const dot = Buffer.from(".");
+const whiteoutPrefix = Buffer.from(".wh.");
+const opaqueMark = Buffer.from(".wh..wh..opq");
+
+function whiteoutName(name: Buffer): Buffer {
+  return Buffer.concat([whiteoutPrefix, name]);
+}
+
+/** An empty file whose name says it all. */
+function markOf(name: Buffer): LayerEntry {
+  return { name, flag: "0", mode: 0, uid: 0, gid: 0, size: 0, modified: 0 };
+}
+
+function below(directory: Buffer, name: Buffer): Buffer {
+  return directory.byteLength === 0 ? name : Buffer.concat([directory, slash, name]);
+}
+
+function lastName(inside: Buffer): Buffer {
+  return inside.subarray(inside.lastIndexOf("/") + 1);
+}
+
+function parentOf(inside: Buffer): Buffer {
+  return inside.subarray(0, Math.max(inside.lastIndexOf("/"), 0));
+}
+
+/** Linux has 12 bits for the major number and 20 for the minor one. */
+function deviceOf(number: number): { major: number; minor: number } {
+  return { major: (number >>> 8) & 0xfff, minor: (number & 0xff) | ((number >>> 12) & 0xfff00) };
+}

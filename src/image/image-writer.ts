@@ -1,0 +1,155 @@
+/** Images as other programs take them: OCI layouts, Docker's archives, and skopeo's directories. */
+import type { Compression } from "./compress.ts";
+import type { ImageConfig } from "./config.ts";
+import { type LayerBlob, writeLayerBlob } from "./layer-blob.ts";
+import { type Descriptor, digestOf, mediaTypes, nameAnnotation } from "./oci-layout.ts";
+import { type OutputFiles, putFile } from "./output-files.ts";
+
+export interface WrittenImage {
+  /** Of the manifest; for Docker's archive, which has none, of the configuration. */
+  digest: string;
+  layers: readonly LayerBlob[];
+}
+
+export interface ImageContent {
+  config: ImageConfig;
+  platform: { os: string; architecture: string; variant?: string | undefined };
+  /** ISO 8601. */
+  created: string;
+  /** The lowest first. */
+  layers: readonly LayerContent[];
+}
+
+export interface LayerContent {
+  /** Names this archive among all of the service, where it does. */
+  id?: string;
+  created: string;
+  createdBy: string;
+  /** The uncompressed archive, where `known` does not say that it need not be written. */
+  open(): Promise<AsyncIterable<Uint8Array>>;
+  /** What it has been before: then it is not read, and not written. */
+  known?: LayerBlob | undefined;
+  /** Called with what it has become. */
+  onWritten?(blob: LayerBlob): void;
+}
+
+/** `manifests`: what an index that is there names beside it. */
+export async function writeOciLayout(
+  files: OutputFiles,
+  image: ImageContent,
+  {
+    compression,
+    name,
+    manifests = [],
+  }: { compression: Compression; name: string | undefined; manifests?: readonly unknown[] },
+): Promise<WrittenImage> {
+  const place = (digest: string) => `blobs/sha256/${hexOf(digest)}`;
+  const { layers, manifest } = await writeParts(files, image, compression, place);
+  const annotations = name === undefined ? {} : { annotations: { [nameAnnotation]: name } };
+  const index = {
+    schemaVersion: 2,
+    mediaType: mediaTypes.index,
+    manifests: [...manifests, { ...manifest, ...annotations }],
+  };
+  putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
+  putFile(files, "index.json", JSON.stringify(index));
+  files.finish();
+  return { digest: manifest.digest, layers };
+}
+
+/** https://github.com/containers/image/blob/main/docs/containers-transports.5.md */
+export async function writeSkopeoDirectory(
+  files: OutputFiles,
+  image: ImageContent,
+  compression: Compression,
+): Promise<WrittenImage> {
+  const { layers, manifest } = await writeParts(files, image, compression, hexOf, "manifest.json");
+  putFile(files, "version", "Directory Transport Version: 1.1\n");
+  files.finish();
+  return { digest: manifest.digest, layers };
+}
+
+/** What `docker load` takes; its layers are uncompressed. */
+export async function writeDockerArchive(
+  files: OutputFiles,
+  image: ImageContent,
+  name: string | undefined,
+): Promise<WrittenImage> {
+  const layerName = (digest: string) => `${hexOf(digest)}.tar`;
+  const layers = await writeLayers(files, image, "none", layerName);
+  const config = configurationOf(image, layers);
+  const digest = digestOf(config);
+  putFile(files, `${hexOf(digest)}.json`, config);
+  const parts = {
+    Config: `${hexOf(digest)}.json`,
+    RepoTags: name === undefined ? null : [name],
+    Layers: layers.map(({ digest }) => layerName(digest)),
+  };
+  putFile(files, "manifest.json", JSON.stringify([parts]));
+  files.finish();
+  return { digest, layers };
+}
+
+async function writeParts(
+  files: OutputFiles,
+  image: ImageContent,
+  compression: Compression,
+  place: (digest: string) => string,
+  manifestName?: string,
+): Promise<{ layers: LayerBlob[]; manifest: Descriptor }> {
+  const layers = await writeLayers(files, image, compression, place);
+  const put = (mediaType: string, content: string, name?: string): Descriptor => {
+    const digest = digestOf(content);
+    putFile(files, name ?? place(digest), content);
+    return { mediaType, digest, size: Buffer.byteLength(content) };
+  };
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: mediaTypes.manifest,
+    config: put(mediaTypes.config, configurationOf(image, layers)),
+    layers: layers.map(({ diffId: _, ...descriptor }) => descriptor),
+  };
+  return { layers, manifest: put(mediaTypes.manifest, JSON.stringify(manifest), manifestName) };
+}
+
+async function writeLayers(
+  files: OutputFiles,
+  image: ImageContent,
+  compression: Compression,
+  place: (digest: string) => string,
+): Promise<LayerBlob[]> {
+  const blobs: LayerBlob[] = [];
+  for (const layer of image.layers) {
+    if (layer.known !== undefined) {
+      blobs.push(layer.known);
+      continue;
+    }
+    const file = files.create();
+    const blob = await writeLayerBlob(await layer.open(), compression, (bytes) => file.write(bytes));
+    file.keep(place(blob.digest));
+    layer.onWritten?.(blob);
+    blobs.push(blob);
+  }
+  return blobs;
+}
+
+/** https://github.com/opencontainers/image-spec/blob/main/config.md */
+function configurationOf(
+  { config, platform, created, layers }: ImageContent,
+  blobs: readonly LayerBlob[],
+): string {
+  const { os, architecture, variant } = platform;
+  return JSON.stringify({
+    created,
+    architecture,
+    ...(variant === undefined ? {} : { variant }),
+    os,
+    config,
+    rootfs: { type: "layers", diff_ids: blobs.map(({ diffId }) => diffId) },
+    history: layers.map(({ created, createdBy }) => ({ created, created_by: createdBy })),
+  });
+}
+
+function hexOf(digest: string): string {
+  return digest.slice("sha256:".length);
+}

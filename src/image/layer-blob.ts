@@ -1,0 +1,43 @@
+import { type Compression, compress } from "./compress.ts";
+import { type Descriptor, mediaTypes } from "./oci-layout.ts";
+
+/** A layer as it is stored, and what its uncompressed content is. */
+export interface LayerBlob extends Descriptor {
+  /** `sha256:` and 64 hexadecimal digits. */
+  diffId: string;
+}
+
+/** Writes a layer's archive compressed, and says what it is called. */
+export async function writeLayerBlob(
+  archive: AsyncIterable<Uint8Array>,
+  compression: Compression,
+  write: (bytes: Uint8Array) => void,
+): Promise<LayerBlob> {
+  const content = new Bun.CryptoHasher("sha256");
+  const stored = new Bun.CryptoHasher("sha256");
+  let size = 0;
+  for await (const bytes of compress(
+    watch(archive, (chunk) => content.update(chunk)),
+    compression,
+  )) {
+    stored.update(bytes);
+    size += bytes.byteLength;
+    write(bytes);
+  }
+  return {
+    mediaType: compression === "none" ? mediaTypes.layer : `${mediaTypes.layer}+${compression}`,
+    digest: `sha256:${stored.digest("hex")}`,
+    size,
+    diffId: `sha256:${content.digest("hex")}`,
+  };
+}
+
+async function* watch(
+  chunks: AsyncIterable<Uint8Array>,
+  see: (chunk: Uint8Array) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    see(chunk);
+    yield chunk;
+  }
+}

@@ -1,0 +1,95 @@
+/** Where the files of an image go: a directory, or a tar archive. Names may be known only when all of a file is written. */
+import { closeSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { blockBytes, padding } from "./tar-header.ts";
+import { endBytes, fileHeader } from "./tar-writer.ts";
+
+export interface OutputFiles {
+  create(): OutputFile;
+  /** When all files are kept. */
+  finish(): void;
+  /** Lets go of what is open, and removes a file that was not kept. */
+  close(): void;
+}
+
+interface OutputFile {
+  write(bytes: Uint8Array): void;
+  /** Ends it, under a relative name. A second file of one name is the first one. */
+  keep(name: string): void;
+}
+
+export function putFile(files: OutputFiles, name: string, content: Uint8Array | string): void {
+  const file = files.create();
+  file.write(typeof content === "string" ? Buffer.from(content) : content);
+  file.keep(name);
+}
+
+/** One file at a time. */
+export function writeToDirectory(directory: string): OutputFiles {
+  let open: { descriptor: number; temporary: string } | undefined;
+  return {
+    create() {
+      const temporary = join(directory, `.bough-${crypto.randomUUID()}`);
+      const descriptor = openSync(temporary, "wx", 0o644);
+      open = { descriptor, temporary };
+      return {
+        write: (bytes) => writeAll(descriptor, bytes),
+        keep(name) {
+          closeSync(descriptor);
+          mkdirSync(dirname(join(directory, name)), { recursive: true });
+          renameSync(temporary, join(directory, name));
+          open = undefined;
+        },
+      };
+    },
+    finish: () => undefined,
+    close() {
+      if (open === undefined) return;
+      closeSync(open.descriptor);
+      rmSync(open.temporary, { force: true });
+      open = undefined;
+    },
+  };
+}
+
+/** One file at a time. A header is written again when its file's name and size are known: nothing is on disk twice. */
+export function writeToArchive(path: string): OutputFiles {
+  const descriptor = openSync(path, "wx", 0o644);
+  const names = new Set<string>();
+  let position = 0;
+  return {
+    create() {
+      const start = position;
+      position += writeAll(descriptor, new Uint8Array(blockBytes), position);
+      return {
+        write(bytes) {
+          position += writeAll(descriptor, bytes, position);
+        },
+        keep(name) {
+          const size = position - start - blockBytes;
+          if (names.has(name)) {
+            position = start;
+            ftruncateSync(descriptor, position);
+            return;
+          }
+          names.add(name);
+          const header = fileHeader({ path: name, size, mode: 0o644, uid: 0, gid: 0 }, new Date(0));
+          writeAll(descriptor, header, start);
+          position += writeAll(descriptor, new Uint8Array(padding(size)), position);
+        },
+      };
+    },
+    finish() {
+      writeAll(descriptor, new Uint8Array(endBytes), position);
+    },
+    close: () => closeSync(descriptor),
+  };
+}
+
+function writeAll(descriptor: number, bytes: Uint8Array, position?: number): number {
+  for (let done = 0; done < bytes.byteLength; ) {
+    const at = position === undefined ? null : position + done;
+    done += writeSync(descriptor, bytes, done, bytes.byteLength - done, at);
+  }
+  return bytes.byteLength;
+}

@@ -1,0 +1,263 @@
+/** Images that leave the engine, as other programs take them: skopeo, umoci, buildah, Docker, and bough itself. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readTree, type Tree } from "../differential/tree.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { startDocker } from "../support/docker.ts";
+import { writeFiles } from "../support/files.ts";
+
+setDefaultTimeout(120_000);
+
+const places = temporaryDirectory();
+const home = temporaryDirectory();
+let base: string;
+let tree: Tree;
+
+/** What layers have beyond files: deletions, directories made anew, links, pipes, devices, long names, times. */
+const dockerfile = [
+  "FROM base:1",
+  "RUN mkdir -p /a/b/c /gone && echo x > /a/b/c/x && echo y > /a/y && ln /a/y /a/z && mkfifo /a/pipe && ln -s y /a/link",
+  "RUN rm -r /a/b && mkdir -p /a/b && echo new > /a/b/new && mknod /a/device c 5 300 && rm -r /gone && echo file > /gone",
+  "RUN rm /etc/group && chown 7:3000000 /a/y && chmod 4711 /a/y && touch -d @5000000000 /a/late && touch -d @1 /a/early",
+  `RUN echo long > /a/${"n".repeat(150)} && ln -s ${"t".repeat(150)} /a/long && mkdir -p /a/${"d".repeat(120)}/ä && chmod 700 /root`,
+  "RUN printf '\\376' > \"/a/$(printf 'odd\\377')\"",
+].join("\n");
+
+const inHome = (own: string, words: readonly string[], environment: Record<string, string> = {}) =>
+  runBough(["--local", "-q", ...words], {
+    workingDirectory: places,
+    environment: { BOUGH_HOME: own, ...environment },
+  });
+
+async function bough(...words: string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await inHome(home, words);
+  if (exitCode !== 0) throw new Error(`bough ${words.join(" ")}: ${stderr}`);
+  return stdout.trim();
+}
+
+function sh(...command: string[]): string {
+  const { success, stdout, stderr } = Bun.spawnSync(command, { cwd: places, stdin: "ignore" });
+  if (!success) throw new Error(`${command.join(" ")}: ${stderr}`);
+  return stdout.toString();
+}
+
+async function treeOf(own: string, image: string): Promise<Tree> {
+  const file = `${crypto.randomUUID()}.tar`;
+  const { exitCode, stderr } = await inHome(own, ["images", "export", image, `tar:${file}`]);
+  if (exitCode !== 0) throw new Error(stderr);
+  return readTree(Bun.file(join(places, file)).stream());
+}
+
+beforeAll(async () => {
+  base = await makeBusyboxLayout(join(places, "base"), {
+    tag: "1",
+    environment: ["PATH=/bin", "A=b"],
+    configuration: { User: "7", Labels: { a: "b" } },
+  });
+  await bough("images", "import", base, "--tag", "base:1");
+  writeFiles(join(places, "context"), {
+    Dockerfile: dockerfile.replace("FROM base:1", "FROM base:1\nUSER root"),
+  });
+  await bough("build", "context", "--tag", "app:dev");
+  tree = await treeOf(home, "app:dev");
+});
+
+describe("an image that leaves and comes back has the same files", () => {
+  test.each([
+    ["oci:layout:dev", []],
+    ["oci-archive:layout.tar:dev", []],
+    ["docker-archive:docker.tar", []],
+    ["dir:directory", []],
+    ["oci:zstd:1", ["--compression", "zstd"]],
+    ["oci:plain:1", ["--compression", "none"]],
+  ])("%s", async (destination, options) => {
+    const digest = await bough("images", "export", "app:dev", destination, ...options);
+    expect(digest).toMatch(/^sha256:[0-9a-f]{64}$/);
+    const elsewhere = temporaryDirectory();
+    const place = destination.replace(/^([a-z-]+:)/, `$1${places}/`);
+    const { exitCode, stderr } = await inHome(elsewhere, ["images", "import", place, "--tag", "back:1"]);
+    expect(stderr).toBe("");
+    expect(exitCode).toBe(0);
+    expect(await treeOf(elsewhere, "back:1")).toEqual(tree);
+  });
+
+  test("rootfs:", async () => {
+    await bough("images", "export", "app:dev", "rootfs:root");
+    const archive = Bun.spawn(
+      [
+        "tar",
+        "-c",
+        "--format=posix",
+        "--numeric-owner",
+        "--xattrs",
+        "--xattrs-include=*",
+        "-C",
+        `${places}/root`,
+        ".",
+      ],
+      { stdout: "pipe" },
+    );
+    expect(await readTree(archive.stdout)).toEqual(tree);
+  });
+
+  test("tar:-", async () => {
+    const { stdout } = Bun.spawnSync(
+      ["bun", "src/main.ts", "--local", "images", "export", "app:dev", "tar:-"],
+      {
+        cwd: join(import.meta.dir, "../.."),
+        env: { ...process.env, BOUGH_HOME: home },
+        stderr: "ignore",
+      },
+    );
+    expect(await readTree(new Blob([stdout]).stream())).toEqual(tree);
+  });
+});
+
+describe("other programs take it", () => {
+  test("skopeo reads its configuration, and a layer for each of bough's own", async () => {
+    await bough("images", "export", "app:dev", "oci:for-skopeo:dev");
+    const image = JSON.parse(sh("skopeo", "inspect", "--config", "oci:for-skopeo:dev"));
+    expect(image).toMatchObject({ os: "linux", config: { Env: ["PATH=/bin", "A=b"], Labels: { a: "b" } } });
+    expect(image.rootfs.diff_ids).toHaveLength(6);
+    expect(image.history).toHaveLength(6);
+  });
+
+  test("umoci unpacks it", async () => {
+    await bough("images", "export", "app:dev", "oci:for-umoci:dev");
+    sh("umoci", "raw", "unpack", "--image", "for-umoci:dev", "unpacked");
+    expect(readdirSync(join(places, "unpacked/a/b"))).toEqual(["new"]);
+    expect(existsSync(join(places, "unpacked/etc/group"))).toBe(false);
+    expect(sh("stat", "-c", "%u %g %a %h", "unpacked/a/y").trim()).toBe("7 3000000 4711 1");
+  });
+
+  test("buildah starts from it", async () => {
+    await bough("images", "export", "app:dev", "oci-archive:for-buildah.tar:dev");
+    const storage = [
+      "--root",
+      join(places, "storage"),
+      "--runroot",
+      join(places, "run"),
+      "--storage-driver",
+      "vfs",
+    ];
+    const container = sh("buildah", ...storage, "from", "--quiet", "oci-archive:for-buildah.tar").trim();
+    const root = sh("buildah", ...storage, "mount", container).trim();
+    expect(readdirSync(join(root, "a/b"))).toEqual(["new"]);
+    expect(existsSync(join(root, "etc/group"))).toBe(false);
+    sh("buildah", ...storage, "umount", container);
+    sh("buildah", ...storage, "rm", container);
+  });
+
+  test("Docker loads it, with all its files and under its name", async () => {
+    await bough("images", "export", "app:dev", "docker-archive:for-docker.tar");
+    const docker = await startDocker(join(temporaryDirectory(), "docker"));
+    try {
+      await docker.load(join(places, "for-docker.tar"));
+      const loaded = await docker.readImage("app:dev");
+      // Docker puts files of its own into what it exports, and a device file where there was none.
+      const own = [...tree].filter(
+        ([path]) => !/^\/(dev|etc|proc|sys)(\/|$)|^\/$|^\/\.dockerenv$/.test(path),
+      );
+      expect(new Map(own.map(([path]) => [path, loaded.get(path)?.line]))).toEqual(
+        new Map(own.map(([path, { line }]) => [path, line])),
+      );
+      expect(loaded.has("/etc/group")).toBe(false);
+      expect(await docker.readConfig("app:dev")).toMatchObject({
+        Env: ["PATH=/bin", "A=b"],
+        Labels: { a: "b" },
+      });
+    } finally {
+      await docker.close();
+    }
+  });
+});
+
+describe("the same image is the same bytes", () => {
+  test.each(["oci-archive:%.tar:1", "docker-archive:%.tar:app:1", "tar:%.tar"])("%s", async (destination) => {
+    const [kind] = destination.split(":");
+    const files = ["first", "second"].map((name) => `${kind}-${name}`);
+    for (const file of files) await bough("images", "export", "app:dev", destination.replace("%", file));
+    const [first, second] = files.map((file) => readFileSync(join(places, `${file}.tar`)));
+    expect(first?.equals(second ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  test("built at two times in two places, with SOURCE_DATE_EPOCH", async () => {
+    const digests: string[] = [];
+    for (const name of ["one", "two"]) {
+      const own = temporaryDirectory();
+      const at = { SOURCE_DATE_EPOCH: "1700000000" };
+      await inHome(own, ["images", "import", base, "--tag", "base:1"]);
+      await inHome(own, ["build", "context", "--tag", "app:dev"]);
+      const words = ["images", "export", "app:dev", `oci:clamped-${name}:1`, "--rewrite-timestamp"];
+      digests.push((await inHome(own, words, at)).stdout);
+    }
+    expect(digests[0]).toMatch(/^sha256:/);
+    expect(digests[1]).toBe(digests[0] ?? "");
+    const { created } = JSON.parse(sh("skopeo", "inspect", "--config", "oci:clamped-one:1"));
+    expect(created).toBe("2023-11-14T22:13:20Z");
+  });
+});
+
+describe("a place", () => {
+  test("that is a layout keeps its other images", async () => {
+    await bough("images", "export", "app:dev", "oci:shared:app");
+    const image = await bough("images", "export", "base:1", "oci:shared:base");
+    await bough("images", "export", "base:1", "oci:shared:base");
+    const index = JSON.parse(readFileSync(join(places, "shared/index.json"), "utf8"));
+    expect(index.manifests).toHaveLength(2);
+    expect(index.manifests[1].digest).toBe(image);
+    expect(sh("skopeo", "inspect", "--format", "{{.Digest}}", "oci:shared:base").trim()).toBe(image);
+    sh("skopeo", "inspect", "oci:shared:app");
+  });
+
+  test.each(["oci:full", "dir:full", "rootfs:full"])(
+    "that has something else in it is left alone: %s",
+    async (place) => {
+      mkdirSync(join(places, "full"), { recursive: true });
+      writeFileSync(join(places, "full/mine"), "");
+      const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", place]);
+      expect(stderr).toContain("full is there already, and is not an empty directory");
+      expect(exitCode).toBe(1);
+      expect(readdirSync(join(places, "full"))).toEqual(["mine"]);
+    },
+  );
+
+  test.each([
+    "oci:stopped",
+    "oci-archive:stopped.tar",
+    "docker-archive:stopped.tar",
+    "dir:stopped",
+    "rootfs:stopped",
+    "tar:stopped.tar",
+  ])("has nothing of an export that is interrupted: %s", async (place) => {
+    const directory = temporaryDirectory();
+    const interruption = new AbortController();
+    const ended = await runBough(["--local", "images", "export", "app:dev", place], {
+      workingDirectory: directory,
+      environment: { BOUGH_HOME: home },
+      signal: interruption.signal,
+      onStderr: (text) => {
+        if (text.includes("exporting")) interruption.abort(new Error("interrupted"));
+      },
+    });
+    expect(ended.exitCode).not.toBe(0);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test.each([
+    ["oci", "names no place for an image"],
+    ["ostree:/x", "names no place for an image"],
+    ["docker:///x", "names no place in a registry"],
+    ["oci:x:a b", "is no name for an image"],
+  ])("must be one: %s", async (place, problem) => {
+    const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", place]);
+    expect(stderr).toContain(problem);
+    expect(exitCode).toBe(2);
+  });
+});
+
+afterAll(() => {
+  Bun.spawnSync(["chmod", "-R", "u+rwX", places]);
+});

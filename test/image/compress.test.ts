@@ -1,0 +1,36 @@
+import { describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import { type Compression, compress } from "../../src/image/compress.ts";
+
+/** Compressible, and longer than a few blocks. */
+const content = Buffer.concat(
+  Array.from({ length: 400_000 }, (_, index) => Buffer.from(`line ${index * 7919}\n`)),
+);
+
+async function packed(compression: Compression, chunkBytes: number, bytes = content): Promise<Buffer> {
+  async function* chunks() {
+    for (let at = 0; at < bytes.byteLength; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
+  }
+  return Buffer.concat(await Array.fromAsync(compress(chunks(), compression)));
+}
+
+describe("compressed in blocks", () => {
+  test.each([
+    ["gzip", (bytes: Buffer) => gunzipSync(bytes)],
+    ["gzip", (bytes: Buffer) => Bun.spawnSync(["gzip", "-dc"], { stdin: bytes }).stdout],
+    ["zstd", (bytes: Buffer) => Bun.spawnSync(["zstd", "-dc"], { stdin: bytes }).stdout],
+    ["none", (bytes: Buffer) => bytes],
+  ] as const)("%s is read by others", async (compression, unpack) => {
+    const bytes = await packed(compression, 100_000);
+    expect(unpack(bytes).equals(content)).toBe(true);
+    if (compression !== "none") expect(bytes.byteLength).toBeLessThan(content.byteLength / 2);
+  });
+
+  test.each(["gzip", "zstd"] as const)("%s is the same however the bytes come", async (compression) => {
+    expect((await packed(compression, 777)).equals(await packed(compression, 3_000_000))).toBe(true);
+  });
+
+  test("nothing is an archive of nothing", async () => {
+    expect(gunzipSync(await packed("gzip", 1, Buffer.alloc(0))).byteLength).toBe(0);
+  });
+});

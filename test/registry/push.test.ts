@@ -1,0 +1,118 @@
+/** Images into a registry on loopback (Debian's docker-registry): `bough push`, and `images export` to `docker://`. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
+
+setDefaultTimeout(120_000);
+
+const credentials = { username: "ann", password: "p:a ss\"'wörd" };
+const places = temporaryDirectory();
+const temporary = join(places, "temporary");
+const environment = {
+  BOUGH_HOME: temporaryDirectory(),
+  TMPDIR: temporary,
+  DOCKER_CONFIG: join(places, "none"),
+};
+let open: Registry;
+let closed: Registry;
+
+const bough = (words: readonly string[], more: Record<string, string> = {}) =>
+  runBough(["--local", ...words], { workingDirectory: places, environment: { ...environment, ...more } });
+
+beforeAll(async () => {
+  mkdirSync(temporary);
+  [open, closed] = await Promise.all([Registry.start(), Registry.start(credentials)]);
+  const base = await makeBusyboxLayout(join(places, "base"));
+  await bough(["images", "import", base, "--tag", "base:1"]);
+  writeFiles(join(places, "context"), { Dockerfile: "FROM base:1\nRUN echo hi > /hi\n" });
+  const { exitCode, stderr } = await bough(["build", "context", "--tag", `${open.host}/team/app:1`]);
+  if (exitCode !== 0) throw new Error(stderr);
+});
+
+afterAll(() => Promise.all([open?.stop(), closed?.stop()]));
+
+function inspect(reference: string): { Digest: string; Layers: string[] } {
+  const image = `docker://${reference}`;
+  const { success, stdout, stderr } = Bun.spawnSync(["skopeo", "inspect", "--tls-verify=false", image]);
+  if (!success) throw new Error(stderr.toString());
+  return JSON.parse(stdout.toString());
+}
+
+test("a push goes where the image's tag says, and is what was exported", async () => {
+  const { exitCode, stdout, stderr } = await bough(["push", `${open.host}/team/app:1`, "-f", "json"]);
+  expect(stderr).toContain(`pushing docker://${open.host}/team/app:1`);
+  expect(exitCode).toBe(0);
+  const { digest } = JSON.parse(stdout);
+  expect(inspect(`${open.host}/team/app:1`).Digest).toBe(digest);
+  const exported = await bough(["-q", "images", "export", `${open.host}/team/app:1`, "oci:layout:1"]);
+  expect(exported.stdout.trim()).toBe(digest);
+  expect(readdirSync(temporary)).toEqual([]);
+});
+
+test("a second push sends nothing, and packs nothing", async () => {
+  const { exitCode, stderr } = await bough(["-L", "debug", "push", `${open.host}/team/app:1`]);
+  expect(exitCode).toBe(0);
+  expect(stderr).not.toContain("layer 1/2");
+  expect(stderr).toContain("already there: 2 of 2 layers");
+});
+
+test("what was pushed elsewhere is sent to a registry that lacks it", async () => {
+  const other = await Registry.start();
+  try {
+    const name = `${other.host}/other:2`;
+    const { exitCode, stderr } = await bough(["push", `${open.host}/team/app:1`, name]);
+    expect(stderr).not.toContain("ERROR");
+    expect(exitCode).toBe(0);
+    expect(inspect(name).Layers).toEqual(inspect(`${open.host}/team/app:1`).Layers);
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    await other.stop();
+  }
+});
+
+test("what was pushed is imported again, and runs", async () => {
+  const own = { BOUGH_HOME: temporaryDirectory() };
+  writeFiles(join(places, "again"), { Dockerfile: `FROM ${open.host}/team/app:1\nRUN cat /hi\n` });
+  await bough(["push", `${open.host}/team/app:1`]);
+  const { exitCode, stderr } = await bough(["build", "again"], own);
+  expect(stderr).toContain("stdout:\nhi\n");
+  expect(exitCode).toBe(0);
+});
+
+test("credentials are those of docker login; a wrong password is refused", async () => {
+  const place = `${closed.host}/private:1`;
+  const login = (password: string) => {
+    const directory = temporaryDirectory();
+    const auth = Buffer.from(`${credentials.username}:${password}`).toString("base64");
+    writeFileSync(join(directory, "auth.json"), JSON.stringify({ auths: { [closed.host]: { auth } } }));
+    return { REGISTRY_AUTH_FILE: join(directory, "auth.json") };
+  };
+  for (const environment of [{}, login("wrong")]) {
+    const { exitCode, stderr } = await bough(["push", "base:1", place], environment);
+    expect(stderr).toMatch(/unauthorized|authentication required/);
+    expect(stderr).not.toContain(temporary);
+    expect(exitCode).toBe(1);
+  }
+  const { exitCode } = await bough(["push", "base:1", place], login(credentials.password));
+  expect(exitCode).toBe(0);
+});
+
+test.each([
+  ["push base:1", "base:1 does not say which registry to push to"],
+  ["push base:1 HOST/a@b", "names no place in a registry"],
+])("%s is refused before anything is read", async (line, problem) => {
+  const { exitCode, stderr } = await bough(line.split(" "));
+  expect(stderr).toContain(problem);
+  expect(exitCode).toBe(2);
+});
+
+test("a registry that is not there is named", async () => {
+  const { exitCode, stderr } = await bough(["push", "base:1", "127.0.0.1:1/app:1"]);
+  expect(stderr).toContain("127.0.0.1:1");
+  expect(exitCode).toBe(1);
+  expect(readdirSync(temporary)).toEqual([]);
+});
