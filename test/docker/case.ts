@@ -33,6 +33,12 @@ export interface CaseSpec {
   files?: Record<string, FileSpec>;
   /** Tar archives of the context by name, which ends as tar(1) knows compressions; without one it is plain. */
   archives?: Record<string, Record<string, FileSpec>>;
+  /** `--secret`, by id. */
+  secrets?: Record<string, string>;
+  /** What Docker 20.10 leaves where it has mounted something; newer ones take away what is empty, as bough does. */
+  mountPoints?: string[];
+  /** A service without mounts does otherwise: a bind can be written to there, a cache is not kept. */
+  needsMounts?: boolean;
   /** What bough says where the service has no extensions. */
   refusedWithoutExtensions?: string;
   /** By path, where the trees are to differ. */

@@ -59,14 +59,16 @@ afterAll(async () => {
 
 const cases = readDockerCases();
 
-test.each(cases.filter(({ name }) => !builtAlike.has(name)).map((each) => [each.name, each] as const))(
+const isBuiltAlike = ({ name }: DockerCase) => name.startsWith("mount-") || builtAlike.has(name);
+
+test.each(cases.filter((each) => !isBuiltAlike(each)).map((each) => [each.name, each] as const))(
   "Docker alone builds %s",
   async (_, each) => expect((await buildWithDocker(each)).size).toBeGreaterThan(0),
   minutes,
 );
 
 describe.each(sides)("%s", (side) => {
-  test.each(cases.filter(({ name }) => builtAlike.has(name)).map((each) => [each.name, each] as const))(
+  test.each(cases.filter(isBuiltAlike).map((each) => [each.name, each] as const))(
     "%s",
     async (_, each) => {
       const { refusedWithoutExtensions: refusal } = each.spec;
@@ -74,12 +76,22 @@ describe.each(sides)("%s", (side) => {
         await expect(buildWithBough(each, side)).rejects.toThrow(refusal);
         return;
       }
+      if (side === "a service without extensions" && each.spec.needsMounts === true) {
+        expect((await buildWithBough(each, side)).size).toBeGreaterThan(0);
+        return;
+      }
       const [bough, other] = await Promise.all([buildWithBough(each, side), buildWithDocker(each)]);
       const differences = compareTrees(bough, other).filter((difference) => !isLeftOfDocker(difference));
-      const surprises = differences.filter((difference) => !isExpected(difference, each));
+      const isMountPoint = ({ path, bough: own }: Difference) =>
+        own === undefined && each.spec.mountPoints?.includes(path) === true;
+      const surprises = differences.filter(
+        (difference) => !isExpected(difference, each) && !isMountPoint(difference),
+      );
       if (surprises.length > 0)
         throw new Error(`the images differ:\n${formatDifferences(surprises, "docker")}`);
-      expect(differences.map(({ path }) => path)).toEqual(Object.keys(each.spec.differences ?? {}));
+      expect(differences.map(({ path }) => path).sort()).toEqual(
+        [...Object.keys(each.spec.differences ?? {}), ...(each.spec.mountPoints ?? [])].sort(),
+      );
       // The API's document has no times.
       if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
     },
@@ -125,13 +137,22 @@ async function buildWithBough(each: DockerCase, side: Side): Promise<Tree> {
     dockerfile: join(context, "Dockerfile"),
     ignoreFile: undefined,
     buildArgs: each.spec.buildArgs ?? {},
-    options: optionsOf(each.spec.target),
+    options: [...optionsOf(each.spec.target), ...secretsOf(each)],
   });
   return builder.readImage(image);
 }
 
 function optionsOf(target: string | undefined): string[] {
   return ["--docker", ...(target === undefined ? [] : ["--target", target])];
+}
+
+/** As files beside the context. */
+function secretsOf({ name, spec }: DockerCase): string[] {
+  return Object.entries(spec.secrets ?? {}).flatMap(([id, value]) => {
+    const file = join(directory, `secret-${name}-${id}`);
+    writeFileSync(file, value);
+    return ["--secret", `id=${id},src=${file}`];
+  });
 }
 
 const builtByDocker = new Map<string, Promise<Tree>>();
@@ -144,7 +165,7 @@ function buildWithDocker(each: DockerCase): Promise<Tree> {
   const dockerfile = each.dockerDockerfile ?? join(context, "Dockerfile");
   const { target, buildArgs = {} } = each.spec;
   const built = docker
-    .build({ context, dockerfile, target, buildArgs })
+    .build({ context, dockerfile, target, buildArgs, options: secretsOf(each) })
     .then((image) => docker.readImage(image));
   builtByDocker.set(each.name, built);
   return built;

@@ -25,6 +25,7 @@ export interface DockerBuild {
   dockerfile: string;
   target?: string | undefined;
   buildArgs?: Readonly<Record<string, string>>;
+  options?: readonly string[];
 }
 
 export interface DockerConfig {
@@ -64,7 +65,7 @@ export async function startDocker(directory: string): Promise<Docker> {
       await run([findClient(), "load", "--input", archive], environment);
     },
 
-    async build({ context, dockerfile, target, buildArgs = {} }) {
+    async build({ context, dockerfile, target, buildArgs = {}, options: others = [] }) {
       const idFile = join(directory, `image-${builds++}`);
       const options = [
         "--network=host",
@@ -72,6 +73,7 @@ export async function startDocker(directory: string): Promise<Docker> {
         `--iidfile=${idFile}`,
         `--file=${dockerfile}`,
         ...(target === undefined ? [] : [`--target=${target}`]),
+        ...others,
         ...Object.entries(buildArgs).map(([name, value]) => `--build-arg=${name}=${value}`),
       ];
       await run([findClient(), "build", ...options, context], environment);
