@@ -79,7 +79,7 @@ describe.each([
       return undefined;
     };
     terminal.type("bough build --tag app:dev");
-    expectScreen("upload", await terminal.waitFor("uploading 3 of 4 files"));
+    expectScreen("upload", await terminal.waitFor(/uploading 3 of 4 files.*B\/s$/m));
     gate.resolve(undefined);
     expectScreen("upload-done", await terminal.waitFor(/\n\$$/));
     expect(terminal.isCursorShown()).toBe(true);
