@@ -104,6 +104,15 @@ const definitions: ArgumentDefinitions = {
     valueHint: "auto|tty|plain|json",
     description: "How to show the build: live on a terminal, log lines, or events as JSON (default: auto)",
   },
+  output: {
+    type: "string",
+    alias: "o",
+    multiple: true,
+    valueHint: "type=TYPE,dest=PATH",
+    description:
+      "Write the image: type=oci, docker or tar to a file, local to a directory, registry as --push; DIR is type=local",
+  },
+  push: { type: "boolean", description: "Send the image to the registries that its tags name" },
   "metadata-file": {
     type: "string",
     valueHint: "PATH",
@@ -142,9 +151,7 @@ export const build: Command = {
     "--file": "A Dockerfile is named with --dockerfile PATH.",
     "--pull": "An image is imported anew with `bough images import REFERENCE`.",
     "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
-    "--output": "Files are copied out of an image with `bough cp`.",
-    "--push": "The image stays with the service; --tag names it there.",
-    "--load": "The image stays with the service; --tag names it there.",
+    "--load": "`-o type=docker,dest=FILE` writes what `docker load -i FILE` takes.",
     "--label": "An image has no labels here.",
     "--build-context": "FROM takes images of the service and the stages above.",
     "--cache-from": "The cache is the service's images; `bough session list` shows what there is.",

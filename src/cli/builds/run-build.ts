@@ -24,6 +24,7 @@ import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseSize } from "../command-line/size.ts";
+import { readBuildOutputs, takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
 import { connect, isEmbedded } from "../service/connection.ts";
@@ -47,7 +48,7 @@ export async function runBuildCommand(invocation: Invocation): Promise<number> {
   });
   try {
     const files = prepareResultFiles(invocation);
-    const result = await buildWith(progress, invocation);
+    const { printsImage, ...result } = await buildWith(progress, invocation);
     try {
       files.write(result);
       // The last of the events: not before the files are there, too.
@@ -55,7 +56,7 @@ export async function runBuildCommand(invocation: Invocation): Promise<number> {
     } finally {
       // The image is there, whatever has become of the files.
       progress.close();
-      printImage(invocation, result);
+      if (printsImage) printImage(invocation, result);
     }
     return 0;
   } catch (error) {
@@ -81,7 +82,10 @@ function printImage(invocation: Invocation, { image, tags, session }: BuildResul
   });
 }
 
-async function buildWith(progress: Progress, invocation: Invocation): Promise<BuildResult> {
+async function buildWith(
+  progress: Progress,
+  invocation: Invocation,
+): Promise<BuildResult & { printsImage: boolean }> {
   const { values, runtime, globals } = invocation;
   // Docker's -t is a tag.
   const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
@@ -89,6 +93,7 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
     positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
   const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];
+  const outputs = readBuildOutputs(invocation, tags);
   const inputs = await readBuildInputs(invocation);
   const { context, ignore, buildArgs, allowsLocalFrom, mode, target } = inputs;
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
@@ -102,7 +107,8 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
   const secrets = loadSecrets(inputs.secrets, invocation);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  const { service, store, close } = await connect({ ...runtime, signal }, globals, progress.log);
+  const connection = await connect({ ...runtime, signal }, globals, progress.log);
+  const { service, store, close } = connection;
   const session = buildSession(context.absolutePath);
   const hashes = store.hashes.open(context.realPath);
   try {
@@ -150,7 +156,11 @@ async function buildWith(progress: Progress, invocation: Invocation): Promise<Bu
     const result = await runBuild(job);
     hashes.save();
     hashes.tidy();
-    return result;
+    if (outputs.length > 0) {
+      const { writeBuildOutputs } = await import("../export/write-outputs.ts");
+      await writeBuildOutputs(outputs, result.image, connection, invocation, progress.log);
+    }
+    return { ...result, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     saveQuietly(hashes);
     throw withDebugHint(error, session, globals);

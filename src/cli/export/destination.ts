@@ -40,6 +40,17 @@ export function registryDestination(name: string): Destination {
   });
 }
 
+/** Where an image goes by its own tag. Docker would send a name without a host to its own hub: that is to be said, not guessed. */
+export function pushDestination(tag: string | undefined, reference: string): Destination {
+  const [host = "", ...path] = (tag ?? "").split("/");
+  if (tag !== undefined && path.length > 0 && (/[.:]/.test(host) || host === "localhost"))
+    return registryDestination(tag);
+  throw new BoughError(`${reference} does not say which registry to push to`, {
+    kind: "usage",
+    hint: `Name the place: HOST/NAME:TAG, as in \`bough push ${reference} HOST/NAME:TAG\`.`,
+  });
+}
+
 /** For people, as they would write it. */
 export function nameDestination(destination: Destination): string {
   if (destination.kind === "registry") return `docker://${destination.reference}`;

@@ -1,11 +1,10 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { BoughError } from "../../errors.ts";
 import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { deliverImage } from "../export/deliver.ts";
-import { nameDestination, registryDestination } from "../export/destination.ts";
+import { nameDestination, pushDestination, registryDestination } from "../export/destination.ts";
 import { exportOptions, readCompression, readTimes } from "../export/options.ts";
 import { connect } from "../service/connection.ts";
 import { resolveExportedImage } from "./image-argument.ts";
@@ -48,7 +47,7 @@ async function pushOne(invocation: Invocation): Promise<void> {
   const connection = await connect(runtime, globals, log);
   try {
     const image = await resolveExportedImage(connection.service, reference);
-    const destination = place ?? ownPlace(image.tag, reference);
+    const destination = place ?? pushDestination(image.tag, reference);
     const isInsecure = values.flag("insecure");
     const delivery = { image, destination, compression, times, isInsecure };
     const written = await deliverImage(delivery, connection, invocation);
@@ -62,15 +61,4 @@ async function pushOne(invocation: Invocation): Promise<void> {
   } finally {
     await connection.close();
   }
-}
-
-/** Docker would send a name without a host to its own hub: that is to be said, not guessed. */
-function ownPlace(tag: string | undefined, reference: string) {
-  const [host = "", ...path] = (tag ?? "").split("/");
-  if (tag !== undefined && path.length > 0 && (/[.:]/.test(host) || host === "localhost"))
-    return registryDestination(tag);
-  throw new BoughError(`${reference} does not say which registry to push to`, {
-    kind: "usage",
-    hint: `Name the place: bough push ${reference} HOST/NAME:TAG`,
-  });
 }

@@ -32,11 +32,16 @@ export function readImageConfig({ config, layers }: ImageParts, name: string): I
   if (layers.length > maxLayers) throw new BoughError(`${name} has more than ${maxLayers} layers`);
   return {
     configDigest: config.digest,
-    contentDigest: new Bun.CryptoHasher("sha256").update(JSON.stringify(diffIds)).digest("hex"),
+    contentDigest: contentDigestOf(diffIds),
     diffIds,
     platform: { os: optionalText(json.os), architecture: optionalText(json.architecture) },
     config: parseImageConfig(asObject(json.config ?? {}, what), (problem) => {
       throw new BoughError(`${what} is malformed: ${problem}`);
     }),
   };
+}
+
+/** Names a root file system by the uncompressed contents of its layers. */
+export function contentDigestOf(diffIds: readonly string[]): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(diffIds)).digest("hex");
 }

@@ -3,6 +3,7 @@ import { streamLayer } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
+import { contentDigestOf } from "../import/image-config.ts";
 import { requireImage } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
@@ -12,21 +13,23 @@ export const layerRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/layers",
-    answer: ({ state, parameters }) => jsonResponse({ layers: layersOf(state, parameters.uuid ?? "") }),
+    answer({ state, parameters }) {
+      const layers = layersOf(state, parameters.uuid ?? "").map(({ number: _, ...layer }) => layer);
+      return jsonResponse({ layers });
+    },
   },
   {
     method: "GET",
     path: "/v1/images/:uuid/layers/:layer",
     answer({ state, parameters, url, request }) {
       const { uuid = "", layer = "" } = parameters;
-      const index = layersOf(state, uuid).findIndex(({ id }) => id === layer);
-      const id = layerIds(state, uuid)[index];
-      if (id === undefined) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
+      const found = layersOf(state, uuid).find(({ id }) => id === layer);
+      if (found === undefined) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
       const headers = { "Content-Type": "application/x-tar" };
       if (request.method === "HEAD") return new Response(null, { headers });
       const { layout, inUserNamespace } = state;
       const ended = new AbortController();
-      const chunks = streamLayer(layerDirectory(layout, id), {
+      const chunks = streamLayer(layerDirectory(layout, found.number), {
         inUserNamespace,
         clampTo: readNumber(url, "clamp", 0, 2 ** 53),
         signal: AbortSignal.any([ended.signal, state.closing]),
@@ -47,23 +50,24 @@ export const layerRoutes: readonly Route[] = [
   },
 ];
 
-/** The lowest first. */
-function layerIds(state: EngineState, reference: string): number[] {
-  return layerChain(state.database, requireImage(state, reference).layer).reverse();
-}
-
-function layersOf(state: EngineState, reference: string): ImageLayer[] {
+/** The lowest first, without the empty one that `FROM scratch` starts from: an image of nothing has no layers. */
+function layersOf(state: EngineState, reference: string): (ImageLayer & { number: number })[] {
   const query = state.database.query<{ created_at: number; content: string | null }, [number]>(
     "SELECT created_at, content FROM layers WHERE id = ?",
   );
-  return layerIds(state, reference).map((id) => {
-    const row = query.get(id);
+  const chain = layerChain(state.database, requireImage(state, reference).layer).reverse();
+  return chain.flatMap((number) => {
+    const row = query.get(number);
     if (row === null) throw new RequestError(404, `image ${reference} has lost a layer`);
+    if (row.content === emptyContent) return [];
     return {
+      number,
       // The time makes it another one than that of a directory that was here before.
-      id: `${id}-${row.created_at}`,
+      id: `${number}-${row.created_at}`,
       created_at: new Date(row.created_at).toISOString(),
       is_imported: row.content !== null,
     };
   });
 }
+
+const emptyContent = contentDigestOf([]);

@@ -1,0 +1,156 @@
+import { resolve } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { Compression } from "../../image/compress.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { type Destination, pushDestination } from "./destination.ts";
+import type { TimeOptions } from "./image-source.ts";
+import { readTimes } from "./options.ts";
+
+/** One `--output` of a build, or its `--push`. */
+export interface BuildOutput {
+  /** `local`: the files alone, as this user's, into a directory that may have others. */
+  destinations: readonly (Destination | { kind: "local"; path: string })[];
+  compression: Compression;
+  times: TimeOptions;
+  isInsecure: boolean;
+}
+
+/**
+ * `-o/--output` and `--push` as docker buildx build has them. Throws before anything is built where one can't be met.
+ * https://docs.docker.com/reference/cli/docker/buildx/build/#output
+ */
+export function readBuildOutputs(
+  { values, runtime }: Pick<Invocation, "values" | "runtime">,
+  tags: readonly string[],
+): BuildOutput[] {
+  const given = [...values.list("output"), ...(values.flag("push") ? ["type=registry"] : [])];
+  return given.map((text) => {
+    const fields = readFields(text);
+    const take = (name: string) => {
+      const value = fields.get(name);
+      fields.delete(name);
+      return value;
+    };
+    const isTrue = (name: string, otherwise = false) => readFlag(take(name), name, text, otherwise);
+    const type = take("type") ?? "";
+    const [dest, name] = [take("dest"), take("name")];
+    const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
+    const names = name === undefined ? tags : name.split(",");
+    const output = {
+      destinations: destinationsOf({ type, path, names, dest, isArchive: isTrue("tar", true) }, text, isTrue),
+      compression: readCompression(take("compression"), text),
+      times: readTimes(isTrue("rewrite-timestamp"), runtime),
+      isInsecure: isTrue("registry.insecure"),
+    };
+    const [unknown] = fields.keys();
+    if (unknown !== undefined) throw unusable(text, `there is no ${unknown} here`);
+    return output;
+  });
+}
+
+/** Standard output has the image itself then, and nothing beside it. */
+export function takesStandardOutput(outputs: readonly BuildOutput[]): boolean {
+  return outputs.some(({ destinations }) =>
+    destinations.some(({ kind, ...place }) => kind === "tar" && "path" in place && place.path === undefined),
+  );
+}
+
+interface Place {
+  type: string;
+  path: string | undefined;
+  names: readonly string[];
+  dest: string | undefined;
+  isArchive: boolean;
+}
+
+function destinationsOf(
+  { type, path, names, dest, isArchive }: Place,
+  text: string,
+  isTrue: (name: string) => boolean,
+): BuildOutput["destinations"] {
+  const pathNeeded = () => {
+    if (path !== undefined) return path;
+    throw unusable(
+      text,
+      dest === undefined ? "dest=PATH is missing" : "only type=tar goes to standard output",
+    );
+  };
+  switch (type) {
+    case "local":
+      return [{ kind: "local", path: pathNeeded() }];
+    case "tar":
+      if (dest === undefined) throw unusable(text, "dest=PATH is missing");
+      return [{ kind: "tar", path }];
+    case "oci": {
+      const tag = names[0]?.slice(names[0].lastIndexOf(":") + 1);
+      return [{ kind: isArchive ? "oci-archive" : "oci", path: pathNeeded(), name: tag }];
+    }
+    case "docker":
+      return [{ kind: "docker-archive", path: pathNeeded(), name: names[0] }];
+    case "image":
+      if (!isTrue("push"))
+        throw unusable(text, "the image stays with the service; push=true sends it to a registry");
+      return registries(names, text);
+    case "registry":
+      return registries(names, text);
+    default:
+      throw unusable(text, "type must be oci, docker, tar, local or registry");
+  }
+}
+
+function registries(names: readonly string[], text: string): Destination[] {
+  if (names.length === 0) throw unusable(text, "there is no name to push under: give --tag HOST/NAME:TAG");
+  return names.map((name) => pushDestination(name, name));
+}
+
+/** `key=value,...`; a word alone is a directory, as for docker, and `-` an archive on standard output. */
+function readFields(text: string): Map<string, string> {
+  if (!text.includes("=")) {
+    if (text === "") throw unusable(text, "it is empty");
+    return new Map(
+      text === "-"
+        ? [
+            ["type", "tar"],
+            ["dest", "-"],
+          ]
+        : [
+            ["type", "local"],
+            ["dest", text],
+          ],
+    );
+  }
+  // As CSV: a field with a comma is quoted.
+  const fields = [...text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
+  );
+  return new Map(
+    fields.map((field): [string, string] => {
+      const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
+      if (key === undefined || value === undefined)
+        throw unusable(text, `${JSON.stringify(field)} is no KEY=VALUE`);
+      return [key.toLowerCase(), value];
+    }),
+  );
+}
+
+function readFlag(value: string | undefined, name: string, text: string, otherwise: boolean): boolean {
+  if (value === undefined) return otherwise;
+  if (value === "true" || value === "1") return true;
+  if (value === "false" || value === "0") return false;
+  throw unusable(text, `${name} is true or false, not ${JSON.stringify(value)}`);
+}
+
+function readCompression(value: string | undefined, text: string): Compression {
+  // BuildKit's name for it.
+  if (value === "uncompressed" || value === "none") return "none";
+  if (value === undefined || value === "gzip") return "gzip";
+  if (value === "zstd") return "zstd";
+  throw unusable(text, `compression is gzip, zstd or uncompressed, not ${JSON.stringify(value)}`);
+}
+
+function unusable(text: string, problem: string): BoughError {
+  return new BoughError(`--output ${JSON.stringify(text)}: ${problem}`, {
+    kind: "usage",
+    hint: "As docker buildx build has it: type=oci|docker|tar|local,dest=PATH, or type=registry.",
+  });
+}

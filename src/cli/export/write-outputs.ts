@@ -1,0 +1,36 @@
+import type { Log } from "../../terminal/log.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { copyDirectory } from "../images/copy-out.ts";
+import type { Connection } from "../service/connection.ts";
+import type { BuildOutput } from "./build-outputs.ts";
+import { deliverImage } from "./deliver.ts";
+import { nameDestination } from "./destination.ts";
+
+/** Takes what was built to all the places. What is said goes to `log`. */
+export async function writeBuildOutputs(
+  outputs: readonly BuildOutput[],
+  image: string,
+  connection: Pick<Connection, "service" | "store">,
+  invocation: Invocation,
+  log: Log,
+): Promise<void> {
+  const found = await connection.service.findImage(image);
+  const config = found === undefined || found === "unsupported" ? {} : (found.config ?? {});
+  for (const { destinations, ...options } of outputs) {
+    for (const destination of destinations) {
+      if (destination.kind === "local") {
+        const from = { image, path: "/", meansContents: true };
+        const to = { local: destination.path, endsWithSlash: true };
+        await copyDirectory(from, to, connection.service, { ...invocation, log });
+        log.info(`exported to ${destination.path}`);
+        continue;
+      }
+      const delivery = { ...options, image: { uuid: image, config }, destination };
+      // Below the log the build itself may be drawn: this has lines alone.
+      const globals = { ...invocation.globals, quiet: true };
+      const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
+      const digest = written === undefined ? "" : `, ${written.digest}`;
+      log.info(`exported to ${nameDestination(destination)}${digest}`);
+    }
+  }
+}

@@ -1,0 +1,118 @@
+/** `bough build -o` and `--push`: what docker buildx build writes. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readTree } from "../differential/tree.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
+
+setDefaultTimeout(120_000);
+
+const places = temporaryDirectory();
+const home = temporaryDirectory();
+let registry: Registry;
+
+const bough = (...words: string[]) =>
+  runBough(["--local", ...words], { workingDirectory: places, environment: { BOUGH_HOME: home } });
+
+async function build(...words: string[]) {
+  const ended = await bough("build", "context", ...words);
+  if (ended.exitCode !== 0) throw new Error(ended.stderr);
+  return ended;
+}
+
+function inspect(...words: string[]): { config: unknown; rootfs: { diff_ids: string[] } } {
+  const { success, stdout, stderr } = Bun.spawnSync(["skopeo", "inspect", "--config", ...words], {
+    cwd: places,
+  });
+  if (!success) throw new Error(stderr.toString());
+  return JSON.parse(stdout.toString());
+}
+
+beforeAll(async () => {
+  registry = await Registry.start();
+  const base = await makeBusyboxLayout(join(places, "base"));
+  await bough("images", "import", base, "--tag", "base:1");
+  writeFiles(join(places, "context"), {
+    Dockerfile: "FROM base:1\nRUN mkdir /made && echo hi > /made/file\n",
+  });
+});
+afterAll(() => registry.stop());
+
+describe("a build writes", () => {
+  test.each([
+    ["type=oci,dest=image.tar", "oci-archive:image.tar"],
+    ["type=oci,dest=layout,tar=false", "oci:layout"],
+    ["type=oci,dest=zstd.tar,compression=zstd", "oci-archive:zstd.tar"],
+    ["type=docker,dest=docker.tar", "docker-archive:docker.tar"],
+    ['type=docker,dest=named.tar,"name=other:2"', "docker-archive:named.tar:other:2"],
+  ])("%s", async (output, place) => {
+    const { stderr, stdout } = await build("-o", output, "--tag", "app:1", "-q");
+    expect(stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+    expect(stderr).toBe("");
+    expect(inspect(place).rootfs.diff_ids).toHaveLength(2);
+  });
+
+  test("its files into a directory that has others", async () => {
+    mkdirSync(join(places, "local"));
+    writeFileSync(join(places, "local/mine"), "");
+    await build("--output", "type=local,dest=local");
+    await build("-o", "local");
+    expect(readFileSync(join(places, "local/made/file"), "utf8")).toBe("hi\n");
+    expect(existsSync(join(places, "local/mine"))).toBe(true);
+  });
+
+  test("its files as an archive, to a file and to standard output, which has nothing else then", async () => {
+    const { stderr } = await build("-o", "type=tar,dest=files.tar");
+    expect(stderr).toContain(`[INFO] exported to tar:${places}/files.tar\n`);
+    const tree = await readTree(Bun.file(join(places, "files.tar")).stream());
+    expect(tree.get("/made/file")?.line).toContain("3 bytes");
+    const main = join(import.meta.dir, "../../src/main.ts");
+    const { stdout } = Bun.spawnSync(["bun", main, "--local", "build", "context", "-o", "-"], {
+      cwd: places,
+      env: { ...process.env, BOUGH_HOME: home },
+      stderr: "ignore",
+    });
+    expect(await readTree(new Blob([stdout]).stream())).toEqual(tree);
+  });
+
+  test("several places, and to the registries of its tags", async () => {
+    const tags = ["team/app:1", "team/other:2"].map((name) => `${registry.host}/${name}`);
+    const named = tags.flatMap((tag) => ["--tag", tag]);
+    const { stderr } = await build(...named, "--push", "-o", "type=oci,dest=beside.tar");
+    for (const tag of tags) {
+      expect(stderr).toContain(`exported to docker://${tag}, sha256:`);
+      expect(inspect("--tls-verify=false", `docker://${tag}`)).toEqual(inspect("oci-archive:beside.tar"));
+    }
+  });
+});
+
+test.each([
+  ["type=oci", "dest=PATH is missing"],
+  ["type=docker,dest=-", "only type=tar goes to standard output"],
+  ["type=sif,dest=x", "type must be oci, docker, tar, local or registry"],
+  ["type=oci,dest=x,level=3", "there is no level here"],
+  ["type=oci,dest=x,compression=lz4", "compression is gzip, zstd or uncompressed"],
+  ["type=oci,dest=x,tar=maybe", "tar is true or false"],
+  ["type=oci,dest", "is no KEY=VALUE"],
+  ["type=registry", "there is no name to push under"],
+  ["type=image,name=app", "the image stays with the service"],
+  ["type=registry,name=app:1", "app:1 does not say which registry to push to"],
+  ["type=oci,dest=x,rewrite-timestamp=true", "SOURCE_DATE_EPOCH, and it is not set"],
+])("-o %s is refused before anything is built", async (output, problem) => {
+  const before = readdirSync(places);
+  const { exitCode, stderr } = await bough("build", "context", "-o", output);
+  expect(stderr).toContain(problem);
+  expect(exitCode).toBe(2);
+  expect(readdirSync(places)).toEqual(before);
+});
+
+test("FROM scratch alone is an image without the layer of nothing", async () => {
+  writeFiles(join(places, "empty"), { Dockerfile: "FROM scratch\nCOPY file /\n", file: "x" });
+  const { exitCode, stderr } = await bough("build", "empty", "-o", "type=oci,dest=empty.tar");
+  expect(stderr).not.toContain("ERROR");
+  expect(exitCode).toBe(0);
+  expect(inspect("oci-archive:empty.tar").rootfs.diff_ids).toHaveLength(1);
+});

@@ -1,0 +1,136 @@
+/** Images of services: of bough's own layer by layer, of another one as one layer over nothing. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readTree } from "../differential/tree.ts";
+import { hideExtensions } from "../docker/plain-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { TestEngine } from "../support/engine.ts";
+import { writeFiles } from "../support/files.ts";
+
+setDefaultTimeout(120_000);
+
+const places = temporaryDirectory();
+const state = temporaryDirectory();
+let engine: TestEngine;
+let own: ReturnType<typeof serve>;
+let other: ReturnType<typeof serve>;
+
+type Answer = (request: Request) => Promise<Response>;
+
+function serve(fetch: Answer) {
+  return Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch });
+}
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.importBase();
+  const answer: Answer = (request) => engine.engine.fetch(request);
+  own = serve(answer);
+  other = serve(hideExtensions(answer));
+  writeFiles(join(places, "context"), {
+    Dockerfile: "FROM busybox:latest\nRUN mkdir /made && echo hi > /made/file && rm /etc/group\n",
+  });
+  const built = await on(own, "build", "context", "--tag", "app:1");
+  if (built.exitCode !== 0) throw new Error(built.stderr);
+});
+afterAll(async () => {
+  await Promise.all([own.stop(true), other.stop(true)]);
+  await engine.close();
+});
+
+const on = ({ url }: { url: URL }, ...words: string[]) =>
+  runBough(words, {
+    workingDirectory: places,
+    environment: { BOUGH_HOME: state, CONTREE_URL: url.href, CONTREE_TOKEN: "t0ken-t0ken" },
+  });
+
+function sh(...command: string[]): string {
+  const { success, stdout, stderr } = Bun.spawnSync(command, { cwd: places });
+  if (!success) throw new Error(`${command.join(" ")}: ${stderr}`);
+  return stdout.toString();
+}
+
+describe("an image of a service", () => {
+  test("that is bough's own leaves layer by layer", async () => {
+    const { stderr, exitCode } = await on(own, "images", "export", "app:1", "oci:own:1");
+    expect(stderr).not.toContain("ERROR");
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(sh("skopeo", "inspect", "oci:own:1")).Layers).toHaveLength(2);
+  });
+
+  test("that says nothing of layers leaves as one, twice the same, with the same files", async () => {
+    for (const place of ["oci:other:1", "oci-archive:a.tar:1", "oci-archive:b.tar:1", "tar:files.tar"]) {
+      const { stderr, exitCode } = await on(other, "images", "export", "app:1", place);
+      expect(stderr).not.toContain("ERROR");
+      expect(exitCode).toBe(0);
+    }
+    expect(JSON.parse(sh("skopeo", "inspect", "oci:other:1")).Layers).toHaveLength(1);
+    expect(readFileSync(join(places, "a.tar")).equals(readFileSync(join(places, "b.tar")))).toBe(true);
+    const expected = await readTree(Bun.file(join(places, "files.tar")).stream());
+    for (const image of ["own:1", "other:1"]) {
+      const directory = `unpacked-${image.replace(":", "-")}`;
+      sh("umoci", "raw", "unpack", "--image", image, directory);
+      const tar = ["tar", "-c", "--format=posix", "--numeric-owner", "-C", join(places, directory), "."];
+      expect(await readTree(Bun.spawn(tar, { stdout: "pipe" }).stdout)).toEqual(expected);
+    }
+  });
+
+  test("whose files can't be given other times says so", async () => {
+    const { stderr, exitCode } = await runBough(
+      ["images", "export", "app:1", "oci:times:1", "--rewrite-timestamp"],
+      {
+        workingDirectory: places,
+        environment: {
+          BOUGH_HOME: state,
+          CONTREE_URL: other.url.href,
+          CONTREE_TOKEN: "t0ken-t0ken",
+          SOURCE_DATE_EPOCH: "1",
+        },
+      },
+    );
+    expect(stderr).toContain("sends files with the times that they have");
+    expect(exitCode).toBe(1);
+  });
+
+  const targets = [
+    "oci:broken:1",
+    "oci-archive:broken:1",
+    "docker-archive:broken",
+    "dir:broken",
+    "tar:broken",
+  ];
+  const ends = ["a broken connection", "an interruption"];
+
+  test.each(ends.flatMap((end) => targets.map((place) => [end, place] as const)))(
+    "leaves nothing behind after %s: %s",
+    async (end, place) => {
+      const workingDirectory = temporaryDirectory();
+      const interruption = new AbortController();
+      const ended = await runBough(["images", "export", "app:1", place], {
+        workingDirectory,
+        environment: { BOUGH_HOME: state, CONTREE_URL: own.url.href, CONTREE_TOKEN: "t0ken-t0ken" },
+        signal: interruption.signal,
+        fetch: async (input, init) => {
+          const answer = await fetch(input, init);
+          if (!/\/layers\/.|\/archive$/.test(new URL(answer.url).pathname)) return answer;
+          const chunks = answer.body?.[Symbol.asyncIterator]();
+          return new Response(
+            new ReadableStream<Uint8Array>({
+              async start(controller) {
+                const first = await chunks?.next();
+                controller.enqueue(first?.value ?? new Uint8Array());
+              },
+              async pull(controller) {
+                if (end === "an interruption") interruption.abort(new Error("interrupted"));
+                else controller.error(new Error("gone"));
+              },
+            }),
+          );
+        },
+      });
+      expect(ended.exitCode).not.toBe(0);
+      expect(readdirSync(workingDirectory)).toEqual([]);
+    },
+  );
+});
