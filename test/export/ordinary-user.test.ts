@@ -1,0 +1,94 @@
+/** Images that leave the engine of a user without privileges: the compiled program, in a user namespace that it enters itself. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { readTree, type Tree } from "../differential/tree.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
+import { writeFiles } from "../support/files.ts";
+import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
+import { Registry } from "../support/registry.ts";
+
+setDefaultTimeout(120_000);
+
+let user: OrdinaryUser;
+let registry: Registry;
+let tree: Tree;
+
+/** `home`: where the engine is. */
+async function bough(home: string, ...words: string[]): Promise<string> {
+  const child = Bun.spawn(
+    [
+      ...user.prefix,
+      ...["env", "-i", `--chdir=${user.home}`, `PATH=${process.env.PATH}`, `HOME=${user.home}`],
+      ...[`BOUGH_HOME=${user.home}/${home}`, `TMPDIR=${user.home}`],
+      ...[`${user.home}/bough`, "-q", ...words],
+    ],
+    { stdout: "pipe", stderr: "pipe", stdin: "ignore" },
+  );
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 0) throw new Error(`bough ${words.join(" ")}: ${stderr}`);
+  return stdout.trim();
+}
+
+async function treeOf(home: string, image: string): Promise<Tree> {
+  const file = `${crypto.randomUUID()}.tar`;
+  await bough(home, "images", "export", image, `tar:${file}`);
+  return readTree(Bun.file(join(user.home, file)).stream());
+}
+
+beforeAll(async () => {
+  user = makeOrdinaryUser();
+  registry = await Registry.start();
+  user.give(compileBough(), "bough");
+  const [layout, context] = [temporaryDirectory(), temporaryDirectory()];
+  await makeBusyboxLayout(layout);
+  writeFiles(context, {
+    Dockerfile: [
+      "FROM base:1",
+      "RUN mkdir -p /a/b && echo x > /a/b/x && echo y > /a/y && ln /a/y /a/z && mkfifo /a/pipe && chown 7:50 /a/y",
+      "RUN rm -r /a/b && mkdir /a/b && echo new > /a/b/new && rm /etc/group && chmod 4711 /a/b/new",
+    ].join("\n"),
+  });
+  await bough("engine", "images", "import", `oci:${user.give(layout, "layout")}:latest`, "--tag", "base:1");
+  await bough("engine", "build", user.give(context, "context"), "--tag", "app:1");
+  tree = await treeOf("engine", "app:1");
+});
+afterAll(async () => {
+  await registry?.stop();
+  user?.remove();
+});
+
+test("files that are deleted are not there, owners are those of the image", () => {
+  expect([...tree.keys()].filter((path) => path.startsWith("/a/b/"))).toEqual(["/a/b/new"]);
+  expect(tree.has("/etc/group")).toBe(false);
+  expect(tree.get("/a/y")?.line).toContain(" 7:50 ");
+});
+
+test.each([
+  "oci:out:1",
+  "oci-archive:out.tar:1",
+  "docker-archive:docker.tar",
+  "dir:directory",
+  "docker://REGISTRY/app:1",
+])("an image that leaves and comes back has the same files: %s", async (given) => {
+  const destination = given.replace("REGISTRY", registry.host);
+  await bough("engine", "images", "export", "app:1", destination);
+  const home = `other-${crypto.randomUUID()}`;
+  const place = destination.replace(/^([a-z-]+:)(?!\/\/)/, `$1${user.home}/`);
+  await bough(home, "images", "import", place, "--tag", "back:1");
+  expect(await treeOf(home, "back:1")).toEqual(tree);
+});
+
+test("what is written is the user's, and a tree has the owners that its namespace gives them", async () => {
+  await bough("engine", "images", "export", "app:1", "rootfs:root");
+  await bough("engine", "images", "export", "app:1", "oci-archive:mine.tar");
+  const { uid } = statSync(user.home);
+  expect(statSync(join(user.home, "mine.tar")).uid).toBe(uid);
+  expect(statSync(join(user.home, "root/bin/busybox")).uid).toBe(uid);
+  expect(statSync(join(user.home, "root/a/y")).uid).toBeGreaterThan(uid);
+});
