@@ -23,6 +23,9 @@ const file: StagedEntry = {
   gid: 0,
   content: { kind: "local", absolutePath: "/somewhere/a" },
 };
+/** At these paths, as names of one file where they have an inode. */
+const named = (paths: readonly string[], inode?: symbol): [string, StagedEntry][] =>
+  paths.map((path) => [path, inode === undefined ? file : { ...file, inode }]);
 const withFile = (path: string, entry: Partial<StagedEntry> = {}): StageState => ({
   ...base,
   staged: new Map([[path, { ...file, ...entry } as StagedEntry]]),
@@ -69,6 +72,13 @@ describe("what the chain hash depends on", () => {
     ["its mode", withFile("/a", { mode: 0o755 }), run],
     ["its owner", withFile("/a", { uid: 1000 }), run],
     ["its group", withFile("/a", { gid: 1000 }), run],
+    ["three files", { ...base, staged: new Map(named(["/a", "/b", "/c"])) }, run],
+    ["three names of one file", { ...base, staged: new Map(named(["/a", "/b", "/c"], Symbol())) }, run],
+    [
+      "which names are one file's",
+      { ...base, staged: new Map([...named(["/a", "/b"], Symbol()), ...named(["/c"])]) },
+      run,
+    ],
     [
       "a staged link",
       { ...base, staged: new Map([["/a", { type: "symlink", target: "b", uid: 0, gid: 0 }]]) },
@@ -100,6 +110,7 @@ describe("what it does not depend on", () => {
       withFile("/a"),
       withFile("/a", { content: { kind: "local", absolutePath: "/elsewhere" } }),
     ],
+    ["that a file has names elsewhere", withFile("/a"), withFile("/a", { inode: Symbol() })],
     [
       "the order in which variables were set",
       {

@@ -1,7 +1,8 @@
 /** What is asked of a service about an image: few questions one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
-import type { Capabilities, ImageInspector, PathType } from "../../src/service/service.ts";
+import { NotFoundError } from "../../src/service/http/errors.ts";
+import type { PathType } from "../../src/service/service.ts";
 
 const tree: Record<string, PathType> = {
   "/usr": "directory",
@@ -22,7 +23,7 @@ beforeEach(() => {
 });
 
 function factsOf(canList = true) {
-  const inspector: ImageInspector & { capabilities: Pick<Capabilities, "lacks"> } = {
+  const inspector: Parameters<typeof createImageFacts>[0] = {
     capabilities: { lacks: () => false },
     async pathType(_, path) {
       asked.push(path);
@@ -38,6 +39,9 @@ function factsOf(canList = true) {
           .map(([path, type]): [string, PathType] => [path.slice(prefix.length), type])
           .filter(([name]) => !name.includes("/")),
       );
+    },
+    async listFiles() {
+      throw new NotFoundError("nothing is listed with its details");
     },
     readFile: async () => undefined,
   };

@@ -47,11 +47,13 @@ async function hashRows(
 ): Promise<void> {
   const pace = createPace(signal);
   const paths = [...staged.keys()].sort();
+  /** The first path of files that may have several. */
+  const firsts = new Map<symbol, string>();
   // A part at a time: of a large context, all of it takes a good deal of memory and time.
   for (let from = 0; from < paths.length; from += rowsInBatch) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const rows = paths.slice(from, from + rowsInBatch).map((path) => rowOf(path, staged.get(path)));
+    const rows = paths.slice(from, from + rowsInBatch).map((path) => rowOf(path, staged.get(path), firsts));
     if (from > 0) hasher.update(",");
     hasher.update(JSON.stringify(rows).slice(1, -1));
   }
@@ -64,10 +66,16 @@ export function baseHash(image: string): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify([formatVersion, "FROM", image])).digest("hex");
 }
 
-function rowOf(path: string, entry: StagedEntry | undefined): unknown[] {
+function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {
   switch (entry?.type) {
-    case "file":
-      return [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
+    case "file": {
+      const row = [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
+      if (entry.inode === undefined) return row;
+      const first = firsts.get(entry.inode);
+      if (first !== undefined) return [...row, first];
+      firsts.set(entry.inode, path);
+      return row;
+    }
     case "directory":
       return [path, "directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
     case "symlink":

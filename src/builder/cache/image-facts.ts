@@ -1,5 +1,6 @@
 import { posix } from "node:path";
-import type { Capabilities, ImageInspector, PathType } from "../../service/service.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { Capabilities, ImageFiles, ImageInspector, PathType } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
 
 /** What an image holds, asked of the service at most once: an image never changes, so answers are kept for good. */
@@ -8,6 +9,8 @@ export interface ImageFacts {
   isDirectory(image: string, path: string): Promise<boolean>;
   /** Whether there is anything but a directory, links followed. False where the service lacks `inspect`. */
   isFile(image: string, path: string): Promise<boolean>;
+  /** The target of a link; `undefined` for anything else, and where the service lacks `inspect`. */
+  readLink(image: string, path: string): Promise<string | undefined>;
   /** `undefined`: there is no such file. */
   readTextFile(image: string, path: string): Promise<string | undefined | "unsupported">;
 }
@@ -16,7 +19,7 @@ export interface ImageFacts {
 const maxAsked = 16;
 
 export function createImageFacts(
-  inspector: ImageInspector & { capabilities: Pick<Capabilities, "lacks"> },
+  inspector: ImageInspector & Pick<ImageFiles, "listFiles"> & { capabilities: Pick<Capabilities, "lacks"> },
   store: Pick<FactStore, "get" | "set">,
 ): ImageFacts {
   /** By image. */
@@ -72,6 +75,20 @@ export function createImageFacts(
       const isFile = type !== undefined && type !== "directory" && type !== "unsupported";
       if (type !== "unsupported") store.set(image, key, isFile ? "yes" : "no");
       return isFile;
+    },
+
+    async readLink(image, path) {
+      if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
+      const key = `link ${path}`;
+      const known = store.get(image, key);
+      if (known !== undefined) return JSON.parse(known) ?? undefined;
+      const files = await inspector.listFiles(image, posix.dirname(path)).catch((error: unknown) => {
+        if (error instanceof NotFoundError) return [];
+        throw error;
+      });
+      const target = files.find(({ name }) => name === posix.basename(path))?.target ?? undefined;
+      store.set(image, key, JSON.stringify(target ?? null));
+      return target;
     },
 
     async readTextFile(image, path) {

@@ -8,6 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import type { ImageContent, StagedEntry } from "../staging/staged.ts";
 import { type Destination, resolveDestination } from "./destination.ts";
+import { followLinks } from "./destination-links.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
 import { readFromImage } from "./read-image.ts";
@@ -37,17 +38,12 @@ export async function stageImageCopy(
   const total = { files: 0, bytes: 0 };
   let { staged } = stage;
   for (const source of sources) {
-    const destination = await resolveDestination(
-      words.destination,
-      stage.config.WorkingDir,
-      staged,
-      { count: 1, anyDirectory: source.type === "directory" },
-      (path) => build.facts.isDirectory(stage.layer.image, path),
-    );
+    const destination = await findDestination(words.destination, source, { ...stage, staged }, build);
     if (source.type === "directory" && staged.get(destination.path)?.type === "file")
       throw new BoughError(`cannot copy to non-directory: ${destination.path}`, {
         hint: "An instruction before, or a source before this one, has put a file there.",
       });
+    const inodes = inodesOf(source);
     const placed = {
       destination,
       items: itemsOf(source, destination),
@@ -55,7 +51,15 @@ export async function stageImageCopy(
       isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
       toStaged: ({ entry }: Item, mayBeThere: boolean) => {
         if (entry === undefined) throw new Error("the root of a source is not staged as an entry");
-        return toStaged(entry, source, { image, layer, owner, line, change: words.changeMode, mayBeThere });
+        return toStaged(entry, source, {
+          image,
+          layer,
+          inodes,
+          owner,
+          line,
+          change: words.changeMode,
+          mayBeThere,
+        });
       },
     };
     const next = await stageItems(placed, { owner: owner ?? root, line }, { ...stage, staged }, build);
@@ -68,6 +72,36 @@ export async function stageImageCopy(
   return { ...stage, staged };
 }
 
+/** A file that is a link there is written through, as BuildKit does it; one within a copied directory is replaced. */
+async function findDestination(
+  word: string,
+  { type }: CopiedSource,
+  { config, staged, layer }: StageState,
+  { facts }: BuildJob,
+): Promise<Destination> {
+  const resolve = (path: string) =>
+    resolveDestination(
+      path,
+      config.WorkingDir,
+      staged,
+      { count: 1, anyDirectory: type === "directory" },
+      (at) => facts.isDirectory(layer.image, at),
+    );
+  const found = await resolve(word);
+  if (found.isDirectory) return found;
+  const path = await followLinks(found.path, staged, (at) => facts.readLink(layer.image, at));
+  return path === found.path ? found : resolve(path);
+}
+
+/** Of the files with several names, by the path of the first. */
+function inodesOf({ entries }: CopiedSource): ReadonlyMap<string, symbol> {
+  const inodes = new Map<string, symbol>();
+  for (const entry of entries)
+    if (entry.type === "file" && entry.original !== undefined && !inodes.has(entry.original))
+      inodes.set(entry.original, Symbol(entry.original));
+  return inodes;
+}
+
 function itemsOf({ type, name, entries }: CopiedSource, { path, isDirectory }: Destination): Item[] {
   if (type === "file")
     return entries.map((entry) => ({ path: isDirectory ? posix.join(path, name) : path, entry }));
@@ -78,6 +112,7 @@ function itemsOf({ type, name, entries }: CopiedSource, { path, isDirectory }: D
 interface Staging {
   image: string;
   layer: ImageContent["layer"];
+  inodes: ReadonlyMap<string, symbol>;
   /** `--chown`; without it, the source's own. */
   owner: Owner | undefined;
   line: number;
@@ -88,7 +123,7 @@ interface Staging {
 function toStaged(
   entry: CopiedEntry,
   { path, type }: CopiedSource,
-  { image, layer, owner, line, change, mayBeThere }: Staging,
+  { image, layer, inodes, owner, line, change, mayBeThere }: Staging,
 ): StagedEntry {
   const { uid, gid } = owner ?? entry;
   switch (entry.type) {
@@ -101,7 +136,9 @@ function toStaged(
     }
     case "file": {
       const { sha256, size } = entry;
-      const from = posix.join(path, entry.original ?? entry.path);
+      const first = entry.original ?? entry.path;
+      const from = posix.join(path, first);
+      const inode = inodes.get(first);
       const content: ImageContent = {
         kind: "image",
         image,
@@ -109,7 +146,17 @@ function toStaged(
         path: from,
         ...(type === "directory" && { tree: path }),
       };
-      return { type: "file", sha256, size, mode: change(entry.mode, false), content, uid, gid, line };
+      const file = {
+        type: "file",
+        sha256,
+        size,
+        mode: change(entry.mode, false),
+        content,
+        uid,
+        gid,
+        line,
+      } as const;
+      return inode === undefined ? file : { ...file, inode };
     }
   }
 }

@@ -40,8 +40,7 @@ export async function packImageFiles(stage: StageState, build: BuildJob): Promis
     const from = `${entry.content.image} ${entry.content.path}`;
     const first = firsts.get(from) ?? entry;
     firsts.set(from, first);
-    // It becomes a hard link there.
-    if (isAlike(first, entry)) files.set(path, entry);
+    if (first === entry || isSameFile(first, entry)) files.set(path, entry);
   }
   if (files.size <= maxFetchedFiles || !(await hasTar(stage, build))) return undefined;
 
@@ -62,9 +61,9 @@ function isPackable(entry: StagedEntry): entry is Packable {
   return entry.type === "file" && entry.content.kind === "image" && entry.content.tree !== undefined;
 }
 
-function isAlike(one: StagedFile, other: StagedFile): boolean {
-  const { line, mode, uid, gid } = one;
-  return line === other.line && mode === other.mode && uid === other.uid && gid === other.gid;
+/** Then it becomes a hard link there. */
+function isSameFile({ inode }: StagedFile, other: StagedFile): boolean {
+  return inode !== undefined && inode === other.inode;
 }
 
 async function hasTar({ layer }: StageState, { facts }: BuildJob): Promise<boolean> {

@@ -9,6 +9,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
+import { findLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
@@ -23,8 +24,8 @@ export interface Placement {
 }
 
 /**
- * Uploads what is staged. The API puts regular files in place and makes their parents; symbolic links, empty
- * directories, and directories with an owner or mode of their own are made by one small operation before. `hash`: the
+ * Uploads what is staged. The API puts regular files in place and makes their parents; symbolic links, hard
+ * links, empty directories, and directories with an owner or mode of their own are made by one small operation before. `hash`: the
  * chain hash of the layer that comes of it.
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
@@ -34,10 +35,20 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       ? stage.staged
       : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
   const ids = await uploadStaged(staged, build);
-  const files = instanceFiles(staged, ids, await takesTimes(staged, build));
-  const script = `${placementScript(staged)}${packed === undefined ? "" : unpackScript(packed.path)}`;
+  const all = instanceFiles(staged, ids, await takesTimes(staged, build));
+  const made = placementScript(staged);
+  const found = findLinkedFiles(staged);
+  const isMade =
+    found.length > 0 && (await canLink(found, made !== "" || packed !== undefined, stage, build));
+  const {
+    originals,
+    files,
+    script: names,
+  } = placeLinkedFiles(isMade ? found : [], all, `/.bough-${hash.slice(0, 16)}`);
+  const unpacking = packed === undefined ? "" : unpackScript(packed.path);
+  const script = `${made === "" && isMade ? prelude : made}${unpacking}${names}`;
   if (script === "") return { image: stage.layer.image, files };
-  if (packed === undefined && (await takesEntries(build)))
+  if (packed === undefined && !isMade && (await takesEntries(build)))
     return { image: stage.layer.image, files, entries: instanceEntries(staged) };
 
   const outcome = await runOperation(
@@ -48,7 +59,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       shell: false,
       stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
       cwd: "/",
-      files: packed === undefined ? {} : { [packed.path]: packed.file },
+      files: { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) },
       timeout: build.timeoutSeconds,
       disposable: false,
       ...ownOperationNetwork(build.network),
@@ -63,6 +74,19 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
     throw placementError(outcome, stage.staged);
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+}
+
+/** Without a shell names of one file are files of their own. */
+async function canLink(
+  [first]: readonly LinkedFile[],
+  needsShell: boolean,
+  { layer }: StageState,
+  { facts, emit }: BuildJob,
+): Promise<boolean> {
+  if (needsShell || (await facts.isFile(layer.image, "/bin/sh"))) return true;
+  const message = `the image has no shell, which it takes to make hard links: ${first?.paths.join(" and ")} are files of their own`;
+  emit({ type: "warning", message, line: first?.file.line });
+  return false;
 }
 
 /** By default a service that told nothing of the image's configuration isn't asked: it is spared one request a build. */
@@ -87,7 +111,7 @@ function placementError(outcome: OperationOutcome, staged: Staged): PlacementErr
   const [path, first] = madeByScript(staged)[0] ?? [];
   if (exitCode === exitCodeWithoutShell) {
     const link = first?.type === "symlink" ? "the symbolic link" : "the directory";
-    const what = first === undefined ? "unpack the files that are copied" : `make ${link} ${path}`;
+    const what = first === undefined ? "put the files that are copied in place" : `make ${link} ${path}`;
     return new PlacementError(`the image has no shell, which it takes to ${what}`, first?.line, {
       hint: "Start from an image with /bin/sh, or copy plain files alone, without --chown for their directories.",
     });
@@ -112,7 +136,7 @@ export function placementScript(staged: Staged): string {
     entry.type === "directory" ? [{ ...entry, path }] : [],
   );
   const links = entries.flatMap(([path, entry]) => (entry.type === "symlink" ? [{ ...entry, path }] : []));
-  return [prelude, ...directoryLines(directories), ...linkLines(links, directories), ""].join("\n");
+  return `${prelude}${[...directoryLines(directories), ...linkLines(links, directories), ""].join("\n")}`;
 }
 
 /** No command of the script can end it with this one: its own trap sees to that. */
@@ -145,7 +169,8 @@ links() {
     fi
   done
   rm -f "$@"
-}`;
+}
+`;
 
 type PlacedDirectory = StagedDirectory & { path: string };
 type PlacedLink = StagedSymlink & { path: string };

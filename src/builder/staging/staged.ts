@@ -21,6 +21,8 @@ export interface StagedFile extends Owned {
   content: StagedContent;
   /** Seconds since the epoch. No part of what a layer is found by. */
   mtime?: number;
+  /** What several names of one file, hard links, have in common. */
+  inode?: symbol;
 }
 
 export interface StagedDirectory extends Owned {

@@ -66,6 +66,53 @@ test("owners, modes, links and contents of a tree are kept", async () => {
   expect(await outputIn(image, "stat -c '%a %u:%g' /dst")).toBe("755 0:0\n");
 });
 
+/** Each name of the regular files below a directory, with those that are the same file. */
+const groups = (directory: string) =>
+  `cd ${directory} && find . -type f -exec stat -c '%i %n' {} + | sort | awk '{ a[$1] = a[$1] " " $2 } END { for (i in a) print a[i] }' | sort`;
+
+test("names of one file within one source stay one file, in an instance of their own that brings no other bytes", async () => {
+  const linked = await engine.run(
+    base,
+    "mkdir -p /h/sub && echo 1 > /h/a && ln /h/a /h/b && ln /h/a /h/sub/c && echo 2 > /h/d",
+  );
+  const staged = await build.stage(
+    ["/h /x/y", "--chown=3:4 /h/sub /h /both/", "/h /x/y/../z", "/h/a /h/b /apart/"],
+    {
+      source: linked.image ?? "",
+      base,
+    },
+  );
+  calls = [];
+  const image = await build.commit(staged);
+  expect(calls.filter((call) => call === "POST /v1/files")).toEqual([]);
+  const [one, other] = [" ./a ./b ./sub/c", " ./d"];
+  expect(await outputIn(image, groups("/x/y"))).toBe(`${one}\n${other}\n`);
+  expect(await outputIn(image, groups("/x/z"))).toBe(`${one}\n${other}\n`);
+  expect(await outputIn(image, groups("/both"))).toBe(" ./a ./b ./sub/c\n ./c\n ./d\n");
+  expect(await outputIn(image, groups("/apart"))).toBe(" ./a\n ./b\n");
+  expect(await outputIn(image, "stat -c '%u:%g %h' /both/b && find / -maxdepth 1 -name '.bough*'")).toBe(
+    "3:4 3\n",
+  );
+});
+
+test("names of one file are files of their own where the image has no shell for links, which is said", async () => {
+  const bare = (await engine.run(base, "rm /bin/sh")).image ?? "";
+  const linked = await engine.run(base, "mkdir /h && echo 1 > /h/a && ln /h/a /h/b");
+  const shells = (await engine.run(base, "mkdir /s && cp -p /bin/busybox /s/sh")).image ?? "";
+  build.events.length = 0;
+  const staged = await build.stage(["/h /h"], { source: linked.image ?? "", base: bare });
+  const { staged: shell } = await build.stage(["/s/sh /bin/sh"], { source: shells, base: bare });
+  const both = { ...staged, staged: new Map([...staged.staged, ...shell]) };
+  const image = await build.commit(both);
+  expect(await outputIn(image, groups("/h"))).toBe(" ./a\n ./b\n");
+  expect(build.events).toContainEqual({
+    type: "warning",
+    message:
+      "the image has no shell, which it takes to make hard links: /h/a and /h/b are files of their own",
+    line: 2,
+  });
+});
+
 test("a tree of many files goes as one archive, which leaves nothing behind", async () => {
   const staged = await build.stage(["/many /opt/many/"], { source, base });
   const single = calls.filter((call) => call === "POST /v1/files").length;

@@ -1,0 +1,71 @@
+import type { InstanceFile } from "../../service/types.ts";
+import { parentDirectories } from "../copy/made-directories.ts";
+import { quote } from "../interpreter/command.ts";
+import type { Staged, StagedFile } from "./staged.ts";
+
+/** A staged file with several names. */
+export interface LinkedFile {
+  file: StagedFile;
+  /** Absolute. */
+  paths: readonly string[];
+}
+
+/** The staged files that have more than one name there. */
+export function findLinkedFiles(staged: Staged): LinkedFile[] {
+  const files = new Map<symbol, { file: StagedFile; paths: string[] }>();
+  for (const [path, file] of staged) {
+    if (file.type !== "file" || file.inode === undefined) continue;
+    const linked = files.get(file.inode);
+    if (linked === undefined) files.set(file.inode, { file, paths: [path] });
+    else linked.paths.push(path);
+  }
+  return [...files.values().filter(({ paths }) => paths.length > 1)];
+}
+
+/** The API knows no hard links: each such file comes under one name, and a script gives it its own. */
+export interface LinkPlacement {
+  /** What the script needs. */
+  originals: Record<string, InstanceFile>;
+  /** The other ones. */
+  files: Record<string, InstanceFile>;
+  /** Follows a prelude that has `directories` and `stop`. */
+  script: string;
+}
+
+/** `place`: a path that no image has, with which the originals' begin. */
+export function placeLinkedFiles(
+  linked: readonly LinkedFile[],
+  staged: Record<string, InstanceFile>,
+  place: string,
+): LinkPlacement {
+  if (linked.length === 0) return { originals: {}, files: staged, script: "" };
+  const files = { ...staged };
+  const originals: Record<string, InstanceFile> = {};
+  const lines: string[] = [];
+  for (const [index, { paths }] of linked.entries()) {
+    const [first = ""] = paths;
+    const file = files[first];
+    if (file === undefined) throw new Error(`no file for ${first}`);
+    const original = `${place}.${index}`;
+    originals[original] = file;
+    for (const path of paths) delete files[path];
+    lines.push(`names ${[original, ...paths].map(quote).join(" ")}`);
+  }
+  const parents = new Set(
+    linked.flatMap(({ paths }) => paths.flatMap((path) => parentDirectories(path).at(-1) ?? [])),
+  );
+  const directories = [...parents].map((path) => `directories ${quote(path)}`);
+  return { originals, files, script: [definition, ...directories, ...lines, ""].join("\n") };
+}
+
+const definition = `names() {
+  file=$1
+  shift
+  for path; do
+    if [ -d "$path" ] && [ ! -L "$path" ]; then
+      stop "cannot make the file $path: there is a directory in the image"
+    fi
+    ln -fn "$file" "$path"
+  done
+  rm -f "$file"
+}`;

@@ -1,0 +1,49 @@
+/** Where a destination leads that is a link: to a place inside the root, which BuildKit writes to. */
+import { expect, test } from "bun:test";
+import { followLinks } from "../../../src/builder/copy/destination-links.ts";
+import type { Staged } from "../../../src/builder/staging/staged.ts";
+
+const links: Record<string, string> = {
+  "/absolute": "/real/f",
+  "/relative": "real/f",
+  "/up": "../../../real/f",
+  "/dangling": "/nowhere/f",
+  "/chain": "absolute",
+  "/circle": "circle",
+  "/way": "/real/deep",
+  "/real/deep/back": "../f",
+  "/over": "/real/over",
+};
+const link = { type: "symlink", uid: 0, gid: 0 } as const;
+const staged: Staged = new Map([
+  ["/staged", { ...link, target: "absolute" }],
+  ["/over", { type: "directory", mode: 0o755, isExplicit: false, uid: 0, gid: 0 }],
+]);
+
+test.each([
+  ["/plain", "/plain"],
+  ["/absolute", "/real/f"],
+  ["/relative", "/real/f"],
+  ["/up", "/real/f"],
+  ["/dangling", "/nowhere/f"],
+  ["/chain", "/real/f"],
+  ["/staged", "/real/f"],
+  ["/real/deep/back", "/real/f"],
+  // What is staged is in its place.
+  ["/over", "/over"],
+  // Its directory is followed as the file is put in place.
+  ["/way/f", "/way/f"],
+])("%s leads to %s", async (path, end) => {
+  expect(await followLinks(path, staged, async (at) => links[at])).toBe(end);
+});
+
+test("a link through another one counts from where that one leads", async () => {
+  const through = async (at: string) => (at === "/way/back" ? "../f" : links[at]);
+  expect(await followLinks("/way/back", staged, through)).toBe("/real/f");
+});
+
+test("links in a circle are refused", async () => {
+  expect(await followLinks("/circle", staged, async (at) => links[at]).catch(String)).toBe(
+    "BoughError: /circle: too many links",
+  );
+});
