@@ -1,0 +1,159 @@
+/** What `--secret` gives, on the engine: the command has it while it runs, and nothing that stays has any of it. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { commandLines } from "../../support/processes.ts";
+import { seededRandom } from "../../support/random.ts";
+import { type Builder, builders } from "./builder.ts";
+
+/** No other process on this machine has it. */
+const secret = `hunter2'5ecret-${crypto.randomUUID()}`;
+const digest = new Bun.CryptoHasher("sha256").update(secret).digest("hex");
+/** All that would give it away, a hash of it too. */
+const forms = [
+  secret,
+  secret.slice(8),
+  encodeURIComponent(secret),
+  Buffer.from(secret).toString("base64"),
+  Buffer.from(secret).toString("hex"),
+  digest,
+];
+
+/** A build each; `SECRET_KILLS` and `KILL_SEED` set how many there are, and when. */
+const kills = Number(process.env.SECRET_KILLS ?? 8);
+
+const mounted = [
+  "RUN --mount=type=secret,id=token test $(wc -c < /run/secrets/token) = LENGTH",
+  "RUN --mount=type=secret,id=token,env=GIVEN,target=/root/t --mount=type=secret,id=again,mode=0444 test ${#GIVEN} = LENGTH && cmp /root/t /run/secrets/again",
+].map((line) => line.replaceAll("LENGTH", String(secret.length)));
+
+describe.each(builders)("as %s", (_, make) => {
+  let builder: Builder;
+  beforeAll(async () => {
+    builder = await make();
+  });
+  beforeEach(() => {
+    builder.reset();
+    writeFileSync(join(builder.home, "token"), secret);
+  });
+  afterAll(() => builder.remove());
+
+  const words = (...options: string[]) => [
+    ...["build", "--docker", "-L", "debug", "--explain", "--secret", "id=token,env=TOKEN"],
+    ...["--secret", `id=again,src=${join(builder.home, "token")}`, ...options, "."],
+  ];
+  const build = (...options: string[]) => builder.bough(words(...options), { TOKEN: secret });
+  const write = (...lines: string[]) =>
+    builder.writeContext({ Dockerfile: ["FROM busybox:1", ...lines, ""].join("\n") });
+
+  /** Every file in $BOUGH_HOME that has some of it, as it is or compressed. */
+  function finds(): string[] {
+    const paths = readdirSync(builder.state, { recursive: true, encoding: "utf8" });
+    const found = paths.filter((name) => {
+      const path = join(builder.state, name);
+      return (
+        lstatSync(path, { throwIfNoEntry: false })?.isFile() === true && holds(readFileSync(path, "latin1"))
+      );
+    });
+    const path = join(builder.state, "sessions/embedded.db");
+    if (!existsSync(path)) return found;
+    const database = new Database(path);
+    const steps = database.query<{ inputs: Uint8Array }, []>("SELECT inputs FROM step").all();
+    database.close();
+    builder.own(join(builder.state, "sessions"));
+    const isInStep = steps.some(({ inputs }) =>
+      holds(Buffer.from(Bun.zstdDecompressSync(inputs)).toString()),
+    );
+    return isInStep ? [...found, "a step's inputs"] : found;
+  }
+
+  test("a build that succeeds", async () => {
+    write(...mounted, "RUN ls -A /run /root > /left; [ ! -e /run/secrets ]");
+    const built = await build("--progress", "json", "--metadata-file", "metadata.json");
+    expect(built).toMatchObject({ exitCode: 0 });
+    const shown = [built];
+    for (const line of [["ps", "--all", "-f", "json"], ["images"], ["session", "list"]])
+      shown.push(await builder.bough(line));
+    const operations: { uuid: string }[] = JSON.parse(shown[1]?.stdout ?? "");
+    for (const { uuid } of operations)
+      shown.push(await builder.bough(["show", uuid, "-f", "json"]), await builder.bough(["logs", uuid]));
+    expect(shown.map(({ stdout, stderr }) => stdout + stderr).filter(holds)).toEqual([]);
+    expect(holds(readFileSync(join(builder.context, "metadata.json"), "utf8"))).toBe(false);
+    expect(finds()).toEqual([]);
+  });
+
+  test("another value runs nothing again, as in BuildKit", async () => {
+    write("RUN --mount=type=secret,id=token test -s /run/secrets/token");
+    expect(await build()).toMatchObject({ exitCode: 0 });
+    const changed = await builder.bough(words(), { TOKEN: "something else" });
+    expect(changed).toMatchObject({ exitCode: 0 });
+    expect(changed.stderr).not.toContain("spawned");
+  });
+
+  test("a command that keeps it in its image is found out: the search sees what there is", async () => {
+    write("RUN --mount=type=secret,id=token cp /run/secrets/token /kept");
+    expect(await build()).toMatchObject({ exitCode: 0 });
+    expect(finds()).toEqual([expect.stringMatching(/\/kept$/)]);
+  });
+
+  test.each([
+    ["a command that fails", `${mounted[1]} && false`, "exit code 1"],
+    ["a program that is not there", 'RUN --mount=type=secret,id=token ["no-such-program"]', "exit code 127"],
+    ["a target that can't be", "RUN --mount=type=secret,id=token,target=/bin/busybox/x true", "Dockerfile:2"],
+    [
+      "a secret that was not given",
+      "RUN --mount=type=secret,id=token --mount=type=secret,id=no,required true",
+      "no is required",
+    ],
+  ])("a build that fails: %s", async (_name, line, expected) => {
+    write(line);
+    const { exitCode, stdout, stderr } = await build();
+    expect(exitCode).not.toBe(0);
+    expect(stderr).toContain(expected);
+    expect((stdout + stderr).split("\n").filter(holds)).toEqual([]);
+    expect(finds()).toEqual([]);
+  });
+
+  test("while a command has it, no file and no command line has", async () => {
+    write("RUN --mount=type=secret,id=token,env=GIVEN,target=/t sleep 6128");
+    const child = builder.start(words(), { TOKEN: secret });
+    try {
+      while (!commandLines().includes("sleep 6128")) await Bun.sleep(5);
+      expect(commandLines().filter(holds)).toEqual([]);
+      expect(finds()).toEqual([]);
+    } finally {
+      child.kill("SIGKILL");
+      await child.exited;
+    }
+    expect(finds()).toEqual([]);
+  });
+
+  test(`${kills} kills at random instants`, async () => {
+    const seed = Number(process.env.KILL_SEED ?? 1);
+    const random = seededRandom(seed);
+    write("ARG ROUND", ...mounted, ...mounted);
+    const started = performance.now();
+    expect(await build("--build-arg", "ROUND=0")).toMatchObject({ exitCode: 0 });
+    const whole = performance.now() - started;
+    for (let round = 1; round <= kills; round++) {
+      const child = builder.start(words("--build-arg", `ROUND=${round}`), { TOKEN: secret });
+      const timer = setTimeout(() => child.kill("SIGKILL"), random() * whole);
+      const said = await new Response(child.stderr).text();
+      await child.exited;
+      clearTimeout(timer);
+      expect({ seed, round, shown: holds(said), finds: finds() }).toEqual({
+        seed,
+        round,
+        shown: false,
+        finds: [],
+      });
+    }
+    expect(await build("--build-arg", "ROUND=last")).toMatchObject({ exitCode: 0 });
+    expect(finds()).toEqual([]);
+  }, 60_000);
+});
+
+function holds(text: string): boolean {
+  return forms.some((form) => text.includes(form));
+}
