@@ -70,7 +70,7 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
       };
     case "cache": {
       const place = target(undefined);
-      const id = mount.id || posix.normalize(mount.target || ".");
+      const id = mount.id || posix.join(mount.target || ".", ".").replace(/(.)\/$/, "$1");
       const readonly = flagOf(mount, "readonly", false);
       const sharing = oneOf(mount.sharing || "shared", ["shared", "private", "locked"] as const, mount);
       return { type: "cache", target: place, id, sharing, readonly, from, source, ...ownerOf(mount) };
