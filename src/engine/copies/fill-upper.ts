@@ -23,7 +23,7 @@ export interface ImageCopy {
 /**
  * Puts directories and links, then files, and then what is copied from images, into an upper directory over `image`.
  *
- * @returns whether files there are a layer's own now
+ * @returns the layers whose own files are there now
  * @param runsCommand a command will write to the upper directory: then no file in it is a layer's own
  */
 export async function fillUpper(
@@ -37,7 +37,7 @@ export async function fillUpper(
     runsCommand: boolean;
     signal: AbortSignal;
   },
-): Promise<{ hasLinks: boolean }> {
+): Promise<{ linkedLayers: ReadonlySet<number> }> {
   const pace = createPace(given.signal);
   const base = openLayerTree(state, given.image);
   const to = new UpperTree(upper, base);
@@ -61,7 +61,7 @@ export async function fillUpper(
     await withinPathLimit(source.path, () =>
       copyFromImage(source, spec, { from, to, links: links.forSource(), pace }),
     );
-  return { hasLinks: links.wereAllowed };
+  return { linkedLayers: links.linkedLayers };
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

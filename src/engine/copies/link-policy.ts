@@ -10,7 +10,7 @@ export interface LinkOptions {
   isAllowed: boolean;
   /** Layers that the image stands on. */
   shared: ReadonlySet<number>;
-  /** Inodes of files that it has by links. */
+  /** Inodes of files of it that other layers have, too. */
   taken: ReadonlySet<number>;
   /** Whether one source is all that is copied. */
   isSingle: boolean;
@@ -23,7 +23,8 @@ export interface LinkOptions {
 export class LinkPolicies {
   readonly #options: LinkOptions;
   readonly #linked = new Map<number, LinkPolicy>();
-  wereAllowed = false;
+  /** Of the files for which it was allowed. */
+  readonly linkedLayers = new Set<number>();
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -34,7 +35,7 @@ export class LinkPolicies {
     const policy: LinkPolicy = {
       allows: ({ layer }, stats) => {
         const isAllowed = this.#allows(layer, stats, policy);
-        this.wereAllowed ||= isAllowed;
+        if (isAllowed) this.linkedLayers.add(layer);
         return isAllowed;
       },
     };
@@ -53,7 +54,7 @@ export class LinkPolicies {
   }
 }
 
-/** Inodes of the files that these layers have by links. */
+/** Inodes of the files that these layers share with others, or with themselves. */
 export async function linkedFiles(
   { database, layout }: Records,
   layers: readonly number[],

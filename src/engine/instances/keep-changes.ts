@@ -33,7 +33,7 @@ export async function requireSmallLayer(
 export async function keepChanges(
   state: EngineState,
   image: Image,
-  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env"> & { hasLinks?: boolean },
+  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env"> & { linkedLayers?: ReadonlySet<number> },
   run: OperationRun,
 ): Promise<() => string | undefined> {
   const upper = join(run.directory, "upper");
@@ -52,8 +52,12 @@ export async function keepChanges(
     const parent = findLayer(database, image.layer);
     const layer = unchanged
       ? image.layer
-      : addLayer(database, layout, { directory: upper, parent, hasLinks: spec.hasLinks === true, createdAt })
-          .id;
+      : addLayer(database, layout, {
+          directory: upper,
+          parent,
+          linkedLayers: spec.linkedLayers ?? new Set(),
+          createdAt,
+        }).id;
     return addImage(database, { layer, config, operation: run.uuid, createdAt });
   };
 }

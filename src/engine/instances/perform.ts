@@ -138,11 +138,11 @@ async function makeImage(
   const upper = join(run.directory, "upper");
   mkdirSync(upper);
   copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
-  let hasLinks = false;
+  let linkedLayers: ReadonlySet<number> = new Set();
   const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies");
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
-    ({ hasLinks } = await fillUpper(state, upper, {
+    ({ linkedLayers } = await fillUpper(state, upper, {
       ...{ image, copies, entries: spec.entries, files: spec.files, runsCommand: false, signal },
     }));
   } catch (error) {
@@ -152,7 +152,7 @@ async function makeImage(
   }
   await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
   const env = { PATH: defaultPath, ...variablesIn(image.config), ...spec.env };
-  const keep = await keepChanges(state, image, { ...spec, env, hasLinks }, run);
+  const keep = await keepChanges(state, image, { ...spec, env, linkedLayers }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
     state: { exit_code: 0, signal: -1, timed_out: false },

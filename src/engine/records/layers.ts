@@ -30,12 +30,13 @@ export function addLayer(
     directory: string;
     parent: LayerRecord | undefined;
     content?: string;
-    /** Files in it are another layer's, too. */
-    hasLinks?: boolean;
+    /** Files in it are those layers', too. */
+    linkedLayers?: ReadonlySet<number>;
     createdAt: number;
   },
 ): LayerRecord {
   const parent = layer.parent?.id ?? null;
+  const { linkedLayers = new Set() } = layer;
   const depth = (layer.parent?.depth ?? 0) + 1;
   if (depth > maxDepth) {
     throw new BoughError(`an image can have at most ${maxDepth} layers, and this would be one more`);
@@ -44,8 +45,9 @@ export function addLayer(
     .query<{ id: number }, [number | null, number, string | null, number, number]>(
       "INSERT INTO layers (parent, depth, content, has_links, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
     )
-    .get(parent, depth, layer.content ?? null, layer.hasLinks === true ? 1 : 0, layer.createdAt);
+    .get(parent, depth, layer.content ?? null, linkedLayers.size > 0 ? 1 : 0, layer.createdAt);
   if (inserted === null) throw new Error("SQLite answered no row for an inserted layer");
+  for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
   placeLayer(layout, inserted.id, layer.directory);
   return { id: inserted.id, parent, depth };
 }

@@ -76,8 +76,10 @@ describe("files that layers share", () => {
     const source = await run(busybox, "echo x > /a");
     const once = await copy(busybox, { image: source, sources: ["/a"], destination: "/b" });
     const twice = await copy(once, { image: source, sources: ["/a"], destination: "/c" });
+    const back = await copy(source, { image: once, sources: ["/b"], destination: "/c" });
     const itself = await copy(source, { image: source, sources: ["/a"], destination: "/d" });
     expect(await show(twice, "stat -c %i /b /c | sort -u | wc -l")).toBe("2");
+    expect(await show(back, "stat -c %i /a /c | sort -u | wc -l")).toBe("2");
     expect(await show(itself, "stat -c %i /a /d | sort -u | wc -l")).toBe("2");
   });
 
