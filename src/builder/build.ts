@@ -28,13 +28,14 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     ...unusedSecrets(dockerfile, given),
   ])
     emit({ type: "warning", ...difference, line: undefined });
-  const shared: SharedWork = {
-    images: createSingleFlight(),
-    layers: createSingleFlight(),
-    questions: createSingleFlight(),
-  };
-  const running: RunningBuild = { ...request, explain: explainReasonsOnce(), shared };
+  const explain = explainReasonsOnce();
   for (;;) {
+    const shared: SharedWork = {
+      images: createSingleFlight({ keeps: build.mode === "docker" }),
+      layers: createSingleFlight(),
+      questions: createSingleFlight(),
+    };
+    const running: RunningBuild = { ...request, explain, shared };
     try {
       const target = await runStages(running);
       await tagTarget(target, running);

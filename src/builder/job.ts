@@ -47,6 +47,7 @@ export interface StageResults {
 
 /** What two stages may need at once is done for both together. */
 export interface SharedWork {
+  /** By reference. With `--docker` each is looked up once, whenever a stage asks for it. */
   images: SingleFlight<FoundImage>;
   layers: SingleFlight<Layer>;
   questions: SingleFlight<OperationOutcome>;

@@ -1,12 +1,19 @@
 /** Performs an action once for all who ask for the same at the same time. */
 export type SingleFlight<Result> = (key: string, action: () => Promise<Result>) => Promise<Result>;
 
-export function createSingleFlight<Result>(): SingleFlight<Result> {
+/** `keeps`: for those who ask later, too; what has failed is tried again. */
+export function createSingleFlight<Result>({ keeps = false } = {}): SingleFlight<Result> {
   const flights = new Map<string, Promise<Result>>();
   return (key, action) => {
     const begun = flights.get(key);
     if (begun !== undefined) return begun;
-    const flight = action().finally(() => flights.delete(key));
+    const forget = () => void flights.delete(key);
+    const flight = keeps
+      ? action().catch((error: unknown) => {
+          forget();
+          throw error;
+        })
+      : action().finally(forget);
     flights.set(key, flight);
     return flight;
   };
