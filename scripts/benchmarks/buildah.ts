@@ -15,15 +15,28 @@ export function makeBuildah(bench: Bench): Promise<Buildah> {
   return made;
 }
 
+let imported: Promise<string> | undefined;
+
+/** `base:1` on bough's engine; answers the image's layout. */
+export function importBase(bench: Bench): Promise<string> {
+  imported ??= importLayout(bench);
+  return imported;
+}
+
+async function importLayout(bench: Bench): Promise<string> {
+  const layout = await makeBusyboxLayout(join(bench.directory("base"), "layout"));
+  const env = bench.build("", "engine").env ?? {};
+  await run({ words: [bench.bough, "--local", "images", "import", layout, "--tag", "base:1"], env });
+  return layout;
+}
+
 async function make(bench: Bench): Promise<Buildah> {
   const directory = bench.directory("buildah");
-  const layout = await makeBusyboxLayout(join(bench.directory("base"), "layout"));
+  const layout = await importBase(bench);
   const [root, runRoot] = [join(directory, "root"), join(directory, "run")];
   const env = { STORAGE_DRIVER: "overlay", BUILDAH_ISOLATION: "chroot", HOME: directory };
   const destination = `containers-storage:[overlay@${root}+${runRoot}]docker.io/library/base:1`;
   await run({ words: ["skopeo", "copy", "--quiet", layout, destination], env });
-  const engine = bench.build(directory, "engine").env ?? {};
-  await run({ words: [bench.bough, "--local", "images", "import", layout, "--tag", "base:1"], env: engine });
   const storage = [`--root=${root}`, `--runroot=${runRoot}`];
   return {
     build: (context, ...words) => ({

@@ -6,8 +6,9 @@ import { renderTable } from "../../src/terminal/table.ts";
 import { runScript } from "../run-script.ts";
 import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
-import { measureHashing, measureLargeFile, measureUrl } from "./cases/large.ts";
+import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
+import { measureCachedStages, measureCopiedTree, measureStagesAtOnce } from "./cases/stages.ts";
 import { measureStartup } from "./cases/startup.ts";
 import { measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
 import { measureDuplicates, measureFirstBuild, measureIgnoredTree, measureMemory } from "./cases/upload.ts";
@@ -18,6 +19,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   parse: measureParse,
   url: measureUrl,
   "cached-steps": measureCachedSteps,
+  "cached-stages": measureCachedStages,
   "cached-files": measureCachedFiles,
   "first-build": measureFirstBuild,
   duplicates: measureDuplicates,
@@ -25,6 +27,9 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   hashing: measureHashing,
   "remote-steps": measureRemoteSteps,
   "engine-steps": measureEngineSteps,
+  "stages-at-once": measureStagesAtOnce,
+  "copied-tree": measureCopiedTree,
+  "image-file": measureImageFile,
   ignored: measureIgnoredTree,
   memory: measureMemory,
 };

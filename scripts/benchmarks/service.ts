@@ -1,9 +1,11 @@
 /**
  * An image service for measuring, in a process of its own: it keeps no content, runs nothing, and every operation ends
  * at once. `--polling`: it has no events. `GET /bench` answers what it was asked, and how long its answers took;
- * `DELETE /bench` forgets both. `--file PATH`: any other path is that file, with a validator.
+ * `DELETE /bench` forgets both. `--file PATH`: any other path is that file, with a validator. `--image-file PATH`: every
+ * image has that file as `/large`.
  */
-const file = process.argv.includes("--file") ? Bun.file(process.argv.at(-1) ?? "") : undefined;
+const file = fileOf("--file");
+const imageFile = fileOf("--image-file");
 const hasEvents = !process.argv.includes("--polling");
 
 let requests: Record<string, number> = {};
@@ -34,6 +36,10 @@ const server = Bun.serve({
   },
 });
 process.stdout.write(`${server.url.origin}\n`);
+
+function fileOf(option: string) {
+  return process.argv.includes(option) ? Bun.file(process.argv.at(-1) ?? "") : undefined;
+}
 
 function answerBench(method: string): Response {
   if (method === "DELETE") {
@@ -81,16 +87,24 @@ async function answer(request: Request, pathname: string, query: URLSearchParams
       return hasEvents ? eventsOf(id) : Response.json({ error: "no such route" }, { status: 404 });
     case "GET /v1/inspect/ID/list": {
       const path = query.get("path") ?? "/";
-      const isRoot = path === "/";
-      return Response.json(isRoot ? { path, files: [] } : { error: "no such path" }, {
-        status: isRoot ? 200 : 404,
+      const isThere = path === "/" || (path === "/large" && imageFile !== undefined);
+      return Response.json(isThere ? { path, files: listFiles() } : { error: "no such path" }, {
+        status: isThere ? 200 : 404,
       });
     }
+    case "GET /v1/inspect/ID/download":
+      return new Response(imageFile);
     case "PATCH /v1/images/ID/tag":
       return Response.json({ uuid: id });
     default:
       return Response.json({ error: `no such route: ${call}` }, { status: 404 });
   }
+}
+
+function listFiles() {
+  if (imageFile === undefined) return [];
+  const type = { is_regular: true, is_dir: false, is_symlink: false, symlink_to: "" };
+  return [{ ...type, path: "/large", size: imageFile.size, mode: 0o644, uid: 0, gid: 0, mtime: 0 }];
 }
 
 async function storeFile(request: Request) {
