@@ -8,7 +8,7 @@ import { openLayerTree } from "../copies/fill-upper.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
 import { Filter } from "../copies/select-sources.ts";
 import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
-import { cacheDirectory, placeCache, takeCache } from "../records/caches.ts";
+import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 import type { CacheMount } from "./mount-spec.ts";
@@ -43,9 +43,15 @@ export async function openCache(
   const directory = cacheDirectory(layout, name);
   if (!existsSync(directory)) {
     const made = join(layout.scratch, crypto.randomUUID());
-    await fillCache(state, mount, made, use);
-    placeCache(database, layout, name, made);
-    await rm(made, { recursive: true, force: true });
+    try {
+      await fillCache(state, mount, made, use);
+      placeCache(database, layout, name, made);
+    } catch (error) {
+      forgetCache(database, name, operation);
+      throw error;
+    } finally {
+      await rm(made, { recursive: true, force: true });
+    }
   }
   return directory;
 }

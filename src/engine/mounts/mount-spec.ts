@@ -1,3 +1,4 @@
+import { normalize } from "node:path";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import {
   asFields,
@@ -100,7 +101,7 @@ export async function readMounts(value: unknown, records: Records): Promise<Moun
 
 async function readMount(fields: Fields, name: string, records: Records): Promise<MountSpec> {
   const target = readPath(fields, "target", name);
-  if (/^[/.]*$/.test(target)) refuse(`${name}.target`, "must not be the root directory");
+  if (normalize(target) === "/") refuse(`${name}.target`, "must not be the root directory");
   const type = readString(fields, "type");
   const known = (...names: string[]) => refuseUnknown(fields, ["type", "target", ...names], name);
   const access = (mode: number): Access => ({

@@ -1,5 +1,5 @@
 import { mkdirSync, realpathSync } from "node:fs";
-import { join } from "node:path";
+import { join, normalize } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 import { releaseCaches } from "../records/caches.ts";
@@ -102,7 +102,7 @@ class Preparation {
         };
       case "cache": {
         const directory = caches.get(spec) ?? "";
-        const isWhole = image !== undefined || /^[/.]*$/.test(spec.source);
+        const isWhole = image !== undefined || normalize(spec.source) === "/";
         return { spec, contents: isWhole ? directory : this.#bindBelow(directory, spec, name), isOwn: false };
       }
       case "tmpfs":
@@ -143,7 +143,7 @@ class Preparation {
 
   /** A directory of a cache, which other commands may change at any time. */
   #bindBelow(cache: string, { source, target }: { source: string; target: string }, name: string): string {
-    const found = realPath(join(cache, source));
+    const found = realPath(join(cache, normalize(source)));
     if (found !== undefined && found !== cache && !found.startsWith(`${cache}/`))
       throw new BoughError(
         `cannot mount ${source} of the cache at ${target}: a link there leads out of the cache`,

@@ -51,6 +51,15 @@ export function releaseCaches(database: Database, operation: string): void {
   database.query<undefined, [string]>("DELETE FROM cache_uses WHERE operation = ?").run(operation);
 }
 
+/** Takes back a cache that could not be filled, unless another operation is about to. */
+export function forgetCache(database: Database, name: string, operation: string): void {
+  database
+    .query<undefined, [string, string]>(
+      "DELETE FROM caches WHERE name = ? AND NOT EXISTS (SELECT 1 FROM cache_uses WHERE cache = name AND operation != ?)",
+    )
+    .run(name, operation);
+}
+
 /** Uses of processes that were killed. Call it inside a transaction. */
 function forgetDeadUses(database: Database): void {
   const owners = database.query<{ owner: string }, []>("SELECT DISTINCT owner FROM cache_uses").all();

@@ -1,0 +1,204 @@
+/** Mounts of type cache: who has which, what is in them, and what is left of them. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openDatabase } from "../../../src/database.ts";
+import { measureUsage, planPrune, prune } from "../../../src/engine/prune.ts";
+import { takeCache } from "../../../src/engine/records/caches.ts";
+import { migrations } from "../../../src/engine/records/schema.ts";
+import type { InstanceMount } from "../../../src/service/types.ts";
+import { openInput, TestEngine } from "../../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+type Cache = Extract<InstanceMount, { type: "cache" }>;
+const cache = (id: string, sharing: Cache["sharing"] = "shared", more: Partial<Cache> = {}): Cache => ({
+  ...{ target: "/c", type: "cache", id, sharing },
+  ...more,
+});
+const run = (command: string, mount: Cache, image = base) => engine.run(image, command, { mounts: [mount] });
+
+/** A command that has its cache and waits to be told that it may end. */
+async function hold(mount: Cache) {
+  const started = await engine.start({
+    ...{
+      image: base,
+      command: "echo held >> /c/held; echo rea''dy; read line",
+      stdin: openInput,
+      mounts: [mount],
+    },
+  });
+  const has = async () => {
+    const response = await engine.fetch("GET", `/v1/operations/${started.uuid}/events`);
+    return (await response.text()).includes("ready");
+  };
+  return { ...started, has, end: () => engine.closeInput(started).then(() => engine.finish(started)) };
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await Bun.sleep(10);
+}
+
+test("what is in one is there for the next command, and in no layer", async () => {
+  const first = await run("echo kept > /c/x; touch /beside", cache("kept"));
+  expect((await run("cat /c/x", cache("kept"))).stdout).toBe("kept\n");
+  expect((await engine.run(first.image ?? "", "ls -d /beside; ls -d /c || echo none")).stdout).toBe(
+    "/beside\nnone\n",
+  );
+});
+
+test("it is kept when the command fails, is killed for its time, or cancelled", async () => {
+  await run("echo 1 >> /c/x; exit 3", cache("failed"));
+  await engine.run(base, "echo 2 >> /c/x; sleep 60", { mounts: [cache("failed", "locked")], timeout: 1 });
+  expect((await run("cat /c/x", cache("failed", "locked"))).stdout).toBe("1\n2\n");
+});
+
+test.each<[string, Partial<Cache>, Partial<Cache>, boolean]>([
+  ["another target", {}, { target: "/other/c" }, true],
+  ["another sharing", {}, { sharing: "private" }, true],
+  ["another mode", {}, { mode: "0700" }, false],
+  ["another owner", {}, { uid: 5 }, false],
+  ["the same owner", { uid: 5, gid: 6 }, { uid: 5, gid: 6 }, true],
+  ["another id", {}, { id: "another" }, false],
+  ["read-only", {}, { readonly: true }, true],
+])("by %s it is the same one: %j %j %p", async (what, one, other, isSame) => {
+  await run("touch $(dirname /c/x)/x", cache(what, "shared", one));
+  const { stdout } = await run("ls /c /other/c 2>/dev/null | grep x", cache(what, "shared", other));
+  expect(stdout).toBe(isSame ? "x\n" : "");
+});
+
+test("a new one has the owner and mode that are asked for", async () => {
+  const mount = cache("owned", "shared", { mode: "1770", uid: 5, gid: 6 });
+  expect((await run("stat -c '%a %u:%g' /c", mount)).stdout).toBe("1770 5:6\n");
+});
+
+test("one that can only be read", async () => {
+  expect((await run("touch /c/x || echo no", cache("read", "shared", { readonly: true }))).stdout).toBe(
+    "no\n",
+  );
+});
+
+test("a new one begins with what an image has, and goes its own way", async () => {
+  const made = await engine.run(
+    base,
+    "mkdir -p /s/d; echo 1 > /s/d/x; ln -s /s/d /l; chmod 750 /s/d; chown 5 /s/d",
+  );
+  const mount = cache("filled", "shared", { image: made.image ?? "", source: "/l" });
+  const command = "stat -c '%a %u' /c; cat /c/x; echo 2 >> /c/x";
+  expect((await run(command, mount)).stdout).toBe("750 5\n1\n");
+  expect((await run(command, mount)).stdout).toBe("750 5\n1\n2\n");
+  expect((await engine.run(made.image ?? "", "cat /s/d/x")).stdout).toBe("1\n");
+  const missing = await run("true", cache("filled", "shared", { image: made.image ?? "", source: "/none" }));
+  expect(missing.operation.error).toContain("cannot begin with /none: the image has no such directory");
+});
+
+describe("sharing", () => {
+  test.each<[first: Cache["sharing"], second: Cache["sharing"], what: "same" | "another"]>([
+    ["shared", "shared", "same"],
+    ["shared", "private", "another"],
+    ["private", "private", "another"],
+    ["private", "shared", "another"],
+    ["locked", "shared", "another"],
+  ])("%s, and then %s: %s", async (first, second, what) => {
+    const id = `${first} ${second}`;
+    const holder = await hold(cache(id, first));
+    await until(holder.has);
+    const { stdout } = await run("cat /c/held || echo new", cache(id, second));
+    expect(stdout).toBe(what === "same" ? "held\n" : "new\n");
+    await holder.end();
+    expect((await run("cat /c/held", cache(id, second))).stdout).toBe("held\n");
+  });
+
+  test("locked: the second waits for the first", async () => {
+    const holder = await hold(cache("lock", "locked"));
+    await until(holder.has);
+    const second = run("cat /c/held", cache("lock", "locked"));
+    expect(await Promise.race([second, Bun.sleep(400).then(() => "waiting")])).toBe("waiting");
+    await holder.end();
+    expect((await second).stdout).toBe("held\n");
+  });
+
+  test("locked: the wait ends with the operation's time, and when it is cancelled", async () => {
+    const holder = await hold(cache("wait", "locked"));
+    await until(holder.has);
+    const late = await engine.run(base, "true", { mounts: [cache("wait", "locked")], timeout: 1 });
+    expect(late.operation.error).toContain("the mounts were not in place within 1 seconds");
+    const started = await engine.start({ image: base, command: "true", mounts: [cache("wait", "locked")] });
+    await engine.fetch("DELETE", `/v1/operations/${started.uuid}`);
+    expect((await engine.finish(started)).status).toBe("CANCELLED");
+    await holder.end();
+  });
+
+  test("one command has one of an id, locked or not; two do not wait for each other", async () => {
+    const two = (first: string, second: string) =>
+      engine.run(base, "touch /a/x; ls /b", {
+        mounts: [cache(first, "locked", { target: "/a" }), cache(second, "locked", { target: "/b" })],
+      });
+    expect((await two("one", "one")).stdout).toBe("x\n");
+    const ended = await Promise.all(
+      Array.from({ length: 6 }, (_, index) => (index % 2 ? two("p", "q") : two("q", "p"))),
+    );
+    expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0, 0, 0, 0]);
+  });
+
+  test("of a process that was killed nothing is locked", () => {
+    const database = openDatabase(join(engine.directory, "engine.db"), migrations);
+    const take = (operation: string) =>
+      takeCache(database, { key: "0".repeat(64), sharing: "locked", operation, now: 1 });
+    const name = take("one");
+    expect(take("two")).toBeUndefined();
+    database.run("UPDATE cache_uses SET owner = 'boot.1.2' WHERE operation = 'one'");
+    expect(take("two")).toBe(name);
+    database.run("DELETE FROM caches WHERE name = ?", [name ?? ""]);
+    database.close();
+  });
+});
+
+describe("a part of a cache", () => {
+  test.each<[what: string, make: string, source: string, outcome: string]>([
+    ["a directory", "mkdir -p /c/a/b; touch /c/a/b/x", "/a/b", "x\n"],
+    ["a link in the cache", "mkdir -p /c/v1; touch /c/v1/x; ln -s v1 /c/cur", "/cur", "x\n"],
+    ["the cache itself by ..", "touch /c/x", "/../..", "x\n"],
+    ["a directory with dots for a name", "mkdir /c/...; touch /c/.../x", "/...", "x\n"],
+    ["what is not there", "true", "/none", "there is no such directory"],
+    ["a link to nothing", "ln -s none /c/l", "/l", "there is no such directory"],
+    ["a link that leads up", "ln -s ../.. /c/l", "/l", "a link there leads out of the cache"],
+    ["a link to this machine's own", "ln -s /etc /c/l", "/l", "a link there leads out of the cache"],
+    ["a directory behind such a link", "ln -s / /c/l", "/l/etc", "a link there leads out of the cache"],
+    ["a link to another cache", "ln -s .. /c/l", "/l", "a link there leads out of the cache"],
+  ])("%s", async (what, make, source, outcome) => {
+    await run(make, cache(`part ${what}`));
+    const { stdout, operation } = await run("ls /c", cache(`part ${what}`, "shared", { source }));
+    expect(operation.error ?? stdout).toContain(outcome);
+  });
+});
+
+test("df counts them, prune removes those that no command has, and a start what has no record", async () => {
+  const directory = engine.directory;
+  await run("head -c 100000 /dev/zero > /c/x", cache("measured"));
+  const usage = (await measureUsage(directory)).caches;
+  expect(usage.count).toBe(readdirSync(join(directory, "caches")).length);
+  expect(usage.bytes).toBeGreaterThan(100_000);
+  const holder = await hold(cache("in use"));
+  await until(holder.has);
+  const selection = { keep: new Set<string>([base]), all: false };
+  expect((await planPrune(directory, selection)).caches.count).toBe(usage.count);
+  expect((await prune(directory, selection)).caches.count).toBe(usage.count);
+  expect(readdirSync(join(directory, "caches"))).toHaveLength(1);
+  await holder.end();
+  expect((await run("cat /c/held", cache("in use"))).stdout).toBe("held\n");
+  expect((await run("ls /c", cache("measured"))).stdout).toBe("");
+
+  const orphan = join(directory, "caches", `${"f".repeat(64)}.00000000`);
+  mkdirSync(orphan);
+  writeFileSync(join(orphan, "x"), "");
+  await (await TestEngine.open({ directory })).engine.close();
+  expect(lstatSync(orphan, { throwIfNoEntry: false })).toBeUndefined();
+  expect(readdirSync(join(directory, "caches"))).toHaveLength(2);
+});

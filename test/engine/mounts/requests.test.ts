@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openDatabase } from "../../../src/database.ts";
+import { imagesInUse } from "../../../src/engine/records/operations.ts";
+import { migrations } from "../../../src/engine/records/schema.ts";
+import type { InstanceMount } from "../../../src/service/types.ts";
+import { openInput, TestEngine } from "../../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+test("the extensions are announced, those for a client in the same process to it alone", async () => {
+  const announced = async (asked: TestEngine) =>
+    (await asked.json<{ extensions: string[] }>("GET", "/v1/whoami")).extensions;
+  expect(await announced(engine)).toEqual(expect.arrayContaining(["mounts", "ssh-mounts"]));
+  const served = await TestEngine.open({ allowsHostNetwork: false });
+  try {
+    const extensions = await announced(served);
+    expect(extensions).toContain("mounts");
+    expect(extensions).not.toContain("ssh-mounts");
+    const image = await served.importBase();
+    const mounts = [{ type: "ssh", target: "/agent", agent: "/run/agent" }];
+    const answer = await served.fetch("POST", "/v1/instances", { image, command: "true", mounts });
+    expect(answer.status).toBe(403);
+  } finally {
+    await served.close();
+  }
+});
+
+const bind = { type: "bind", target: "/m", image: "BASE", source: "/" };
+const cache = { type: "cache", target: "/m", id: "x", sharing: "shared" };
+const secret = { type: "secret", target: "/m", value: "czNjcmV0" };
+const file = { uuid: "UUID" };
+
+test.each<[what: string, mounts: unknown, status: number, message: string]>([
+  ["no list", bind, 400, "mounts must be a list"],
+  ["too many", Array.from({ length: 1001 }, () => secret), 400, "mounts must be at most 1000"],
+  ["an unknown type", [{ ...bind, type: "volume" }], 400, "mounts[0].type must be bind, cache"],
+  ["no type", [{ target: "/m" }], 400, "type is missing"],
+  ["an unknown field", [bind, { ...bind, from: "x" }], 400, "mounts[1].from is no known field"],
+  ["a relative target", [{ ...bind, target: "m" }], 400, "mounts[0].target must be an absolute path"],
+  [
+    "the root as target",
+    [{ ...bind, target: "/./" }],
+    400,
+    "mounts[0].target must not be the root directory",
+  ],
+  ["a NUL", [{ ...bind, source: "/\0" }], 400, "mounts[0].source must not contain a NUL character"],
+  ["an unknown image", [{ ...bind, image: "nobody" }], 404, "there is no image nobody"],
+  [
+    "an unknown file",
+    [{ type: "bind", target: "/m", files: { a: { uuid: "x" } } }],
+    404,
+    "there is no file x",
+  ],
+  [
+    "a lone file beside others",
+    [{ type: "bind", target: "/m", files: { "": file, a: file } }],
+    400,
+    'mounts[0].files has the path "", which must be the only one',
+  ],
+  [
+    "a link in the target's place",
+    [{ type: "bind", target: "/m", files: {}, entries: { "": { type: "symlink", target: "/" } } }],
+    400,
+    'mounts[0].entries has a link with the path ""',
+  ],
+  ["a cache without an id", [{ ...cache, id: undefined }], 400, "id is missing"],
+  [
+    "another sharing",
+    [{ ...cache, sharing: "some" }],
+    400,
+    "mounts[0].sharing must be shared, private or locked",
+  ],
+  ["a mode that is none", [{ ...cache, mode: "9" }], 400, 'mounts[0].mode is "9"'],
+  ["an owner that is no number", [{ ...cache, uid: "root" }], 400, "uid must be a whole number"],
+  ["no size", [{ type: "tmpfs", target: "/m", size: 0 }], 400, "size must be a whole number"],
+  [
+    "a variable's name that is none",
+    [{ ...secret, env: "A=B" }],
+    400,
+    "mounts[0].env must be the name of a variable",
+  ],
+  [
+    "bytes as a variable",
+    [{ ...secret, value: "/w==", env: "A" }],
+    400,
+    "mounts[0].value must be UTF-8 text",
+  ],
+  [
+    "a relative agent",
+    [{ type: "ssh", target: "/m", agent: "x" }],
+    400,
+    "mounts[0].agent must be an absolute path",
+  ],
+])("%s is refused", async (_, mounts, status, message) => {
+  const { uuid } = await engine.upload("content");
+  const body = JSON.stringify({ image: base, command: "true", shell: true, cwd: "/", mounts });
+  const response = await engine.fetch(
+    "POST",
+    "/v1/instances",
+    body.replaceAll("UUID", uuid).replaceAll("BASE", base),
+  );
+  expect(response.status).toBe(status);
+  expect(((await response.json()) as { error: string }).error).toContain(message);
+});
+
+test("what is wrong with a secret is said without it", async () => {
+  const mounts = [{ ...secret, value: "no*base64*at*all" }];
+  const response = await engine.fetch("POST", "/v1/instances", { image: base, command: "true", mounts });
+  const text = await response.text();
+  expect(text).toContain("mounts[0].value must be base64");
+  expect(text).not.toContain("no*base64");
+});
+
+test("mounts without a command are refused", async () => {
+  const body = { image: base, command: "", copies: [], mounts: [secret] };
+  expect((await engine.fetch("POST", "/v1/instances", body)).status).toBe(400);
+});
+
+test("the operation's record tells of mounts, without secrets and lists of files", async () => {
+  const { uuid } = await engine.upload("content");
+  const mounts: InstanceMount[] = [
+    { type: "bind", target: "/a", image: base, source: "/etc", readonly: true },
+    { type: "bind", target: "/b", files: { x: { uuid, uid: 0, gid: 0, mode: "0644" } }, readonly: true },
+    { type: "secret", target: "/s", value: "czNjcmV0", env: "VALUE" },
+  ];
+  const { operation } = await engine.run(base, "true", { mounts });
+  expect(operation.metadata?.mounts).toEqual([
+    mounts[0],
+    { type: "bind", target: "/b", readonly: true },
+    { type: "secret", target: "/s", env: "VALUE" },
+  ]);
+});
+
+test("an image that is mounted stays until that is over", async () => {
+  const source = (await engine.run(base, "touch /source")).image ?? "";
+  const started = await engine.start({
+    image: base,
+    command: "read line",
+    stdin: openInput,
+    mounts: [
+      { type: "bind", target: "/m", image: source, source: "/", readonly: true },
+      {
+        type: "cache",
+        target: "/c",
+        id: "x",
+        sharing: "shared",
+      },
+    ],
+  });
+  const database = openDatabase(`${engine.directory}/engine.db`, migrations);
+  expect(imagesInUse(database)).toEqual(new Set([base, source]));
+  await engine.closeInput(started);
+  await engine.finish(started);
+  expect(imagesInUse(database)).toEqual(new Set());
+  database.close();
+});

@@ -1,0 +1,117 @@
+/** The bytes of a secret: nowhere in the engine's directory, whatever becomes of the command that has it. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { TestEngine } from "../../support/engine.ts";
+
+const secret = `s3cret-${crypto.randomUUID()}`;
+const value = Buffer.from(secret).toString("base64");
+const sha256 = new Bun.CryptoHasher("sha256").update(secret).digest();
+/** As it is, and in all ways that it might be written in. */
+const traces = [
+  secret,
+  value,
+  // Within other bytes the first and the last characters are different.
+  value.slice(4, -4),
+  Buffer.from(secret).toString("hex"),
+  sha256.toString("hex"),
+  sha256.toString("base64"),
+];
+
+let engine: TestEngine;
+let base: string;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+/** Files and names below the engine's directory that have any of it. */
+async function findTraces(directory = engine.directory): Promise<string[]> {
+  // In a process of its own: whoever closes a database's file gives up the locks that its process has on it.
+  const grep = ["grep", "--recursive", "--text", "--files-with-matches", "--no-messages", "--fixed-strings"];
+  const found = Bun.spawn([...grep, ...traces.flatMap((trace) => ["-e", trace]), directory]);
+  const files = (await new Response(found.stdout).text()).split("\n").filter((line) => line !== "");
+  const names = readdirSync(directory, { recursive: true }).map(String);
+  return [...files, ...names.filter((name) => traces.some((trace) => name.includes(trace)))];
+}
+
+const mounts = [
+  { type: "secret", target: "/run/secrets/s", value, env: "NOT_SECRET_BY_NAME" },
+  { type: "secret", target: "/other", value, isFile: false, env: "OTHER" },
+  { type: "cache", target: "/c", id: "x", sharing: "shared" },
+] as const;
+const given = 'test "$(cat /run/secrets/s)$OTHER" = "$NOT_SECRET_BY_NAME$OTHER" && test -n "$OTHER"';
+
+test("the search finds what is there", async () => {
+  const other = await TestEngine.open();
+  try {
+    await other.run(await other.importBase(), `echo ${secret}`);
+    expect(await findTraces(other.directory)).not.toEqual([]);
+  } finally {
+    await other.close();
+  }
+});
+
+describe.each([
+  ["a success", `${given} && echo fine`, {}, "fine\n"],
+  ["a failure", `${given} && echo fine; exit 3`, {}, "fine\n"],
+  ["an end for its time", `${given} && echo fine; sleep 60`, { timeout: 1 }, "fine\n"],
+  ["a command that is none", "/none", { shell: false }, ""],
+  ["a working directory that cannot be", "true", { cwd: "/proc/self" }, ""],
+])("%s", (_, command, more, stdout) => {
+  test("leaves nothing, and has nothing on a disk meanwhile", async () => {
+    const running = engine.run(base, command, { mounts: [...mounts], ...more });
+    const seen = new Set<string>();
+    let hasEnded = false;
+    const ended = running.finally(() => {
+      hasEnded = true;
+    });
+    while (!hasEnded) {
+      for (const name of await findTraces().catch(() => [])) seen.add(name);
+    }
+    expect((await ended).stdout).toBe(stdout);
+    expect([...seen]).toEqual([]);
+    expect(await findTraces()).toEqual([]);
+    expect(JSON.stringify(await engine.events((await ended).operation.uuid))).not.toContain(secret);
+  });
+});
+
+test("a process beside the command does not have the variable, and its record neither", async () => {
+  const started = await engine.start({
+    ...{ image: base, command: "read line", stdin: { value: "", encoding: "ascii", close: false } as never },
+    mounts: [...mounts],
+  });
+  const exec = { command: "echo value: $NOT_SECRET_BY_NAME; tail -c 1 /run/secrets/s | wc -c", shell: true };
+  await engine.json("POST", `/v1/operations/${started.uuid}/subprocesses`, exec);
+  const follow = async (): Promise<string> => {
+    const response = await engine.fetch("GET", `/v1/operations/${started.uuid}/events`);
+    const text = await response.text();
+    return text.includes("value:\\n") ? text : Bun.sleep(10).then(follow);
+  };
+  expect(await follow()).not.toContain(secret);
+  await engine.closeInput(started);
+  await engine.finish(started);
+  expect(await findTraces()).toEqual([]);
+});
+
+test("50 kills leave nothing, and no cache that nobody can have", async () => {
+  for (let kill = 0; kill < 50; kill++) {
+    const child = Bun.spawn(
+      ["bun", join(import.meta.dir, "building-child.ts"), engine.directory, base, secret],
+      {
+        stdout: "pipe",
+      },
+    );
+    await child.stdout.getReader().read();
+    await Bun.sleep((kill * 7) % 150);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(await findTraces()).toEqual([]);
+  }
+  const { exitCode } = await engine.run(base, "true", { mounts: [{ ...mounts[2], sharing: "locked" }] });
+  expect(exitCode).toBe(0);
+  await (await TestEngine.open({ directory: engine.directory })).engine.close();
+  expect(await findTraces()).toEqual([]);
+  expect(readdirSync(join(engine.directory, "operations"))).toEqual([]);
+}, 120_000);
