@@ -170,6 +170,22 @@ describe("a service without mounts", () => {
     expect(built.stderr).toContain("\n/nothing\n");
   });
 
+  test("an image without a shell can't have them, and the engine needs none", async () => {
+    const layout = await makeBusyboxLayout(temporaryDirectory(), {
+      prepare: (root) => rmSync(join(root, "bin/sh")),
+    });
+    await plain.importBase(layout, "shell-less:1");
+    await bough(["--local", "images", "import", layout, "--tag", "shell-less:1"], "/");
+    const context = makeContext("");
+    writeFiles(context, {
+      Dockerfile: 'FROM shell-less:1\nRUN --mount=target=/in ["/bin/busybox", "cat", "/in/Dockerfile"]\n',
+    });
+    const { exitCode, stderr } = await build(context);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("the image has no shell (/bin/sh) to run this with");
+    expect(await bough(["--local", "build", "."], context)).toMatchObject({ exitCode: 0 });
+  });
+
   test("secrets are refused before anything runs, whether or not they are given", async () => {
     const context = makeContext("RUN echo ran\nRUN --mount=type=secret,id=s true");
     const { exitCode, stderr } = await build(context, "--secret", "id=s,env=HOME");

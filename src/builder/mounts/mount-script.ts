@@ -48,7 +48,10 @@ async function contentOf(
   if (source === undefined) return new Map();
   if (source.kind === "files")
     return new Map(
-      [...source.files].map(([path, entry]): [string, StagedEntry] => [posix.join(place, path), entry]),
+      [...source.files]
+        // The directory itself is the script's: one operation less.
+        .filter(([path, { type }]) => path !== "" || type !== "directory")
+        .map(([path, entry]): [string, StagedEntry] => [posix.join(place, path), entry]),
     );
   const path = spec.type === "bind" || spec.type === "cache" ? spec.source : "/";
   const words = {
@@ -175,8 +178,15 @@ function placing({ spec, source }: RunMount, index: number, store: string): stri
   ];
   if (source !== undefined) {
     const content = `${store}/${index}`;
-    // A directory with nothing in it is not there yet.
-    return [...lines, `[ -e ${content} ] || mkdir -p ${content}`, `mv ${content} ${place}`];
+    const root = source.kind === "files" ? source.files.get("") : undefined;
+    const isExplicit = root?.type === "directory" && root.isExplicit;
+    return [
+      ...lines,
+      // A directory with nothing in it is not there yet.
+      `[ -e ${content} ] || mkdir -p ${content}`,
+      ...(isExplicit ? [`chmod ${root.mode.toString(8)} ${content}`] : []),
+      `mv ${content} ${place}`,
+    ];
   }
   const { mode, uid = 0, gid = 0 } = spec.type === "cache" ? spec : { mode: "1777" };
   const owner = uid === 0 && gid === 0 ? [] : [`chown ${uid}:${gid} ${place}`];

@@ -3,6 +3,7 @@ import type { OperationOutcome } from "../../service/service.ts";
 import type { RunSpec } from "../interpreter/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { mountsExtension } from "../mounts/mount-support.ts";
 import { cannotBeStarted } from "./ask-image.ts";
 
 /**
@@ -11,17 +12,21 @@ import { cannotBeStarted } from "./ask-image.ts";
  */
 export async function missingShell(
   outcome: OperationOutcome,
-  { command }: Pick<RunSpec, "command">,
+  { command, mounts }: Pick<RunSpec, "command" | "mounts">,
   { layer, staged }: Pick<StageState, "layer" | "staged">,
   { facts, service: { capabilities } }: BuildJob,
 ): Promise<BoughError | undefined> {
-  if (command.form !== "shell" || !cannotBeStarted(outcome) || !capabilities.has("config")) return undefined;
+  if (!cannotBeStarted(outcome)) return undefined;
+  const isScripted = mounts !== undefined && !(await capabilities.extensions()).has(mountsExtension);
+  if (!isScripted && (command.form !== "shell" || !capabilities.has("config"))) return undefined;
   if (staged.has("/bin/sh") || staged.get("/bin")?.type === "symlink") return undefined;
   if ((await facts.isFile(layer.image, "/bin/sh")) || capabilities.lacks("inspect")) return undefined;
   return new BoughError(
     `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
     {
-      hint: 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
+      hint: isScripted
+        ? "The service has no mounts, and what stands for them takes a shell. Build on the embedded engine with --local."
+        : 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
     },
   );
 }
