@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
 
 /** Something that is mounted in a sandbox. */
 export interface Mounted {
@@ -8,6 +9,8 @@ export interface Mounted {
   contents: string | undefined;
   /** Whether this operation alone has them and throws them away: mount points may be made there. */
   isOwn: boolean;
+  /** Other sandboxes may change the contents at any time. */
+  isShared: boolean;
 }
 
 /** The directories that are the sandbox's own. */
@@ -15,6 +18,7 @@ const covered: readonly Mounted[] = ["/dev", "/proc", "/sys"].map((at) => ({
   at,
   contents: undefined,
   isOwn: false,
+  isShared: false,
 }));
 
 /** A sandbox's root with what is mounted in it: what its command will see. */
@@ -29,6 +33,23 @@ export class MountedTree {
   add(mounted: Mounted): void {
     this.#mounted.push(mounted);
   }
+
+  /**
+   * runc up to 1.1.11 would follow a link that another sandbox puts in the directory's place at that moment, to a directory of this
+   * machine that it has open (CVE-2024-21626).
+   *
+   * @throws BoughError for a directory that other sandboxes may replace
+   */
+  readonly requireStable = (directory: string): void => {
+    const mounted = this.covering(directory);
+    if (mounted === undefined || !mounted.isShared || mounted.at === directory) return;
+    throw new BoughError(
+      `the working directory cannot be ${directory}: other commands may change the cache there`,
+      {
+        hint: "Change to it in the command itself, or mount the cache with sharing=locked.",
+      },
+    );
+  };
 
   /** What has been mounted over `path` last; `undefined`: the root is seen there. */
   covering(path: string): Mounted | undefined {

@@ -42,9 +42,10 @@ export function placeMounts(prepared: readonly PreparedMount[], sandbox: Sandbox
     const destination = findTarget(mount.spec, source?.stats, tree, sandbox);
     mounts.push(describeMount(mount.spec, source?.path, destination, sandbox));
     const contents = source === undefined ? undefined : join(sandbox.machine, source.path);
-    tree.add({ at: destination, contents, isOwn: mount.isOwn });
+    const isShared = mount.spec.type === "cache" && mount.spec.sharing === "shared";
+    tree.add({ at: destination, contents, isOwn: mount.isOwn, isShared });
   }
-  return { mounts, locate: tree.locate };
+  return { mounts, locate: tree.locate, requireStable: tree.requireStable };
 }
 
 /** Its path in the mount namespace. */

@@ -37,6 +37,8 @@ export interface RequestMounts {
 export interface PlacedMounts {
   mounts: readonly SandboxMount[];
   locate: Locate;
+  /** Throws for a path without links that is no safe working directory. */
+  requireStable: (directory: string) => void;
 }
 
 export interface SandboxRequest {

@@ -52,9 +52,14 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     });
     await stageFiles(namespace.root, request.files);
     const points = provideMountPoints(namespace.root, upper);
-    const { mounts, locate } = request.mounts.place(namespace.root, { ...points, upper }, namespace.machine);
+    const { mounts, locate, requireStable } = request.mounts.place(
+      namespace.root,
+      { ...points, upper },
+      namespace.machine,
+    );
     const process = request.process(namespace.root);
     const cwd = resolveWorkingDirectory(namespace.root, process.cwd, locate);
+    requireStable(cwd);
     const placed = { ...process, cwd };
     const bundle = join(namespace.machine, bundleDirectory(request));
     const settings = { points, mounts, network: await network.ready, limits: guard.settings };

@@ -24,13 +24,18 @@ export interface MountNamespace {
 
 /**
  * Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. The
- * source of a bind may be changed by other sandboxes: it is where the process is, and has made sure to be.
+ * source of a bind may be changed by other sandboxes: it is where the process is, and has made sure to be. What is in memory is
+ * not swapped to a disk where Linux offers that: from 6.4 on, and not to a user namespace.
  */
 const script = `mount -t overlay -o "$1" overlay ../root || exit 125
 shift
 while [ "$1" != -- ]; do
   case "$1" in
-    bind) (cd -P "$2" && [ "$(pwd -P)" = "$2" ] && mount --no-canonicalize --bind . "$3") ;;
+    bind) (cd -P "$2" && [ "$(pwd -P)" = "$2" ] && mount --no-canonicalize --bind . "$3") || {
+      echo "a directory of a cache is being changed by another command" >&2
+      false
+    } ;;
+    tmpfs) mount -t tmpfs -o "$2,noswap" tmpfs "$3" 2>/dev/null || mount -t tmpfs -o "$2" tmpfs "$3" ;;
     *) mount -t "$1" -o "$2" "$1" "$3" ;;
   esac || exit 125
   shift 3

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { lstatSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import type { InstanceMount } from "../../../src/service/types.ts";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { TestEngine } from "../../support/engine.ts";
+import { tinyProgram } from "../../support/tiny-program.ts";
+
+type SshMount = Extract<InstanceMount, { type: "ssh" }>;
+
+let engine: TestEngine;
+let base: string;
+let agent: string;
+let server: Server;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+  agent = join(temporaryDirectory(), "agent");
+  // An agent that says back what it is told, in upper case.
+  server = createServer((socket) => {
+    socket.on("data", (chunk) => socket.end(chunk.toString().toUpperCase()));
+    socket.on("error", () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(agent, resolve));
+});
+afterAll(async () => {
+  server.close();
+  await engine.close();
+});
+
+const path = "/run/agent\0";
+const address = `\x01\0${path}`;
+const said = "hello\n";
+/** Connects, says something, and writes what is said back to a pipe. */
+const client = tinyProgram([
+  { x64: 41, arm64: 198, args: [1, 1, 0] },
+  { x64: 42, arm64: 203, args: [3, address, address.length] },
+  { x64: 1, arm64: 64, args: [3, said, said.length] },
+  { x64: 275, arm64: 76, args: [3, 0, 1, 0, said.length, 0] },
+]);
+const talk = "stat -c '%F %a %u:%g' /run/agent; /client | cat";
+
+async function run(command: string, mount: Partial<SshMount>, uid = 0) {
+  const { uuid } = await engine.upload(client);
+  const mounts: SshMount[] = [{ type: "ssh", target: "/run/agent", agent, ...mount }];
+  const files = { "/client": { uuid, uid: 0, gid: 0, mode: "0755" } };
+  return engine.run(base, command, { mounts, files, uid, disposable: true });
+}
+
+test("leads to the agent, with an owner of its own", async () => {
+  const before = lstatSync(agent);
+  const { stdout, stderr } = await run(talk, { mode: "0620", uid: 5, gid: 6 }, 5);
+  expect([stdout, stderr]).toEqual(["socket 620 5:6\nHELLO\n", ""]);
+  expect([lstatSync(agent).mode, lstatSync(agent).uid]).toEqual([before.mode, before.uid]);
+});
+
+test("has root's alone if nothing is said, and nothing of it is left", async () => {
+  const mounts = [{ type: "ssh" as const, target: "/run/agent", agent }];
+  const made = await engine.run(base, `${talk.split(";")[0]}; touch /made`, { mounts });
+  expect(made.stdout).toBe("socket 600 0:0\n");
+  expect((await engine.run(made.image ?? "", "ls -d /run /made 2>/dev/null")).stdout).toBe("/made\n");
+});
+
+test("is out of reach for others than who it is for", async () => {
+  expect((await run("/client | cat; echo over", {}, 5)).stdout).toBe("over\n");
+});
+
+test("an agent that is gone is a closed connection", async () => {
+  expect((await run("/client | cat; echo over", { agent: `${agent}.gone` })).stdout).toBe("over\n");
+});
