@@ -149,10 +149,18 @@ describe.each<[string, number | "failed operation"]>([
       expect((await build()).runs).toEqual([]);
     });
 
-    test("a stage's, and what was copied of it", async () => {
+    test.each<[string, number]>([
+      ["few files", 1],
+      ["so many that they go as an archive", 200],
+    ])("a stage's, and what was copied of it: %s", async (_, files) => {
+      service.state.tree.set("/bin/tar", { type: "file", content: "tar" });
+      service.state.tree.set("/out/a", { type: "directory" });
+      for (let file = 0; file < files; file++)
+        service.state.tree.set(`/out/a/${file}`, { type: "file", content: `file ${file}` });
       await buildTwice();
       service.state.forgetImage(imageOf("compile"));
-      for (const sha256 of service.state.files.keys()) service.state.forgetFile(sha256);
+      const kept = Bun.CryptoHasher.hash("sha256", "file b", "hex");
+      for (const sha256 of service.state.files.keys()) if (sha256 !== kept) service.state.forgetFile(sha256);
       writeFiles(context, { Dockerfile: dockerfile.replace("RUN second", "RUN other") });
       const again = await build();
       expect(again).toMatchObject({ exitCode: 0 });

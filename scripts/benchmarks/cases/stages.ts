@@ -100,7 +100,7 @@ export async function measureCopiedTree(bench: Bench): Promise<Row[]> {
   const theirs = buildah.build(context);
   // The stage comes from the cache from now on.
   for (const command of [ours, theirs]) await copyTime(command)();
-  const [bough = 0, other = 0] = await alternate(Math.min(5, bench.times), copyTime(ours), copyTime(theirs));
+  const [bough = 0, other = 0] = await alternate(Math.min(3, bench.times), copyTime(ours), copyTime(theirs));
   return [
     {
       case: "COPY --from of 40,000 files",
