@@ -53,15 +53,21 @@ const types: Record<string, TarEntry["type"]> = {
 /** Headers that say something about the entry behind them; an entry needs three or so. */
 const maxHeadersInARow = 100;
 
-/** Rejects where the archive is damaged, or ends before its end; `archive` names it in the message. */
+/**
+ * Rejects where the archive is damaged, or ends before its end; `archive` names it in the message. What comes behind the
+ * archive's end is not read: the stream is left there.
+ */
 export async function* readTar(
   stream: AsyncIterable<Uint8Array>,
   archive = "the archive from the service",
 ): AsyncGenerator<TarEntry> {
+  const source = createTarSource(stream);
   try {
-    yield* readEntries(stream);
+    yield* readEntries(source);
   } catch (error) {
     throw error instanceof DamageError ? new BoughError(`${archive} is damaged: ${error.message}`) : error;
+  } finally {
+    await source.close();
   }
 }
 
@@ -70,8 +76,7 @@ class DamageError extends Error {
   override readonly name = "DamageError";
 }
 
-async function* readEntries(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
-  const source = createTarSource(stream);
+async function* readEntries(source: TarSource): AsyncGenerator<TarEntry> {
   const global = new Map<string, string>();
   let own = new Map<string, string>();
   let headers = 0;

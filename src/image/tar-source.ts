@@ -6,6 +6,8 @@ export interface TarSource {
   pass(length: number): AsyncGenerator<Uint8Array>;
   /** How many bytes have been read so far. */
   position(): number;
+  /** Leaves the rest of the stream, which closes what it reads from. */
+  close(): Promise<void>;
 }
 
 export class EndOfStreamError extends Error {
@@ -42,6 +44,7 @@ export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
   return {
     pass,
     position: () => position,
+    close: async () => void (await chunks.return?.()),
     async take(length) {
       const parts: Uint8Array[] = [];
       try {

@@ -61,9 +61,11 @@ export function streamArchive(
       if (status === 0) controller.close();
       else controller.error(new BoughError(`the archive is incomplete: ${(await said).trim()}`));
     },
-    cancel() {
+    async cancel() {
       endHelper(tar);
       view.close();
+      // What tar has written and nobody reads keeps its pipe open.
+      await chunks.return?.();
     },
   });
 }

@@ -36,7 +36,10 @@ export const eventRoutes: readonly Route[] = [
             return controller.enqueue(encoder.encode(text));
           }
         },
-        cancel: () => left.abort(),
+        async cancel() {
+          left.abort();
+          await events.return(undefined);
+        },
       });
       return new Response(body, {
         headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-store" },

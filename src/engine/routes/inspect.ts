@@ -101,14 +101,15 @@ function streamFile(path: string): ReadableStream<Uint8Array> {
   const descriptor = openSync(path, "r");
   return new ReadableStream<Uint8Array>({
     pull(controller) {
-      const buffer = new Uint8Array(256 * 1024);
-      const count = readSync(descriptor, buffer);
-      if (count > 0) {
-        controller.enqueue(buffer.subarray(0, count));
-        return;
+      try {
+        const buffer = new Uint8Array(256 * 1024);
+        const count = readSync(descriptor, buffer);
+        if (count > 0) return controller.enqueue(buffer.subarray(0, count));
+        controller.close();
+      } catch (error) {
+        controller.error(error);
       }
       closeSync(descriptor);
-      controller.close();
     },
     cancel: () => closeSync(descriptor),
   });

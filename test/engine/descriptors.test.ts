@@ -1,0 +1,185 @@
+/** A server runs for months: what an operation or a request has opened is closed when it is over, however it ended. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import { readdirSync, writeFileSync } from "node:fs";
+import { createConnection } from "node:net";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { entriesOf } from "../../src/builder/staging/tar-content.ts";
+import { listen } from "../../src/cli/engine/listen.ts";
+import { withGzip } from "../../src/engine/http/gzip.ts";
+import { readTar } from "../../src/image/tar-reader.ts";
+import { leftOpen } from "../support/descriptors.ts";
+import { openInput, TestEngine } from "../support/engine.ts";
+import { archiveOf, dockerFiles, ociFiles, type RawImage } from "../support/image-bytes.ts";
+import { tarOf } from "../support/tar-bytes.ts";
+
+let engine: TestEngine;
+let base: string;
+let large: string;
+let count = 0;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+  // More than any buffer on the way takes, and nothing that can be compressed.
+  large = (await engine.run(base, "head -c 30000000 /dev/urandom > /large")).image ?? "";
+});
+afterAll(() => engine.close());
+
+describe("an import of an archive", () => {
+  const image = (more: Partial<RawImage> = {}): RawImage => ({
+    layers: [tarOf([{ name: `number-${count++}`, content: crypto.getRandomValues(new Uint8Array(60_000)) }])],
+    ...more,
+  });
+  const importFrom = async (kind: string, bytes: Uint8Array, cancels = false): Promise<string> => {
+    const path = join(engine.directory, `base-${count++}.tar`);
+    writeFileSync(path, bytes);
+    const body = { registry: { url: `${kind}:${path}` } };
+    const operation = await engine.json<{ uuid: string }>("POST", "/v1/images/import", body);
+    if (cancels) await engine.fetch("DELETE", `/v1/operations/${operation.uuid}`);
+    return (await engine.finish(operation)).status;
+  };
+  const large = (): Uint8Array =>
+    archiveOf(ociFiles(image()), [{ name: "beside", content: new Uint8Array(40_000_000) }]);
+  const forged = (): RawImage => image({ diffIds: [`sha256:${"0".repeat(64)}`] });
+
+  test.each<[string, string, () => Uint8Array, string]>([
+    ["a layout", "oci-archive", () => archiveOf(ociFiles(image())), "SUCCESS"],
+    ["docker save's", "docker-archive", () => archiveOf(dockerFiles(image())), "SUCCESS"],
+    ["gzip", "oci-archive", () => gzipSync(archiveOf(ociFiles(image()))), "SUCCESS"],
+    ["a forged layer", "oci-archive", () => archiveOf(ociFiles(forged())), "FAILED"],
+    ["cut off", "oci-archive", () => large().subarray(0, 20_000_000), "FAILED"],
+    ["cut off gzip", "oci-archive", () => gzipSync(large()).subarray(0, 20_000), "FAILED"],
+    ["no layout", "oci-archive", () => archiveOf(dockerFiles(image())), "FAILED"],
+  ])("%s", async (_, kind, bytes, status) => {
+    expect(await leftOpen(async () => expect(await importFrom(kind, bytes())).toBe(status))).toEqual([]);
+  });
+
+  test.each(["plain", "gzip"])("cancelled: %s", async (packing) => {
+    const bytes = packing === "gzip" ? gzipSync(large()) : large();
+    expect(await leftOpen(() => importFrom("oci-archive", bytes, true))).toEqual([]);
+  });
+});
+
+describe("a command", () => {
+  test.each<[string, string]>([
+    ["that succeeds", "echo x > /x"],
+    ["that fails", "echo x; exit 3"],
+    ["that can't be started", "exec /missing"],
+  ])("%s", async (_, command) => {
+    expect(await leftOpen(() => engine.run(base, command))).toEqual([]);
+  });
+
+  test("that is cancelled", async () => {
+    const cancel = async () => {
+      const running = await engine.start({ image: base, command: "cat", stdin: openInput });
+      await engine.fetch("DELETE", `/v1/operations/${running.uuid}`);
+      await engine.finish(running);
+    };
+    expect(await leftOpen(cancel)).toEqual([]);
+  });
+});
+
+describe("a client that leaves", () => {
+  let server: ReturnType<typeof listen>;
+  beforeAll(() => {
+    const handler = withGzip((request) => engine.engine.fetch(request));
+    server = listen({ kind: "tcp", hostname: "127.0.0.1", port: 0 }, handler, () => {});
+  });
+  afterAll(() => server.stop(true));
+
+  const connect = async () => {
+    const socket = createConnection(Number(server.port), "127.0.0.1");
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    return socket;
+  };
+  /** Sends a request, takes `pieces` of what comes and breaks the connection off. */
+  const leave = async (request: string, pieces: number) => {
+    const socket = await connect();
+    socket.write(`${request}\r\n\r\n`);
+    for (let piece = 0; piece < pieces; piece++) await once(socket, "data");
+    socket.destroy();
+  };
+  /** As a client in the engine's own process does. */
+  const leaveBody = async (path: string, pieces: number) => {
+    const reader = (await engine.fetch("GET", path)).body?.getReader();
+    for (let piece = 0; piece < pieces; piece++) await reader?.read();
+    await reader?.cancel();
+  };
+  const leaveOften = async (request: string, pieces: number) => {
+    for (let time = 0; time < 3; time++) await leave(request, pieces);
+  };
+  const get = (path: string, header = "") => `GET ${path} HTTP/1.1\r\nHost: x${header}`;
+
+  test.each<[string, string]>([
+    ["as it is", ""],
+    ["packed", "\r\nAccept-Encoding: gzip"],
+  ])("of a download, an archive and a layer: %s", async (_, header) => {
+    const layers = (await engine.json<{ layers: { id: string }[] }>("GET", `/v1/images/${large}/layers`))
+      .layers;
+    const paths = [
+      `/v1/inspect/${large}/download?path=/large`,
+      `/v1/inspect/${base}/download?path=/bin/busybox`,
+      `/v1/inspect/${large}/archive?path=/`,
+      `/v1/inspect/${base}/archive?path=/`,
+      `/v1/images/${large}/layers/${layers.at(-1)?.id}`,
+    ];
+    for (const path of paths) {
+      for (const pieces of [0, 1, 3]) {
+        expect(await leftOpen(() => leaveOften(get(path, header), pieces))).toEqual([]);
+        expect(await leftOpen(() => leaveBody(path, pieces))).toEqual([]);
+      }
+    }
+  });
+
+  test.each([1, 10_000])("of a COPY --from, after %d entries", async (wanted) => {
+    const body = async () => {
+      const { body } = await engine.fetch("GET", `/v1/inspect/${large}/archive?path=/`);
+      if (body === null) throw new Error("an archive is expected");
+      return body;
+    };
+    const read = async (entries: AsyncIterable<unknown>) => {
+      let count = 0;
+      for await (const _ of entries) if (++count === wanted) break;
+    };
+    expect(await leftOpen(async () => read(readTar(await body())))).toEqual([]);
+    expect(await leftOpen(async () => read(entriesOf(await body(), readTar)))).toEqual([]);
+  });
+
+  test("of events, of a command that runs or is over", async () => {
+    const running = await engine.start({
+      image: base,
+      command: "yes | head -c 3000000; cat",
+      stdin: openInput,
+    });
+    const over = await engine.run(base, "yes | head -c 3000000");
+    for (const uuid of [running.uuid, over.operation.uuid])
+      for (const follow of [true, false]) {
+        const path = `/v1/operations/${uuid}/events?follow=${follow}`;
+        for (const pieces of [0, 1, 2]) {
+          expect(await leftOpen(() => leaveOften(get(path), Math.min(pieces, 1)))).toEqual([]);
+          expect(await leftOpen(() => leaveBody(path, pieces))).toEqual([]);
+        }
+      }
+    await engine.closeInput(running);
+    await engine.finish(running);
+  });
+
+  test.each([
+    ["Content-Length: 1000000", ""],
+    ["Transfer-Encoding: chunked", "186a0\r\n"],
+  ])("with its upload broken off: %s", async (header, size) => {
+    const stored = () => readdirSync(join(engine.directory, "scratch"), { recursive: true }).length;
+    const before = stored();
+    const upload = async () => {
+      const socket = await connect();
+      socket.write(`POST /v1/files HTTP/1.1\r\nHost: x\r\n${header}\r\n\r\n${size}${"x".repeat(100_000)}`);
+      while (stored() === before) await Bun.sleep(1);
+      socket.destroy();
+      while (stored() > before) await Bun.sleep(1);
+    };
+    expect(await leftOpen(upload)).toEqual([]);
+  });
+});

@@ -1,0 +1,38 @@
+import { readdirSync, readlinkSync } from "node:fs";
+
+/**
+ * Files and sockets that this process has open after `action` and had not before, once what ends in the background has had
+ * time to end. A program that was started has sockets for its standard streams.
+ */
+export async function leftOpen(action: () => Promise<unknown>): Promise<string[]> {
+  const before = openNow();
+  await action();
+  let left = newAmong(openNow(), before);
+  for (let tries = 0; tries < 500 && left.length > 0; tries++) {
+    await Bun.sleep(2);
+    left = newAmong(openNow(), before);
+  }
+  return left;
+}
+
+function newAmong(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, string>): string[] {
+  return [...now].filter(([descriptor, path]) => before.get(descriptor) !== path).map(([, path]) => path);
+}
+
+/** What each descriptor leads to. */
+function openNow(): Map<string, string> {
+  const all = readdirSync("/proc/self/fd").map((descriptor): [string, string] => [
+    descriptor,
+    targetOf(descriptor),
+  ]);
+  return new Map(all.filter(([, target]) => /^(pipe:|socket:|\/(?!proc|dev))/.test(target)));
+}
+
+function targetOf(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    // The one that the list was read with.
+    return "";
+  }
+}
