@@ -4,10 +4,11 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
-import { type ExpandedCommand, numericUser, quote } from "../interpreter/command.ts";
+import { type ExpandedCommand, quote } from "../interpreter/command.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged, type Staged, type StagedEntry } from "../staging/staged.ts";
+import { programOf, restoringPasswd } from "./mount-script-program.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
 /** More are for a service that mounts them: here each is a file of the request, moved into place and taken away. */
@@ -89,7 +90,11 @@ export function mountByScript(
   }: { mounts: RunMounts; store: string; user: string | undefined; command: ExpandedCommand },
 ): InstanceRequest {
   const { uid: _, gid: __, ...rest } = request;
-  const script = mountScript(mounts.mounts, { store, cwd: request.cwd, program: programOf(command, user) });
+  const script = mountScript(mounts.mounts, {
+    store,
+    cwd: request.cwd,
+    program: programOf(command, user, store),
+  });
   return {
     ...rest,
     command: "/bin/sh",
@@ -98,43 +103,6 @@ export function mountByScript(
     cwd: "/",
     stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
   };
-}
-
-/** Shell commands that end in an `exec` of what a RUN is for. */
-function programOf(command: ExpandedCommand, user: string | undefined): string {
-  const words =
-    command.form === "shell"
-      ? ["/bin/sh", "-c", command.line]
-      : command.form === "exec"
-        ? command.words
-        : ["true"];
-  const line = words.map(quote).join(" ");
-  if (user === undefined) return `exec ${line}`;
-  const numeric = numericUser(user);
-  if (numeric === undefined) {
-    const shown = command.form === "shell" ? command.line : line;
-    return `exec su -s /bin/sh -c ${quote(shown)} ${quote(user)}`;
-  }
-  const { uid, gid } = numeric;
-  // As the service would start it: with the group that the image gives the user.
-  return `_bough_gid=${gid ?? ""} _bough_name=
-while IFS=: read -r _bough_n _ _bough_u _bough_g _; do
-  if [ "$_bough_u" = ${uid} ]; then
-    _bough_name=$_bough_n
-    [ -n "$_bough_gid" ] || _bough_gid=$_bough_g
-    break
-  fi
-done < /etc/passwd 2>/dev/null || :
-[ -n "$_bough_gid" ] || _bough_gid=0
-if setpriv --reuid=${uid} --regid="$_bough_gid" --clear-groups true 2>/dev/null; then
-  exec setpriv --reuid=${uid} --regid="$_bough_gid" --clear-groups ${line}
-elif chroot --userspec=${uid}:"$_bough_gid" / true 2>/dev/null; then
-  exec chroot --userspec=${uid}:"$_bough_gid" --skip-chdir / ${line}
-elif [ -n "$_bough_name" ]; then
-  exec su -s /bin/sh -c ${quote(line)} "$_bough_name"
-fi
-echo "RUN --mount: the image has no setpriv, chroot --userspec or passwd entry to run the command as user ${uid}" >&2
-exit 125`;
 }
 
 /** Names that no program looks for: what is in the environment is the command's. */
@@ -150,9 +118,10 @@ function mountScript(
     `mkdir -p ${store}/was`,
     ...taken.flatMap(({ mount, index }) => placing(mount, index, store)),
     `mkdir -p ${quote(cwd)}`,
-    `( cd ${quote(cwd)} && { PATH=$_bough_path`,
+    `( cd ${quote(cwd)} && {`,
     program,
     "} ) < /dev/null && _bough_code=0 || _bough_code=$?",
+    ...restoringPasswd(store),
     ...taken.reverse().flatMap(({ mount, index }) => removing(mount, index, store)),
     `rm -rf ${store}`,
     'exit "$_bough_code"',
