@@ -155,7 +155,16 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
     },
     async run(instruction, stage) {
-      await planMounts(instruction, stage, { ...options, files }, escape);
+      for (const { warnings, excluded } of await planMounts(
+        instruction,
+        stage,
+        { ...options, files },
+        escape,
+      )) {
+        for (const warning of warnings) world.warn(warning, instruction);
+        if (excluded.length > 0)
+          world.warn({ rule: "DefaultExclude", message: describeExcluded(excluded) }, instruction);
+      }
       return { ...stage, staged: new Map() };
     },
   };
@@ -168,14 +177,16 @@ async function planMounts(
   stage: DryStage,
   { context, ignore, signal, files }: DryOptions & { files: FileSystem },
   escape: EscapeCharacter,
-): Promise<void> {
+): Promise<Awaited<ReturnType<typeof findMountedFiles>>[]> {
   const isKnown = createIsKnown(stage, escape);
   const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
   const given = { lookup: lookUp(stage), escape, workdir: stage.workdir ?? "/workdir" };
+  const found: Awaited<ReturnType<typeof findMountedFiles>>[] = [];
   for (const spec of expandMounts({ ...run, mounts: known }, given)) {
     if (spec.type === "bind" && spec.from === undefined)
-      await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files }));
+      found.push(await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files })));
   }
+  return found;
 }
 
 async function startFrom(reference: string, options: DryOptions): Promise<DryStage> {

@@ -20,14 +20,20 @@ export function imageTriggers(
       });
     }
     const { trigger } = onbuild;
-    if (trigger.name === "COPY" && trigger.from !== undefined && namesStage(trigger.from)) {
+    const stage = sourcesOf(trigger).find(namesStage);
+    if (stage !== undefined) {
       throw new BoughError(
         `not supported: ${reference}: its trigger ONBUILD ${text} names a stage of this Dockerfile`,
-        { kind: "usage", hint: `Give the stage another name than ${trigger.from}.` },
+        { kind: "usage", hint: `Give the stage another name than ${stage}.` },
       );
     }
     return { ...trigger, range };
   });
+}
+
+function sourcesOf(trigger: Instruction): string[] {
+  if (trigger.name === "RUN") return trigger.mounts.flatMap(({ from }) => from ?? []);
+  return trigger.name === "COPY" && trigger.from !== undefined ? [trigger.from] : [];
 }
 
 /** Behind ONBUILD the parser has Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */

@@ -49,10 +49,7 @@ export async function findMounts(
     workdir: stage.config.WorkingDir,
   });
   const mounts: RunMount[] = [];
-  for (const spec of specs) {
-    const found = await findMount(spec, instruction, build);
-    if (found !== undefined) mounts.push(found);
-  }
+  for (const spec of specs) mounts.push({ spec, source: await findContent(spec, instruction, build) });
   const parts = await Promise.all(mounts.map((mount) => keyOf(mount, build.signal)));
   return {
     instruction,
@@ -63,34 +60,26 @@ export async function findMounts(
   };
 }
 
-/** `undefined`: a secret or an agent that was not given, and is not required. */
-async function findMount(
+/** `undefined`: it has no content that counts. */
+async function findContent(
   spec: MountSpec,
   instruction: RunInstruction,
   build: BuildJob,
-): Promise<RunMount | undefined> {
+): Promise<MountContent | undefined> {
   switch (spec.type) {
-    case "bind": {
-      const source =
-        spec.from === undefined
-          ? { kind: "files" as const, files: await stageMountedFiles(spec.source, instruction, build) }
-          : await findImageOf(spec.from, instruction, build);
-      return { spec, source };
-    }
+    case "bind":
+      return spec.from === undefined
+        ? { kind: "files", files: await stageMountedFiles(spec.source, instruction, build) }
+        : findImageOf(spec.from, instruction, build);
     case "cache":
-      return {
-        spec,
-        source: spec.from === undefined ? undefined : await findImageOf(spec.from, instruction, build),
-      };
+      return spec.from === undefined ? undefined : findImageOf(spec.from, instruction, build);
     case "tmpfs":
-      return { spec, source: undefined };
+      return undefined;
     case "secret":
     case "ssh": {
       const given = spec.type === "secret" ? build.secrets.values : build.secrets.agents;
-      if (given.has(spec.id)) return { spec, source: undefined };
-      if (spec.required) throw missingSecret(spec.type, spec.id, [...given.keys()]);
-      // It is part of the key all the same: that it is given later runs nothing again.
-      return { spec, source: undefined };
+      if (spec.required && !given.has(spec.id)) throw missingSecret(spec.type, spec.id, [...given.keys()]);
+      return undefined;
     }
   }
 }

@@ -25,6 +25,7 @@ describe("triggers of a base image", () => {
     ["COPY", "its trigger ONBUILD COPY is not valid"],
     ["RUN a\nRUN b", "should be a single instruction"],
     ["COPY --from=tools /a /b", "names a stage of this Dockerfile"],
+    ["RUN --mount=from=tools,target=/a b", "names a stage of this Dockerfile"],
   ])("%s is refused", (text, message) => {
     expect(() => triggersOf(text)).toThrow(message);
     expect(() => triggersOf(text)).toThrow("app:1: its trigger ONBUILD");
