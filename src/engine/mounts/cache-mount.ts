@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import { copyFromImage } from "../copies/copy-from-image.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
@@ -37,8 +37,10 @@ export async function openCache(
   const take = () => takeCache(database, { key, sharing: mount.sharing, operation, now: clock.now() });
   let name = take();
   for (; name === undefined; name = take()) {
-    signal.throwIfAborted();
-    await clock.sleep(wait, signal);
+    await clock.sleep(wait, signal).catch((cause: unknown) => {
+      const reason = `the cache ${JSON.stringify(mount.id)} is locked by another command`;
+      throw new BoughError(`${reason}: ${messageOf(cause)}`, { cause });
+    });
   }
   const directory = cacheDirectory(layout, name);
   if (!existsSync(directory)) {

@@ -128,7 +128,9 @@ describe("sharing", () => {
     const holder = await hold(cache("wait", "locked"));
     await until(holder.has);
     const late = await engine.run(base, "true", { mounts: [cache("wait", "locked")], timeout: 1 });
-    expect(late.operation.error).toContain("the mounts were not in place within 1 seconds");
+    expect(late.operation.error).toContain(
+      'the cache "wait" is locked by another command: the mounts were not in place within 1 seconds',
+    );
     const started = await engine.start({ image: base, command: "true", mounts: [cache("wait", "locked")] });
     await engine.fetch("DELETE", `/v1/operations/${started.uuid}`);
     expect((await engine.finish(started)).status).toBe("CANCELLED");

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { TestEngine } from "../../support/engine.ts";
+import { openUserEngine } from "../../support/user-engine.ts";
 
 const secret = `s3cret-${crypto.randomUUID()}`;
 const value = Buffer.from(secret).toString("base64");
@@ -75,6 +76,19 @@ describe.each([
     expect(await findTraces()).toEqual([]);
     expect(JSON.stringify(await engine.events((await ended).operation.uuid))).not.toContain(secret);
   });
+});
+
+test("of an ordinary user's nothing is left either", async () => {
+  const own = await openUserEngine();
+  try {
+    for (const command of [`${given} && touch /made`, "exit 3", "/none"]) {
+      const { exitCode } = await own.run("tag:busybox:latest", command, { mounts: [...mounts] });
+      expect(exitCode).toBe({ "exit 3": 3, "/none": 127 }[command] ?? 0);
+      expect(await findTraces(own.directory)).toEqual([]);
+    }
+  } finally {
+    await own.close();
+  }
 });
 
 test("a process beside the command does not have the variable, and its record neither", async () => {
