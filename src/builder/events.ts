@@ -13,6 +13,8 @@ export type StepEvent =
   /** `inStage`: where the build is shown by its stages, as those of several are at work at once. */
   | { type: "step"; instruction: Instruction; steps: number; inStage?: StepInStage }
   | { type: "step-end"; record: StepRecord }
+  /** The last event of a step that fails. Why it does is the build's error, which comes once the other stages have ended. */
+  | { type: "step-failed"; title: string; abandoned?: true }
   | Warning
   | { type: "resolved"; reference: string; image: string }
   | { type: "importing"; reference: string; url: string }

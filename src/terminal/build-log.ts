@@ -15,15 +15,15 @@ export interface LogLine {
 
 /**
  * A build as log lines, of shapes that programs may read. What a command writes is shown beside them. `label` comes before
- * those that name no line of the Dockerfile: `[build 2/5] `.
+ * those that name no line of the Dockerfile: `[build 2/5] `. `running`: steps at work when the event is told.
  */
-export function renderBuildEvent(event: BuildEvent, label = ""): LogLine[] {
-  const lines = renderUnlabelled(event);
+export function renderBuildEvent(event: BuildEvent, label = "", running = 0): LogLine[] {
+  const lines = renderUnlabelled(event, running);
   if (label === "" || ("line" in event && event.line !== undefined)) return lines;
   return lines.map((line) => ({ ...line, text: `${label}${line.text}` }));
 }
 
-function renderUnlabelled(event: BuildEvent): LogLine[] {
+function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
   switch (event.type) {
     case "step": {
       const { name, range } = event.instruction;
@@ -101,6 +101,11 @@ function renderUnlabelled(event: BuildEvent): LogLine[] {
     case "download-progress":
     case "upload-progress":
       return [];
+    case "step-failed": {
+      // Where nothing has to end first, the error itself follows.
+      const isTold = running > 0 && event.abandoned !== true;
+      return isTold ? [{ level: "warn", text: `failed: ${event.title}` }] : [];
+    }
     case "cancelling": {
       const why = event.abandoned === true ? "another stage has failed" : "interrupted";
       return [{ level: "warn", text: `${why}: cancelling operation ${event.operation}` }];

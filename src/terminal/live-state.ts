@@ -61,7 +61,8 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
 
 function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
   // A command that fails is the last of its step: what goes on is the end of other stages.
-  const isOver = event.type === "step-end" || (event.type === "ran" && !event.succeeded);
+  const isOver =
+    event.type === "step-end" || event.type === "step-failed" || (event.type === "ran" && !event.succeeded);
   const state = { ...step, isOver };
   const text = (text: string): LiveStep => ({ ...state, activity: { kind: "text", text } });
   const amount = (verb: string, bytes: Amount, files?: Amount): LiveStep => ({
@@ -100,6 +101,7 @@ function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
     case "ran":
     case "cancelled":
     case "step-end":
+    case "step-failed":
       return { ...state, activity: undefined, tail: emptyTail };
     case "step":
     case "warning":

@@ -65,7 +65,8 @@ export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: Liv
       labels.note(event);
       if (event.type === "output") held.hold(event.step, event.chunk);
       else if (event.type === "ran") held.tell(event.step, event, labels.labelOf(event));
-      else for (const line of renderBuildEvent(event, labels.stageLabelOf(event))) logLine(line);
+      else
+        for (const line of renderBuildEvent(event, labels.stageLabelOf(event), labels.running)) logLine(line);
     },
     fail: () => false,
     close() {

@@ -83,7 +83,8 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
     emit(event) {
       labels.note(event);
       if (event.type === "output" || event.type === "ran") return show(event);
-      for (const line of renderBuildEvent(event, labels.stageLabelOf(event))) after(() => logLine(line));
+      for (const line of renderBuildEvent(event, labels.stageLabelOf(event), labels.running))
+        after(() => logLine(line));
     },
     fail: () => false,
     close() {

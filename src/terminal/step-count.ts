@@ -34,7 +34,7 @@ export function createStepLabels(): StepLabels {
   return {
     note(event) {
       if (event.type === "forgotten-layer") running.clear();
-      if (event.type === "step-end") running.delete(event.step);
+      if (event.type === "step-end" || event.type === "step-failed") running.delete(event.step);
       if (event.type !== "step") return;
       const { stage, step, inStage } = event;
       running.add(step);

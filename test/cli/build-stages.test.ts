@@ -166,6 +166,7 @@ test("one failure ends the others, and the error is its own", async () => {
   expect(exitCode).toBe(1);
   expect(stderr).toContain("Dockerfile:4: the command failed with exit code 3");
   expect(stderr).toContain("[slow 2/2] another stage has failed: cancelling operation");
+  expect(stderr.match(/.*failed: RUN.*/g)).toEqual(["[WARN] [bad 2/2] failed: RUN sleep 1; exit 3"]);
 });
 
 test("two stages that are the same run once, and an image is imported once", async () => {

@@ -202,6 +202,20 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
+  test("are gone once they have failed, though they ran no command", async () => {
+    const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
+    const test = begin(4, two);
+    const make = begin(2, two);
+    make({ type: "step-failed", title: "RUN make" });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.1s"]);
+    test({ type: "cancelled", operation: "op", confirmed: true });
+    test({ type: "step-failed", title: "RUN test", abandoned: true });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.2s"]);
+    view.close();
+  });
+
   test("share the room of a small terminal", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 8 });
     for (const number of [2, 4])

@@ -114,6 +114,22 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
       "[WARN] [stage-1 2/2] it ran into a limit\n",
   ],
   [
+    "a step that fails says so at once where others have to end first; those do not",
+    (make, test) => {
+      make.emit({ type: "step-failed", title: "RUN make all" });
+      test.emit({ type: "step-failed", title: "RUN npm test", abandoned: true });
+    },
+    "[WARN] [build 2/3] failed: RUN make all\n",
+  ],
+  [
+    "and is told by the error alone where it was the only one",
+    (make, test) => {
+      make.end();
+      test.emit({ type: "step-failed", title: "RUN npm test" });
+    },
+    "",
+  ],
+  [
     "a step that another's failure ends says so",
     (make, test) => {
       test.out("ok 1\nnot");

@@ -1,6 +1,6 @@
-import type { ArgInstruction } from "../../dockerfile/instruction.ts";
+import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
-import { detectLoss } from "../cache/missing-image.ts";
+import { detectLoss, MissingImageError } from "../cache/missing-image.ts";
 import { emitFor } from "../events.ts";
 import { interpretFrom, interpretGlobal, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
@@ -11,6 +11,7 @@ import type { StageState } from "../interpreter/state.ts";
 import { recordStep } from "../interpreter/step-record.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import type { Step } from "../step-place.ts";
+import { abandonmentOf } from "./abandoned.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 
 /** An ARG before the first FROM. */
@@ -65,7 +66,7 @@ export async function commitStage(
     job.early.hold();
     // Behind those of all instructions: the last stage's first.
     const ordinal = stages.ordinals.size + job.dockerfile.stages.length - 1 - index;
-    const committed = await withLocation(job, last.instruction, () => commitPending(state, ordinal, job));
+    const committed = await withFailure(job, last.instruction, () => commitPending(state, ordinal, job));
     if (committed !== state)
       stages.records.push(recordStep(describeStep(last, since, job), state, committed));
     return committed;
@@ -100,7 +101,7 @@ async function performStep(
     job.ahead.begin(step.step);
   }
   const world = createLiveWorld(job, stages.ordinals.get(instruction) ?? firstTriggerOf(step));
-  const state = await withLocation(job, instruction, () =>
+  const state = await withFailure(job, instruction, () =>
     detectLoss(before, job, async () => {
       if (instruction.name === "FROM") return interpretFrom(instruction, globals, world);
       if (before === undefined) throw new Error("a stage begins with a FROM");
@@ -113,6 +114,24 @@ async function performStep(
   records.push(record);
   job.emit({ type: "step-end", record });
   return state;
+}
+
+/** Tells that the step has failed, at once: its error is the build's, which waits for the other stages. */
+async function withFailure<Result>(
+  job: BuildJob,
+  instruction: Instruction,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await withLocation(job, instruction, action);
+  } catch (error) {
+    const abandonment = abandonmentOf(job.signal);
+    const isInterrupted = job.signal.aborted && abandonment.abandoned !== true;
+    // A step whose image is lost is performed again.
+    if (!isInterrupted && !(error instanceof MissingImageError))
+      job.emit({ type: "step-failed", title: titleOf(instruction), ...abandonment });
+    throw error;
+  }
 }
 
 /** The triggers of a FROM have ordinals of their own, below those of all instructions. */
