@@ -4,6 +4,7 @@ import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
@@ -79,6 +80,15 @@ describe("--progress json", () => {
     expect(exitCode).toBe(1);
   });
 
+  test("a step that fails without a command is told before it", async () => {
+    writeFiles(context, { Dockerfile: "FROM base:1\nCOPY missing /\n" });
+    const { stderr } = await build("--progress", "json");
+    expect(eventsOf(stderr).slice(-2)).toMatchObject([
+      { type: "step-failed", step: 2, stage: { index: 0 }, title: "COPY missing /" },
+      { type: "error", message: expect.stringContaining("missing") },
+    ]);
+  });
+
   test("so is a command line that can't be meant", async () => {
     const { stderr, exitCode } = await build("--progress", "json", "--dockerfile", "missing");
     expect(eventsOf(stderr)).toMatchObject([{ type: "error", code: "usage" }]);
@@ -139,6 +149,32 @@ describe("what a RUN has written", () => {
       { type: "output", stream: "stderr", text: "the lock\n" },
       { type: "ran", succeeded: false, stdout: { bytes: 12 }, stderr: { bytes: 9 } },
     ]);
+  });
+
+  test.each([
+    ["-q", "[ERROR] stdout:\nwaiting for\n[ERROR] stderr:\nthe lock\n[ERROR] Dockerfile:4: operation"],
+    ["--progress=json", '"type":"ran","stage":{"index":0,"name":null},"step":4,'],
+  ])("is shown as far as it has come when the command hangs: %s", async (option, expected) => {
+    const chunks = [
+      { stream: "stdout", data: "waiting for\n" },
+      { stream: "stderr", data: "the lock\n" },
+    ] as const;
+    outcome = { chunks: [...chunks], until: new Promise(() => {}) };
+    const clock = createManualClock();
+    const ended = buildWith({ clock }, "--timeout", "5", option);
+    let isOver = false;
+    ended.finally(() => {
+      isOver = true;
+    });
+    // In steps that leave each request the time that it takes.
+    while (!isOver) {
+      await clock.advance(1000);
+      await Bun.sleep(3);
+    }
+    const { stderr, exitCode } = await ended;
+    expect(stderr).toContain(expected);
+    expect(stderr).toContain("has not ended in 125 s");
+    expect(exitCode).toBe(1);
   });
 
   test("steers no terminal; a pipe gets every byte", async () => {

@@ -30,34 +30,33 @@ export async function followOperation(
   { key, showsOutput = true }: OperationStep,
   build: BuildJob,
 ): Promise<OperationOutcome> {
-  const { service, emit } = build;
+  const { service } = build;
   const output = createOutputReporter(operation, build);
   const listener = showsOutput ? { onRest: output.reportRest } : undefined;
-  try {
-    const outcome = await service
-      .follow(operation, showsOutput ? output.report : undefined, listener, build.timeoutSeconds)
-      .catch((error: unknown) => {
-        throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
-      });
-    if (!isSuccess(outcome)) finishOperations([key], build);
-    if (showsOutput) output.end(outcome, isSuccess(outcome));
-    warnOfLimits(outcome, build);
-    refuseMissing(outcome);
-    return outcome;
-  } catch (error) {
-    // Another build that goes on with it would wait as long, for as little.
-    if (error instanceof OverdueError) finishOperations([key], build);
-    if (build.signal.aborted) {
+  const outcome = await service
+    .follow(operation, showsOutput ? output.report : undefined, listener, build.timeoutSeconds)
+    .catch(async (error: unknown) => {
       const unknown = { truncated: false };
       // What a command has said before it hung is what tells why.
       if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
-      emit({ type: "cancelling", operation, ...abandonmentOf(build.signal) });
-      const confirmed = await service.cancel(operation);
-      if (confirmed) finishOperations([key], build);
-      emit({ type: "cancelled", operation, confirmed });
-    }
-    throw error;
-  }
+      // Another build that goes on with it would wait as long, for as little.
+      if (error instanceof OverdueError) finishOperations([key], build);
+      if (build.signal.aborted) await cancelOperation(operation, key, build);
+      throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
+    });
+  if (!isSuccess(outcome)) finishOperations([key], build);
+  if (showsOutput) output.end(outcome, isSuccess(outcome));
+  warnOfLimits(outcome, build);
+  refuseMissing(outcome);
+  return outcome;
+}
+
+async function cancelOperation(operation: string, key: string, build: BuildJob): Promise<void> {
+  const { service, emit, signal } = build;
+  emit({ type: "cancelling", operation, ...abandonmentOf(signal) });
+  const confirmed = await service.cancel(operation);
+  if (confirmed) finishOperations([key], build);
+  emit({ type: "cancelled", operation, confirmed });
 }
 
 type StreamName = OutputChunk["stream"];
