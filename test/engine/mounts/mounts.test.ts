@@ -194,6 +194,21 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect((await engine.run(base, "pwd; cat b", { cwd: "/m/d", mounts })).stdout).toBe("/m/d\nb\n");
   });
 
+  test.each<[what: string, command: string, more: object]>([
+    ["fails", "exit 3", {}],
+    ["runs out of time", "sleep 60", { timeout: 1 }],
+    ["cannot be started", "/none", { shell: false }],
+  ])("nothing is left by a command that %s", async (_, command, more) => {
+    const mounts: InstanceMount[] = [
+      { target: "/m/x", ...image() },
+      { target: "/usr/m", ...secret("s3cret") },
+      { target: "/etc/m", type: "cache", id: "left", sharing: "locked" },
+    ];
+    const ended = await engine.run(base, command, { mounts, ...more });
+    expect([ended.operation.error, ended.exitCode === 0]).toEqual([null, false]);
+    expect(ended.image).toBe((await engine.run(base, "true")).image);
+  });
+
   test("what the command makes stays, beside what it has mounted", async () => {
     const mounts = [
       { target: "/m/x/y", ...image() },
