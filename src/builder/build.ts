@@ -1,10 +1,17 @@
-import { forgetLayer, isImageMissing, MissingImageError, retryAfterLoss } from "./cache/missing-image.ts";
+import {
+  detectLoss,
+  forgetLayer,
+  isImageMissing,
+  MissingImageError,
+  retryAfterLoss,
+} from "./cache/missing-image.ts";
 import { countEvents } from "./interpreter/step-record.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
 import { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/unused-secrets.ts";
 import type { BuildResult } from "./result.ts";
+import { configureLayer } from "./stages/configure-stage.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
 import { createSingleFlight } from "./stages/single-flight.ts";
 import { placesByLine } from "./step-place.ts";
@@ -37,7 +44,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     };
     const running: RunningBuild = { ...request, explain, shared };
     try {
-      const target = await runStages(running);
+      const target = await configureTarget(await runStages(running));
       await tagTarget(target, running);
       const { steps, stage } = target;
       const seconds = (clock.now() - startedAt) / 1000;
@@ -49,6 +56,12 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       forgetLayer(error, running);
     }
   }
+}
+
+/** From here on the stage's layer is the image that the build comes to. */
+async function configureTarget({ stage, job, steps }: BuiltTarget): Promise<BuiltTarget> {
+  const layer = await detectLoss(stage, job, () => configureLayer(stage, job));
+  return { stage: { ...stage, layer }, job, steps };
 }
 
 async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBuild): Promise<void> {

@@ -82,6 +82,7 @@ export function createService(options: ServiceOptions): Service {
   return {
     capabilities,
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
+    configureImage: images.configureImage,
     findImage: images.findImage,
     hasImage: images.hasImage,
     listImages: images.listImages,

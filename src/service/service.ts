@@ -31,6 +31,12 @@ export interface ImageService extends ImageFiles {
   tagImage(uuid: string, tag: string): Promise<void>;
 
   /**
+   * The UUID of the image with the same files and this configuration, which is the whole of it. Only with the extension
+   * `configure`; rejects with `NotFoundError` where the image is gone.
+   */
+  configureImage(uuid: string, config: ImageConfig): Promise<string>;
+
+  /**
    * Makes sure that the service has each content, several at a time, and answers the file's id by SHA-256. Two items
    * with one hash are sent once. Rejects where a file's bytes are no longer those that were hashed.
    */

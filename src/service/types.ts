@@ -185,6 +185,8 @@ export interface InstanceRequest {
   /** Bytes of each output stream that are kept. */
   truncate_output_at?: number;
   preserve_env?: boolean;
+  /** Without the image's variables and working directory. Part of the extension `configure`, which bough's own engine has. */
+  ignore_config?: boolean;
   resources_limits?: ResourcesLimits;
   uid?: number;
   gid?: number;

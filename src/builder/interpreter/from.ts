@@ -5,6 +5,7 @@ import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
+import { notedConfiguration } from "../cache/noted-configuration.ts";
 import type { BuildJob } from "../job.ts";
 import { requireBase, scratch } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
@@ -23,10 +24,25 @@ export async function startFromImage(
 ): Promise<StageState> {
   const { uuid, config } = await findImage(reference, build);
   build.emit({ type: "resolved", reference, image: uuid });
-  const stage = startStage(baseLayer(uuid, instruction, build), config);
-  if (config === undefined) return stage;
+  const layer = baseLayer(uuid, instruction, build);
+  if (config === undefined) return startFromNoted(layer, reference, instruction, build);
+  const stage = startStage(layer, config);
   warnOfConfiguration(reference, config, instruction, build);
   return { ...stage, inherited: inheritedVariables(Object.entries(variablesIn(config))) };
+}
+
+/** What the service does not know of an image, bough may have noted when it built it; of its base that says nothing. */
+function startFromNoted(
+  layer: Layer,
+  reference: string,
+  instruction: FromInstruction,
+  build: BuildJob,
+): StageState {
+  const noted = notedConfiguration(layer.image, build.store);
+  if (noted === undefined) return startStage(layer);
+  const { Env: _, ...config } = noted;
+  warnOfConfiguration(reference, config, instruction, build);
+  return { ...startStage(layer, config), env: new Map(Object.entries(variablesIn(noted))) };
 }
 
 function warnOfConfiguration(

@@ -18,6 +18,7 @@ import { FailedStepError } from "../operations/failed-step.ts";
 import { missingShell } from "../operations/missing-shell.ts";
 import { finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
+import { configureLayer } from "../stages/configure-stage.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged, takesEntries } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
@@ -151,7 +152,7 @@ async function resultOf(
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
     const missing = placementError(outcome, spec, stage) ?? (await missingShell(outcome, spec, stage, build));
-    throw missing ?? new FailedStepError(error, stage);
+    throw missing ?? new FailedStepError(error, stage, await configureLayer(stage, build, "step"));
   }
 }
 

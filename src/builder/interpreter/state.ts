@@ -8,6 +8,8 @@ import type { StageScope } from "./scope.ts";
 /** What the next RUN depends on; its chain hash is computed from this and from nothing else. */
 export interface StageState extends StageScope {
   layer: Layer;
+  /** The image that the first of its FROMs names. */
+  base: string;
   config: ImageConfig & {
     /** Absolute. */
     WorkingDir: string;
@@ -21,6 +23,7 @@ export interface StageState extends StageScope {
 export function startStage(layer: Layer, config: ImageConfig = {}): StageState {
   return {
     layer,
+    base: layer.image,
     config: { ...config, WorkingDir: posix.resolve("/", config.WorkingDir ?? "/") },
     workdirIsPending: false,
     env: new Map(),

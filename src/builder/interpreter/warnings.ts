@@ -30,7 +30,7 @@ export function explainReasonsOnce(): (warning: ReasonedWarning) => BuildWarning
 }
 
 export function skippedInstruction(name: ConfigurationInstruction["name"]): ReasonedWarning {
-  const reason = skipReasons[name] ?? "an image of this service carries no such setting";
+  const reason = skipReasons[name] ?? "only a build with --docker keeps such settings";
   return { rule: "InstructionSkipped", message: `${name} is skipped`, reason };
 }
 

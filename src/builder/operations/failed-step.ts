@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
 import type { StageState } from "../interpreter/state.ts";
 
@@ -10,13 +11,14 @@ export class FailedStepError extends BoughError {
   /** COPY and ADD have staged files for the step, which that layer does not have yet. */
   readonly hasStaged: boolean;
 
-  constructor(error: BoughError, stage: StageState) {
+  /** `layer`: the stage's, with its configuration. */
+  constructor(error: BoughError, stage: Pick<StageState, "staged">, layer: Layer) {
     super(error.message, {
       kind: error.kind,
       cause: error,
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     });
-    this.branch = layerBranch(stage.layer.hash);
+    this.branch = layerBranch(layer.hash);
     this.hasStaged = stage.staged.size > 0;
   }
 }

@@ -15,17 +15,15 @@ import type { FileArgument } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
 import { stageLocalFiles } from "./local-files.ts";
+import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
 
 /** What `bough run` was asked for. */
-export interface RunRequest {
+export interface RunRequest extends GivenSurroundings {
   key: string;
   /** Instead of the session's image. */
   use: string | undefined;
   /** For the session's history. */
   title: string;
-  process: Pick<InstanceRequest, "command" | "args" | "shell">;
-  env: Record<string, string>;
-  cwd: string;
   timeoutSeconds: number;
   limits: ResourcesLimits | undefined;
   files: readonly FileArgument[];
@@ -58,16 +56,17 @@ export async function withInstance<Result>(
 ): Promise<Result> {
   const { runtime, log } = invocation;
   if (request.network === "host") await requireHostNetwork(connection.service);
+  const surroundings = await findSurroundings(request, image, connection);
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
-    cwd: request.cwd,
+    cwd: surroundings.cwd,
     excludes: request.excludes,
     signal: runtime.signal,
     warn: log.warn,
   });
   const stdin = await readPipedInput(runtime, log);
   const attempt = async () =>
-    action(await makeInstance(request, image, staged, stdin, invocation, connection));
+    action(await makeInstance({ ...request, surroundings }, image, staged, stdin, invocation, connection));
   try {
     return await attempt();
   } catch (error) {
@@ -79,7 +78,7 @@ export async function withInstance<Result>(
 }
 
 async function makeInstance(
-  request: RunRequest,
+  request: RunRequest & { surroundings: Surroundings },
   image: string,
   staged: Staged,
   stdin: Uint8Array | undefined,
@@ -91,9 +90,7 @@ async function makeInstance(
   const instance: InstanceRequest = {
     image,
     ...limits,
-    ...request.process,
-    env: request.env,
-    cwd: request.cwd,
+    ...request.surroundings,
     files,
     timeout: request.timeoutSeconds,
     disposable: request.isDisposable,

@@ -33,7 +33,17 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     alias: "C",
     valueHint: "PATH",
-    description: "Working directory, absolute (default: /)",
+    description: "Working directory, absolute (default: the image's, else /)",
+  },
+  user: {
+    type: "string",
+    alias: "u",
+    valueHint: "USER[:GROUP]",
+    description: "By name or number (default: the image's, else root)",
+  },
+  "no-config": {
+    type: "boolean",
+    description: "Without the image's ENV, WORKDIR and USER",
   },
   timeout: {
     type: "string",
@@ -118,8 +128,8 @@ function readRequest(invocation: Invocation): RunRequest {
     });
   }
   refuseInteractiveShell(values.rest ?? [], runtime.stdin.isTerminal);
-  const cwd = values.text("cwd") ?? "/";
-  if (!cwd.startsWith("/")) {
+  const cwd = values.text("cwd");
+  if (cwd?.startsWith("/") === false) {
     throw new BoughError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`, {
       kind: "usage",
     });
@@ -131,11 +141,13 @@ function readRequest(invocation: Invocation): RunRequest {
     key: sessionKey(invocation),
     use: values.text("use"),
     title: secretsAmong(Object.entries(env)).mask(title),
-    process: isShell
-      ? { command: [program, ...args].join(" "), shell: true }
-      : { command: program, args, shell: false },
+    command: isShell
+      ? { form: "shell", line: [program, ...args].join(" ") }
+      : { form: "exec", words: [program, ...args] },
     env,
     cwd,
+    user: values.text("user"),
+    ignoresConfig: values.flag("no-config"),
     timeoutSeconds: positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.") ?? 600,
     limits: readLimitOptions(values),
     files: values.list("file").map(parseFileArgument),

@@ -1,3 +1,4 @@
+import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-configuration.ts";
 import { BoughError } from "../../errors.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
@@ -78,6 +79,8 @@ function keep(
     log.info(`nothing has changed in image ${image}`);
     return { image, branch: from.branch };
   }
+  const noted = result === image ? undefined : notedConfiguration(image, store);
+  if (noted !== undefined) noteConfiguration(result, noted, store);
   const { branch, isNew, hasMoved } = appendEntries(store, from, entries);
   if (isNew) log.info(`${from.branch} stays as the build made it: branch ${branch} goes on from there`);
   if (hasMoved)

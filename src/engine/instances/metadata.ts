@@ -6,8 +6,11 @@ import type { InstanceSpec } from "./spec.ts";
 /** Where a command runs if neither the request nor the image says so; the service's own default. */
 const defaultDirectory = "/root";
 
-export function workingDirectoryOf(spec: Pick<InstanceSpec, "cwd">, { config }: Image): string {
-  return spec.cwd ?? config.WorkingDir ?? defaultDirectory;
+export function workingDirectoryOf(
+  spec: Pick<InstanceSpec, "cwd" | "ignoresConfig">,
+  { config }: Image,
+): string {
+  return spec.cwd ?? (spec.ignoresConfig ? undefined : config.WorkingDir) ?? defaultDirectory;
 }
 
 /**

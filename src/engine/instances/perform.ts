@@ -68,7 +68,8 @@ async function runCommand(
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
-  const env = { PATH: defaultPath, ...variablesIn(image.config), ...spec.env };
+  const ownVariables = spec.ignoresConfig ? {} : variablesIn(image.config);
+  const env = { PATH: defaultPath, ...ownVariables, ...spec.env };
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
 

@@ -37,6 +37,8 @@ export interface InstanceSpec extends ExecSpec {
   hostname: string;
   network: NetworkMode;
   preserveEnv: boolean;
+  /** Extension `configure`: nothing of the image's variables and working directory. */
+  ignoresConfig: boolean;
   limits: ResourcesLimits;
 }
 
@@ -52,6 +54,7 @@ const instanceFields = [
   "hostname",
   "networking",
   "preserve_env",
+  "ignore_config",
   "resources_limits",
 ] as const;
 
@@ -82,6 +85,7 @@ export async function readInstanceSpec(
     hostname,
     network: readNetwork(optionalFields(body, "networking") ?? {}),
     preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
+    ignoresConfig: optionalBoolean(body, "ignore_config") ?? false,
     limits: readLimits(body),
   };
 }

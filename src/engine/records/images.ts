@@ -17,13 +17,13 @@ export function addImage(
     layer: number;
     config: ImageConfig;
     configDigest?: string | undefined;
-    operation: string;
+    operation: string | null;
     createdAt: number;
   },
 ): string {
   const uuid = crypto.randomUUID();
   database
-    .query<undefined, [string, number, string, string | null, string, number]>(
+    .query<undefined, [string, number, string, string | null, string | null, number]>(
       "INSERT INTO images (uuid, layer, config, config_digest, operation, created_at) VALUES (?, ?, ?, ?, ?, ?)",
     )
     .run(
@@ -58,7 +58,7 @@ export function requireImage(records: Records, reference: string): Image {
 }
 
 /**
- * The image that was imported with this configuration before: the digest covers all of its content. Whatever has become of its
+ * The image that was imported or made with this configuration before: the digest covers all of its content. Whatever has become of its
  * record since, it says again what was imported.
  */
 export function findImportedImage(
@@ -70,6 +70,26 @@ export function findImportedImage(
       "UPDATE images SET layer = ?, config = ? WHERE config_digest = ? RETURNING uuid",
     )
     .get(image.layer, JSON.stringify(image.config), image.configDigest)?.uuid;
+}
+
+/**
+ * The image with the same files and this configuration: the same one whenever it is asked for. An image's own configuration
+ * never changes, so that what was built on it stays true.
+ */
+export function configureImage(
+  database: Database,
+  { uuid, layer, config: before }: Image,
+  config: ImageConfig,
+  createdAt: number,
+): string {
+  if (Bun.deepEquals(before, config)) return uuid;
+  const text = JSON.stringify([layer, config]);
+  const configDigest = `configured:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+  const known = findImportedImage(database, { layer, config, configDigest });
+  const { operation } = database
+    .query<{ operation: string | null }, [string]>("SELECT operation FROM images WHERE uuid = ?")
+    .get(uuid) ?? { operation: null };
+  return known ?? addImage(database, { layer, config, configDigest, operation, createdAt });
 }
 
 /** A tag names one image; an image may have several tags. Setting a tag moves it. */

@@ -1,5 +1,6 @@
 import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
+import { parseImageConfig } from "../../image/config.ts";
 import { isTag } from "../../service/types.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
@@ -15,7 +16,14 @@ import { readFlag, readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { performImport } from "../import/import-image.ts";
-import { describeImage, listImages, removeTags, requireImage, setTag } from "../records/images.ts";
+import {
+  configureImage,
+  describeImage,
+  listImages,
+  removeTags,
+  requireImage,
+  setTag,
+} from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
 import { type Environment, findProgram } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
@@ -80,6 +88,21 @@ export const imageRoutes: readonly Route[] = [
         const image = requireImage(state, parameters.uuid ?? "");
         setTag(state.database, tag, image.uuid);
         return jsonResponse(describeImage(state.database, image.uuid, tag));
+      });
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/images/:uuid/config",
+    async answer({ state, request, parameters }) {
+      const body = await readBody(request);
+      refuseUnknown(body, ["config"]);
+      const fields = optionalFields(body, "config") ?? refuse("config", "is missing");
+      const config = parseImageConfig(fields, (problem) => refuse("config", problem));
+      return inTransaction(state.database, () => {
+        const image = requireImage(state, parameters.uuid ?? "");
+        const uuid = configureImage(state.database, image, config, state.clock.now());
+        return jsonResponse(describeImage(state.database, uuid, null));
       });
     },
   },

@@ -27,6 +27,8 @@ const extensions: readonly string[] = [
   "config",
   // `GET /v1/images/{image}/layers` lists an image's layers, `.../layers/{id}` is one of them as OCI has it.
   "layers",
+  // `POST /v1/images/{uuid}/config`: the image with the same files and another configuration.
+  "configure",
 ];
 
 /** What is for a client in the same process alone. */

@@ -15,7 +15,7 @@ import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
 export interface Images
   extends Untagging,
-    Pick<ImageService, "findImage" | "hasImage" | "importImage" | "tagImage"> {
+    Pick<ImageService, "configureImage" | "findImage" | "hasImage" | "importImage" | "tagImage"> {
   /** All images that the filter lets through. Empty where the service lacks `imageList`. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
 }
@@ -114,6 +114,18 @@ export function createImages({ transport, operations, signal, seen, capabilities
     },
 
     tagImage,
+
+    async configureImage(uuid, config) {
+      const answer = await transport.call({
+        method: "POST",
+        path: `/v1/images/${encodeURIComponent(uuid)}/config`,
+        json: { config },
+        // The same request is answered by the same image.
+        repeatable: true,
+        requires: { what: "an image", isMet: (answer) => imageIn(answer) !== undefined },
+      });
+      return imageIn(answer) ?? uuid;
+    },
     ...createUntagging(transport, images, tagImage),
   };
 }

@@ -1,0 +1,91 @@
+import { accountRows, idOf } from "../../account-rows.ts";
+import { createImageFacts, type ImageFacts } from "../../builder/cache/image-facts.ts";
+import { notedConfiguration } from "../../builder/cache/noted-configuration.ts";
+import { type ExpandedCommand, numericUser, processFields } from "../../builder/interpreter/command.ts";
+import { BoughError } from "../../errors.ts";
+import { type ImageConfig, variablesIn } from "../../image/config.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import type { Connection } from "../service/connection.ts";
+
+/** What the command line says of it. */
+export interface GivenSurroundings {
+  command: ExpandedCommand;
+  env: Record<string, string>;
+  /** Absolute; `undefined`: the image's, else `/`. */
+  cwd: string | undefined;
+  /** As in a USER instruction; `undefined`: the image's, else root. */
+  user: string | undefined;
+  /** `--no-config`: what the image says of its ENV, WORKDIR and USER does not count. */
+  ignoresConfig: boolean;
+}
+
+/** What a command runs as, where, and with which variables. */
+export type Surroundings = Pick<
+  InstanceRequest,
+  "command" | "args" | "shell" | "uid" | "gid" | "env" | "ignore_config"
+> & { cwd: string };
+
+/** The image's ENV, WORKDIR and USER, as the service has them or bough has noted them, below what the command line says. */
+export async function findSurroundings(
+  { command, env, cwd, user, ignoresConfig }: GivenSurroundings,
+  image: string,
+  { service, store }: Connection,
+): Promise<Surroundings> {
+  const place = cwd ?? "/";
+  if (ignoresConfig) {
+    // A service without it has no variables of an image to leave out either.
+    const isKept = (await service.capabilities.extensions()).has("configure");
+    const process = processFields(
+      command,
+      await findUser(user, image, createImageFacts(service, store.facts)),
+    );
+    return { ...process, env, cwd: place, ...(isKept ? { ignore_config: true } : {}) };
+  }
+  const noted = notedConfiguration(image, store);
+  const config = noted ?? (await askConfiguration(image, service));
+  const whose = await findUser(
+    user ?? (config.User || undefined),
+    image,
+    createImageFacts(service, store.facts),
+  );
+  return {
+    ...processFields(command, whose),
+    env: { ...(noted === undefined ? {} : variablesIn(noted)), ...env },
+    cwd: cwd ?? (config.WorkingDir || place),
+  };
+}
+
+/** The service sets the variables itself. */
+async function askConfiguration(image: string, service: Connection["service"]): Promise<ImageConfig> {
+  const found = await service.findImage(image);
+  return found === undefined || found === "unsupported" ? {} : (found.config ?? {});
+}
+
+/** By numbers, where the image's own tables can be read; else a name is for `su`, in the image. */
+async function findUser(
+  user: string | undefined,
+  image: string,
+  facts: Pick<ImageFacts, "readTextFile">,
+): Promise<string | undefined> {
+  if (user === undefined || numericUser(user) !== undefined) return user;
+  const [name = "", group = ""] = user.split(":", 2);
+  const passwd = await facts.readTextFile(image, "/etc/passwd");
+  if (passwd === "unsupported") return user;
+  const uid = idOf(name) ?? (name === "root" ? 0 : idOf(fieldOf(passwd, name, 2)));
+  if (uid === undefined) throw unknown("user", name);
+  if (group === "") return String(uid);
+  const groups = await facts.readTextFile(image, "/etc/group");
+  const gid = idOf(group) ?? idOf(fieldOf(groups, group, 2));
+  if (gid === undefined) throw unknown("group", group);
+  return `${uid}:${gid}`;
+}
+
+function fieldOf(table: string | undefined, name: string, field: number): string | undefined {
+  return accountRows(table ?? "").find((fields) => fields[0] === name)?.[field];
+}
+
+function unknown(what: string, name: string): BoughError {
+  return new BoughError(`the image doesn't know the ${what} ${name}`, {
+    hint: "Give a number: -u 1000:1000. --no-config runs as root.",
+  });
+}

@@ -1,0 +1,130 @@
+/** ENV, WORKDIR and USER of an image that bough has built: what starts from it, and what runs in it. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import type { InstanceRequest } from "../../src/service/types.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+
+function contextOf(dockerfile: string): string {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile });
+  return context;
+}
+
+const own = `FROM base:1
+RUN echo bob:x:7:7::/home/bob:/bin/sh >> /etc/passwd
+ARG S=secret
+ENV A=1 B="two words"
+WORKDIR /srv/w
+USER bob
+`;
+const tell = 'echo "$A|$B|$S|$(pwd)|$(id -u):$(id -g)|$HOME"';
+
+describe("the engine", () => {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const bough = (words: readonly string[], workingDirectory = "/") =>
+    runBough(["--local", ...words], { workingDirectory, environment });
+  const build = (dockerfile: string, ...options: string[]) =>
+    bough(["build", "-q", ".", ...options], contextOf(dockerfile));
+  beforeAll(async () => {
+    const layout = await makeBusyboxLayout(temporaryDirectory());
+    expect((await bough(["images", "import", layout, "--tag", "base:1"])).exitCode).toBe(0);
+    for (const mode of ["--no-docker", "--docker"])
+      expect((await build(own, mode, "--tag", `own:${mode.slice(2)}`)).exitCode).toBe(0);
+  });
+  afterAll(() => rmSync(environment.BOUGH_HOME, { recursive: true, force: true }));
+
+  test.each<[string, string[], string]>([
+    ["all of it", [], "1|two words||/srv/w|7:7|/home/bob"],
+    [
+      "what the command line says is before it",
+      ["-e", "A=3", "-u", "5:6", "-C", "/tmp"],
+      "3|two words||/tmp|5:6|/",
+    ],
+    ["a user by name", ["-u", "root"], "1|two words||/srv/w|0:0|/root"],
+    ["a user and group by name", ["-u", "bob:daemon"], "1|two words||/srv/w|7:1|/home/bob"],
+    ["none of it", ["--no-config"], "|||/|0:0|/root"],
+  ])("bough run: %s", async (_, options, expected) => {
+    for (const tag of ["own:no-docker", "own:docker"]) {
+      const { stdout, stderr } = await bough(["run", "-D", "--use", tag, ...options, "-s", "--", tell]);
+      expect({ stdout, stderr }).toMatchObject({ stdout: `${expected}\n` });
+    }
+  });
+
+  test("a user that the image doesn't have", async () => {
+    const { exitCode, stderr } = await bough(["run", "-D", "--use", "own:docker", "-u", "eve", "--", "true"]);
+    expect(exitCode).not.toBe(0);
+    expect(stderr).toContain("the image doesn't know the user eve");
+  });
+
+  test("a session that uses it, and the image that comes of its commands", async () => {
+    await bough(["-S", "s", "use", "own:docker"]);
+    await bough(["-S", "s", "run", "-u", "root", "--", "touch", "/made"]);
+    const { stdout } = await bough(["-S", "s", "run", "-D", "-s", "--", `ls /made; ${tell}`]);
+    expect(stdout).toBe("/made\n1|two words||/srv/w|7:7|/home/bob\n");
+  });
+
+  test.each(["--no-docker", "--docker"])("a build from it goes on (%s)", async (mode) => {
+    const context = contextOf(`FROM own:docker\nENV C=$A\nWORKDIR x\nUSER root\nRUN ${tell}; echo $C\n`);
+    const { stderr } = await bough(["build", ".", mode, "--progress", "plain"], context);
+    expect(stderr).toContain("1|two words||/srv/w/x|0:0|/root\n1\n");
+  });
+
+  test.each(["--no-docker", "--docker"])("the way into a step that failed (%s)", async (mode) => {
+    const context = contextOf(`${own}ENV C=3\nWORKDIR /tmp\nRUN false\nENV D=4\n`);
+    const { stderr } = await bough(["build", ".", mode, "--progress", "plain"], context);
+    const [, session = "", layer = ""] = /-S (\S+) session checkout (\S+)/.exec(stderr) ?? [];
+    await bough(["-S", session, "session", "checkout", layer]);
+    const { stdout } = await bough(["-S", session, "run", "-D", "-s", "--", `${tell}; echo $C$D`]);
+    expect(stdout).toBe("1|two words||/tmp|7:7|/home/bob\n3\n");
+  });
+});
+
+describe("a service that has no place for it", () => {
+  let service: FakeService;
+  let environment: Record<string, string>;
+  beforeEach(async () => {
+    service = await startFakeService({ run: ({ command }) => ({ exitCode: command === "exit 3" ? 3 : 0 }) });
+    service.state.addImage("base:1");
+    environment = { BOUGH_HOME: temporaryDirectory() };
+  });
+  afterEach(() => service.close());
+
+  const bough = (words: readonly string[], workingDirectory = "/") =>
+    runBough(["--url", service.url, "--token", "t0ken-t0ken", ...words], { workingDirectory, environment });
+  const build = (dockerfile: string, ...options: string[]) =>
+    bough(["build", "-q", ".", ...options], contextOf(dockerfile));
+  const lastRequest = () =>
+    service.requestsTo("POST /v1/instances").at(-1)?.json as InstanceRequest | undefined;
+  const numbered = own.replace("USER bob", "USER 7:8");
+
+  test.each(["--no-docker", "--docker"])("it is noted by the image (%s)", async (mode) => {
+    expect((await build(numbered, mode, "--tag", "own")).exitCode).toBe(0);
+    expect((await bough(["run", "-D", "--use", "own", "-e", "A=3", "--", "ls"])).exitCode).toBe(0);
+    const surroundings = { cwd: "/srv/w", uid: 7, gid: 8 };
+    expect(lastRequest()).toMatchObject({ ...surroundings, env: { A: "3", B: "two words" } });
+    expect(lastRequest()?.env).not.toHaveProperty("S");
+    expect((await build("FROM own\nRUN true\n", mode)).exitCode).toBe(0);
+    expect(lastRequest()).toMatchObject({ ...surroundings, env: { A: "1", B: "two words" } });
+    await bough(["run", "-D", "--use", "own", "--no-config", "--", "ls"]);
+    expect(lastRequest()).toMatchObject({ cwd: "/", env: {} });
+    expect(lastRequest()).not.toHaveProperty("uid");
+  });
+
+  test("nothing is noted of the base", async () => {
+    expect((await build("FROM base:1\nENV A=1\nWORKDIR /w\n")).exitCode).toBe(0);
+    await bough(["run", "-D", "--use", "base:1", "--", "ls"]);
+    expect(lastRequest()).toMatchObject({ cwd: "/", env: {} });
+  });
+
+  test("a failed step changes nothing of a result that it began with", async () => {
+    const context = contextOf(numbered);
+    await bough(["build", "-q", ".", "--tag", "own"], context);
+    writeFiles(context, { Dockerfile: `${numbered}ENV A=9\nRUN exit 3\n` });
+    await bough(["build", "-q", "."], context);
+    await bough(["run", "-D", "--use", "own", "--", "ls"]);
+    expect(lastRequest()).toMatchObject({ env: { A: "1" } });
+  });
+});

@@ -1,0 +1,164 @@
+/** What `bough build --docker` keeps with an image beside its files, against `docker image inspect`. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { openEngine } from "../../src/engine/engine.ts";
+import type { ImageRecord } from "../../src/service/types.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { type Docker, startDocker } from "../support/docker.ts";
+import { writeFiles } from "../support/files.ts";
+import { makeBases } from "./bases.ts";
+
+const directory = temporaryDirectory("bough-configuration-");
+const home = join(directory, "home");
+let docker: Docker;
+
+beforeAll(async () => {
+  docker = await startDocker(join(directory, "docker"));
+  for (const [name, source] of Object.entries(await makeBases(directory))) {
+    await docker.importBase(source, name);
+    await bough(directory, "images", "import", source, "--tag", name);
+  }
+}, 120_000);
+
+afterAll(async () => {
+  await docker?.close();
+  rmSync(directory, { recursive: true, force: true });
+}, 60_000);
+
+const dockerfiles: readonly string[] = [
+  "FROM busybox:1",
+  "FROM scratch",
+  "FROM configured:1",
+  "FROM configured:1\nENV GIVEN=other NEW=1",
+  "FROM configured:1\nENV PATH=/more:$PATH",
+  "FROM busybox:1\nENV A=1\nRUN true\nENV B=$A A=2",
+  "FROM busybox:1\nARG X=1\nENV Y=$X\nRUN true",
+  "FROM busybox:1\nENV X=env\nARG X=arg\nRUN true",
+  "FROM busybox:1\nWORKDIR /a\nWORKDIR b",
+  "FROM configured:1\nWORKDIR sub",
+  "FROM busybox:1\nUSER daemon:daemon",
+  "FROM configured:1\nUSER 5:6\nRUN true",
+  'FROM busybox:1\nCMD ["a", "b"]',
+  "FROM busybox:1\nCMD echo $HOME",
+  "FROM busybox:1\nENTRYPOINT top",
+  'FROM busybox:1\nCMD ["x"]\nENTRYPOINT ["y"]',
+  'FROM busybox:1 AS a\nCMD ["x"]\nFROM a\nENTRYPOINT ["y"]',
+  'FROM busybox:1\nSHELL ["/bin/ash", "-c"]\nCMD ls\nENTRYPOINT ls',
+  'FROM busybox:1\nLABEL a=1 b="two words"\nLABEL a=3 "c d"=$PATH',
+  "FROM busybox:1\nEXPOSE 80 53/udp 8000-8002\nEXPOSE 80",
+  'FROM busybox:1\nVOLUME /data\nVOLUME ["/x y", "/z"]',
+  "FROM busybox:1\nSTOPSIGNAL SIGQUIT",
+  "FROM busybox:1\nHEALTHCHECK --interval=5s --timeout=1m --retries=2 CMD true",
+  'FROM busybox:1\nHEALTHCHECK CMD ["a"]\nHEALTHCHECK NONE',
+  "FROM busybox:1\nONBUILD RUN true\nONBUILD COPY . /x",
+  "FROM onbuild:1",
+  "FROM busybox:1\nENV A=1\nCOPY f /",
+  "FROM scratch\nCOPY f /\nENV A=1\nUSER 7",
+  "FROM busybox:1 AS a\nENV A=1\nWORKDIR /w\nUSER 3\nLABEL l=1\nFROM busybox:1\nCOPY --from=a /bin/sh /x",
+  "FROM busybox:1 AS a\nENV A=1\nWORKDIR /w\nLABEL l=1\nFROM a\nENV B=$A\nWORKDIR v\nLABEL m=2",
+];
+
+test.each(dockerfiles)(
+  "%j",
+  async (dockerfile) => {
+    const context = contextOf(dockerfile);
+    const [other, image] = await Promise.all([
+      docker.build({ context, dockerfile: join(context, "Dockerfile") }),
+      build(context, "--docker"),
+    ]);
+    expect(await readConfig(image)).toEqual(comparable(await docker.readConfig(other)));
+    // Found again, to the UUID.
+    expect(await build(context, "--docker")).toBe(image);
+  },
+  60_000,
+);
+
+const chain = [
+  'ENV A=1\nWORKDIR /w\nUSER daemon\nLABEL l=1\nCMD ["c"]\nRUN true',
+  "ENV B=$A\nWORKDIR v\nLABEL m=2\nRUN id",
+];
+
+test("a build goes on with the configuration of another one's image", async () => {
+  const [first = "", second = ""] = chain;
+  await build(contextOf(`FROM busybox:1\n${first}`), "--docker", "--tag", "own:1");
+  const image = await build(contextOf(`FROM own:1\n${second}`), "--docker");
+  const whole = contextOf(`FROM busybox:1 AS own\n${first}\nFROM own\n${second}`);
+  const other = await docker.build({ context: whole, dockerfile: join(whole, "Dockerfile") });
+  expect(await readConfig(image)).toEqual(comparable(await docker.readConfig(other)));
+});
+
+test("by default ENV, WORKDIR and USER are kept, and what the base has", async () => {
+  const text = "FROM configured:1\nARG S=1\nENV A=$S\nWORKDIR /w\nUSER 5\nCMD x\nLABEL a=b";
+  const image = await build(contextOf(text), "--no-docker");
+  expect(await readConfig(image)).toEqual({
+    Env: ["PATH=/opt/bin:/bin", "GIVEN=by the image", "A=1"],
+    User: "5",
+    WorkingDir: "/w",
+    Cmd: ["sh"],
+  });
+});
+
+test("another LABEL is another image over the same layers", async () => {
+  const context = contextOf("FROM busybox:1\nRUN date +%N > /d\nLABEL l=a");
+  const first = await build(context, "--docker");
+  writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN date +%N > /d\nLABEL l=b\n" });
+  const second = await build(context, "--docker");
+  expect((await readConfig(first)).Labels).toEqual({ l: "a" });
+  expect((await readConfig(second)).Labels).toEqual({ l: "b" });
+  const [one, other] = [
+    await bough(context, "cat", `${first}:/d`),
+    await bough(context, "cat", `${second}:/d`),
+  ];
+  expect(other).toBe(one);
+});
+
+function contextOf(dockerfile: string): string {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: `${dockerfile}\n`, f: "f\n" });
+  return context;
+}
+
+async function bough(workingDirectory: string, ...words: string[]): Promise<string> {
+  const options = { workingDirectory, environment: { BOUGH_HOME: home } };
+  const { exitCode, stdout, stderr } = await runBough(["--local", ...words], options);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout.trim();
+}
+
+const build = (context: string, ...options: string[]) => bough(context, "build", "-q", ".", ...options);
+
+async function readConfig(image: string): Promise<Record<string, unknown>> {
+  const environment = { PATH: process.env.PATH };
+  const engine = await openEngine({ directory: join(home, "engine"), clock: systemClock, environment });
+  try {
+    const answer = await engine.fetch(new Request(`http://engine/v1/images?uuid=${image}`));
+    const { images } = (await answer.json()) as { images: ImageRecord[] };
+    return comparable(images[0]?.oci_config ?? {});
+  } finally {
+    await engine.close();
+  }
+}
+
+const compared = [
+  "User",
+  "Env",
+  "Cmd",
+  "Entrypoint",
+  "WorkingDir",
+  "Labels",
+  "ExposedPorts",
+  "Volumes",
+  "OnBuild",
+];
+const others = ["StopSignal", "Shell", "Healthcheck"];
+
+/** Without what says nothing: Docker shows some of it as null, empty or `/`. */
+function comparable(config: object): Record<string, unknown> {
+  const says = ([name, value]: [string, unknown]) =>
+    [...compared, ...others].includes(name) &&
+    !["", "/", null, undefined].some((nothing) => value === nothing) &&
+    !(Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(config).filter(says));
+}

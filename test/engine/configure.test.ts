@@ -1,0 +1,65 @@
+/** `POST /v1/images/{uuid}/config`: the same files with another configuration. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { ImageConfig } from "../../src/image/config.ts";
+import type { ImageRecord } from "../../src/service/types.ts";
+import { TestEngine } from "../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+const configure = (image: string, config: unknown) =>
+  engine.fetch("POST", `/v1/images/${image}/config`, { config });
+const configured = async (image: string, config: ImageConfig) =>
+  ((await (await configure(image, config)).json()) as ImageRecord).uuid;
+const configOf = async (uuid: string) =>
+  (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images?uuid=${uuid}`)).images[0]?.oci_config;
+
+test("is an image of its own, always the same one; the first keeps what it has", async () => {
+  const before = await configOf(base);
+  const config = { Env: ["A=1"], WorkingDir: "/srv", Labels: { a: "b" } };
+  const image = await configured(base, config);
+  expect(image).not.toBe(base);
+  expect(await configOf(image)).toEqual(config);
+  expect(await configOf(base)).toEqual(before);
+  expect(await configured(base, config)).toBe(image);
+  expect(await configured(image, config)).toBe(image);
+  expect(await configured(image, { Env: ["A=2"] })).not.toBe(image);
+});
+
+test("holds for what runs in it, and for what comes of that", async () => {
+  const config = { Env: ["A=1"], WorkingDir: "/srv" };
+  const image = await configured(base, config);
+  const { stdout, image: result } = await engine.run(image, "echo $A > /made; echo $A");
+  expect(stdout.trim()).toBe("1");
+  expect(await configOf(result ?? "")).toEqual(config);
+});
+
+test("counts for nothing where a request says so", async () => {
+  const image = await configured(base, { Env: ["A=1"] });
+  const { stdout } = await engine.run(image, 'echo "[$A]"', { ignore_config: true });
+  expect(stdout.trim()).toBe("[]");
+});
+
+test.each<[string, unknown, string]>([
+  ["none", undefined, "config is missing"],
+  ["a list", [], "config must be an object"],
+  ["a field of another type", { Env: "A=1" }, "config Env must be a list of texts"],
+  ["one that goes too deep", { Labels: {}, x: nested(40) }, "config x is nested too deeply"],
+])("%s is refused", async (_, config, message) => {
+  const answer = await configure(base, config);
+  expect(answer.status).toBe(400);
+  expect(await answer.text()).toContain(message);
+});
+
+test("of an image that is not there", async () => {
+  expect((await configure(crypto.randomUUID(), {})).status).toBe(404);
+});
+
+function nested(depth: number): unknown {
+  return depth === 0 ? 1 : { in: nested(depth - 1) };
+}
