@@ -66,8 +66,8 @@ export class Networks {
     try {
       const network = startPrivateNetwork(findAddresses(readHostNetwork()), this.#environment, this.#clock);
       // One that breaks down is replaced for the next sandbox.
-      network.ended.then(() => {
-        this.#private = undefined;
+      network.broken.then(() => {
+        if (this.#private === network) this.#private = undefined;
       });
       this.#private = network;
     } catch (error) {

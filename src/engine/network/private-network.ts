@@ -14,8 +14,8 @@ export interface PrivateNetwork {
   nameServer: string;
   /** Rejects with what slirp4netns said, or where it takes too long. */
   ready: Promise<void>;
-  /** Resolves when it no longer works. */
-  ended: Promise<void>;
+  /** Resolves when it no longer works: what is left of it is being taken away. */
+  broken: Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function startPrivateNetwork(
     throw error;
   });
   // slirp4netns(1): the name server is the third address.
-  return { namespaces, nameServer: `${addresses.outer}.3`, ready, ended, close };
+  return { namespaces, nameServer: `${addresses.outer}.3`, ready, broken: helpers.firstEnd, close };
 }
 
 /** Tries whether slirp4netns works for this process's user. Rejects with the reason why not. */
