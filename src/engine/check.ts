@@ -1,11 +1,12 @@
 import type { Database } from "bun:sqlite";
-import { lstatSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { isDamaged } from "../database.ts";
 import { messageOf } from "../errors.ts";
 import { createPace, type Pace } from "../pace.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
 import { filePath, isFileName } from "./records/files.ts";
+import { blobsDirectory, findBlobs } from "./records/imported-blobs.ts";
 import { parseObject } from "./records/json-column.ts";
 import { fingerprintLayer } from "./records/layer-fingerprint.ts";
 import { findLayer, type LayerRecord, layerChain, layerDirectory } from "./records/layers.ts";
@@ -14,8 +15,9 @@ import { findLayerProblem } from "./records/whole-layers.ts";
 
 /** Something of an engine's that is not as it was stored. */
 export interface Damage {
-  kind: "database" | "file" | "layer" | "image" | "tag";
-  /** A file's SHA-256, a layer's directory, an image's UUID, a tag. */
+  /** `blob`: a file that an imported layer came in; the layer itself is unpacked, and may be whole. */
+  kind: "database" | "file" | "layer" | "blob" | "image" | "tag";
+  /** A file's SHA-256, a layer's directory (of a blob, too), an image's UUID, a tag. */
   name: string;
   problem: string;
   /** UUIDs of the images that it takes along. */
@@ -145,7 +147,9 @@ async function checkFiles(look: Look): Promise<void> {
   );
   for (const file of listFiles(database)) {
     report.files++;
-    const problem = findFileProblem(layout, file) ?? (await findByteProblem(look, file));
+    const problem =
+      findFileProblem(layout, file) ??
+      (await findByteProblem(look, filePath(layout, file.sha256), file.sha256));
     // It may have been pruned meanwhile.
     if (problem !== undefined && isRecorded.get(file.sha256) !== null)
       add(look, { kind: "file", name: file.sha256, problem });
@@ -153,10 +157,11 @@ async function checkFiles(look: Look): Promise<void> {
 }
 
 async function findByteProblem(
-  { layout, pace, report }: Look,
-  { sha256 }: FileRow,
+  { pace, report }: Look,
+  path: string,
+  sha256: string,
 ): Promise<string | undefined> {
-  const pieces = hashInPieces(filePath(layout, sha256));
+  const pieces = hashInPieces(path);
   for (;;) {
     const { done, value } = pieces.next();
     if (done === true && value === undefined) return "it cannot be read";
@@ -191,7 +196,19 @@ async function checkLayers(look: Look): Promise<void> {
     const problem = findPlaceProblem(database, layout, layer) ?? (await findContentProblem(look, layer));
     if (problem !== undefined && findLayer(database, layer.id) !== undefined)
       add(look, { kind: "layer", name: layer.id.toString(36), problem });
+    await checkBlobs(look, layer);
   }
+}
+
+async function checkBlobs(look: Look, { id }: LayerRecord): Promise<void> {
+  const { database, layout } = look;
+  if (!existsSync(blobsDirectory(layout, id))) return;
+  const blobs = findBlobs(layout, id);
+  let problem = blobs === undefined ? "not all of it is there" : undefined;
+  for (const { path, digest } of blobs ?? [])
+    problem ??= await findByteProblem(look, path, digest.slice("sha256:".length));
+  if (problem !== undefined && findLayer(database, id) !== undefined)
+    add(look, { kind: "blob", name: id.toString(36), problem });
 }
 
 async function findContentProblem(

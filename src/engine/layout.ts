@@ -9,6 +9,8 @@ export interface Layout {
   database: string;
   /** `<layer name>/`: one overlay directory a layer. The working directory of every mount, so that names stay short. */
   layers: string;
+  /** `<layer name>/`: the files that an imported layer's content came in. */
+  blobs: string;
   /** `<first two digits>/<sha256>`: uploaded contents. */
   files: string;
   /** `<operation>/`: what an operation that is under way has on disk. */
@@ -41,6 +43,7 @@ export function makeLayout(directory: string): Layout {
     directory,
     database: join(real, "engine.db"),
     layers: join(real, "layers"),
+    blobs: join(real, "blobs"),
     files: join(real, "files"),
     operations: join(real, "operations"),
     events: join(real, "events"),

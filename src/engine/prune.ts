@@ -8,6 +8,7 @@ import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
 import { cacheDirectory, cachePaths, unusedCaches } from "./records/caches.ts";
 import { filePath, isFileName } from "./records/files.ts";
+import { blobsDirectory } from "./records/imported-blobs.ts";
 import { layerDirectory } from "./records/layers.ts";
 import { imagesInUse, isOperationId } from "./records/operations.ts";
 import { diskUsage, freedBytes } from "./system/disk-usage.ts";
@@ -52,7 +53,7 @@ export function measureUsage(directory: string): Promise<EngineUsage> {
     );
     return {
       images: { count: count("images"), tagged: count("images WHERE uuid IN (SELECT image FROM tags)") },
-      layers: { count: layers.length, bytes: diskUsage(layers.map((id) => layerDirectory(layout, id))) },
+      layers: { count: layers.length, bytes: diskUsage(layerPaths(layout, layers)) },
       files: { count: files.length, bytes: diskUsage(filePaths(layout, files)) },
       operations: {
         count: operations.length,
@@ -93,7 +94,7 @@ export function prune(directory: string, selection: PruneSelection): Promise<Pru
     });
     const plan = measure(layout, removed);
     // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
-    for (const id of removed.layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
+    for (const path of layerPaths(layout, removed.layers)) await rm(path, { recursive: true, force: true });
     for (const path of eventPaths(layout, removed.operations)) rmSync(path, { force: true });
     for (const name of removed.caches)
       await rm(cacheDirectory(layout, name), { recursive: true, force: true });
@@ -170,7 +171,7 @@ function measure(layout: Layout, selected: Selected): PrunePlan {
   const total = (paths: readonly string[]) => totalOf(paths, freedBytes);
   return {
     images: selected.images.map((uuid) => ({ uuid, tags: selected.tags.get(uuid) ?? [] })),
-    layers: total(selected.layers.map((id) => layerDirectory(layout, id))),
+    layers: { count: selected.layers.length, bytes: freedBytes(layerPaths(layout, selected.layers)) },
     files: total(filePaths(layout, selected.files)),
     operations: total(eventPaths(layout, selected.operations)),
     caches: total(selected.caches.map((name) => cacheDirectory(layout, name))),
@@ -179,6 +180,11 @@ function measure(layout: Layout, selected: Selected): PrunePlan {
 
 function totalOf(paths: readonly string[], measureBytes: (paths: readonly string[]) => number) {
   return { count: paths.length, bytes: measureBytes(paths) };
+}
+
+/** Layers' directories, and the files that imported ones came in. */
+function layerPaths(layout: Layout, layers: readonly number[]): string[] {
+  return layers.flatMap((id) => [layerDirectory(layout, id), blobsDirectory(layout, id)]);
 }
 
 /** The paths of well-formed names only: nothing else can be on disk. */

@@ -4,6 +4,7 @@ import { inTransaction } from "../database.ts";
 import type { Damage } from "./check.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import { dropDamagedFiles, isFileName } from "./records/files.ts";
+import { blobsDirectory } from "./records/imported-blobs.ts";
 import { layerChain, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
 
@@ -28,6 +29,9 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
       return dropImages(database, damaged, new Set(named("image")), inUse);
     });
     // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
+    const blobs = named("blob").map((name) => Number.parseInt(name, 36));
+    for (const id of [...layers, ...blobs])
+      await rm(blobsDirectory(layout, id), { recursive: true, force: true });
     for (const id of layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
     return damage.filter(({ images }) => images.some((uuid) => kept.has(uuid)));
   });

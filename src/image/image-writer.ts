@@ -1,5 +1,7 @@
 /** Images as other programs take them: OCI layouts, Docker's archives, and skopeo's directories. */
+import { BoughError } from "../errors.ts";
 import type { Compression } from "./compress.ts";
+import { decompress } from "./compression.ts";
 import type { ImageConfig } from "./config.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-blob.ts";
 import { type Descriptor, digestOf, mediaTypes, nameAnnotation } from "./oci-layout.ts";
@@ -25,7 +27,9 @@ export interface LayerContent {
   id?: string;
   created: string;
   createdBy: string;
-  /** The uncompressed archive, where `known` does not say that it need not be written. */
+  /** What `open` gives where that is no plain archive: the bytes that the layer has been stored as before. */
+  stored?: LayerBlob | undefined;
+  /** The uncompressed archive, or what is `stored`, where `known` does not say that it need not be written. */
   open(): Promise<AsyncIterable<Uint8Array>>;
   /** What it has been before: then it is not read, and not written. */
   known?: LayerBlob | undefined;
@@ -76,7 +80,7 @@ export async function writeDockerArchive(
   name: string | undefined,
 ): Promise<WrittenImage> {
   const layerName = (digest: string) => `${hexOf(digest)}.tar`;
-  const layers = await writeLayers(files, image, "none", layerName);
+  const layers = await writeLayers(files, image, "none", layerName, false);
   const config = configurationOf(image, layers);
   const digest = digestOf(config);
   putFile(files, `${hexOf(digest)}.json`, config);
@@ -117,6 +121,7 @@ async function writeLayers(
   image: ImageContent,
   compression: Compression,
   place: (digest: string) => string,
+  keepsStored = true,
 ): Promise<LayerBlob[]> {
   const blobs: LayerBlob[] = [];
   for (const layer of image.layers) {
@@ -125,12 +130,43 @@ async function writeLayers(
       continue;
     }
     const file = files.create();
-    const blob = await writeLayerBlob(await layer.open(), compression, (bytes) => file.write(bytes));
+    const blob = await writeLayer(layer, compression, keepsStored, (bytes) => file.write(bytes));
     file.keep(place(blob.digest));
     layer.onWritten?.(blob);
     blobs.push(blob);
   }
   return blobs;
+}
+
+/** What is stored stays as it is, but for a plain archive where others are compressed, and where all must be plain. */
+async function writeLayer(
+  { stored, open }: LayerContent,
+  compression: Compression,
+  keepsStored: boolean,
+  write: (bytes: Uint8Array) => void,
+): Promise<LayerBlob> {
+  const content = await open();
+  if (stored === undefined) return writeLayerBlob(content, compression, write);
+  const suffix = /\+(gzip|zstd)$/.exec(stored.mediaType)?.[1];
+  const current = suffix === "gzip" || suffix === "zstd" ? suffix : "none";
+  if (keepsStored && (current !== "none" || compression === "none")) {
+    const { diffId: _, ...blob } = await writeLayerBlob(content, "none", write);
+    requireSame(blob.digest, stored.digest);
+    return stored;
+  }
+  const blob = await writeLayerBlob(decompress(content, current, stored.digest), compression, write);
+  requireSame(blob.diffId, stored.diffId);
+  return blob;
+}
+
+function requireSame(actual: string, expected: string): void {
+  if (actual === expected) return;
+  throw new BoughError(
+    `a layer of the image is damaged: its digest is ${actual}, and should be ${expected}`,
+    {
+      hint: "`bough engine check --repair` drops what is damaged; the image's own files may be whole.",
+    },
+  );
 }
 
 /** https://github.com/opencontainers/image-spec/blob/main/config.md */

@@ -59,6 +59,8 @@ export interface ImageLayer {
   created_at: string;
   /** Otherwise bough has made it. */
   is_imported: boolean;
+  /** What it was imported as: then its bytes come as they were, compressed or not. */
+  blob?: { media_type: string; digest: string; size: number; diff_id: string };
 }
 
 /** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */

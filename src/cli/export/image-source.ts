@@ -36,12 +36,20 @@ export async function openImageContent(
 async function openLayers(service: Service, image: string, times: TimeOptions): Promise<LayerContent[]> {
   const clampTo = times.rewritesTimestamps ? times.epoch : undefined;
   const layers = await service.listLayers(image);
-  return layers.map((layer) => ({
-    id: clampTo === undefined ? layer.id : `${layer.id} until ${clampTo}`,
-    created: timeOf(Date.parse(layer.created_at), times),
-    createdBy: layer.is_imported ? "bough images import" : "bough build",
-    open: () => service.openLayer(image, layer.id, clampTo),
-  }));
+  return layers.map((layer): LayerContent => {
+    const shared = {
+      created: timeOf(Date.parse(layer.created_at), times),
+      createdBy: layer.is_imported ? "bough images import" : "bough build",
+    };
+    // A base stays what it is, to the digest: its times, too.
+    if (layer.blob !== undefined) {
+      const { media_type, digest, size, diff_id } = layer.blob;
+      const stored = { mediaType: media_type, digest, size, diffId: diff_id };
+      return { ...shared, id: layer.id, stored, open: () => service.openLayer(image, layer.id, undefined) };
+    }
+    const id = clampTo === undefined ? layer.id : `${layer.id} until ${clampTo}`;
+    return { ...shared, id, open: () => service.openLayer(image, layer.id, clampTo) };
+  });
 }
 
 function wholeImage(service: Service, image: string, times: TimeOptions): LayerContent {

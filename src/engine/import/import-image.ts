@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
+import { gatherBlobs, keepBlobs } from "../records/imported-blobs.ts";
 import { addLayer, findLayerByContent, restoreLayer } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
@@ -66,6 +67,7 @@ export async function performImport(
     return () => {
       const createdAt = clock.now();
       const layer = keepContent(state, image.contentDigest, content, createdAt);
+      keepBlobs(state.layout, layer, join(run.directory, gathered));
       const { config, configDigest } = image;
       const uuid =
         findImportedImage(database, { layer, config, configDigest }) ??
@@ -100,7 +102,10 @@ function keepContent(
   return existing.id;
 }
 
-/** What an import has in its directory beside the unpacked content. */
+/** The files of the image's layers, in the operation's directory. */
+const gathered = "blobs";
+
+/** What an import has in its directory beside the unpacked content and these. */
 const temporaries = { download: downloadDirectory, archive: archiveFile, layout: "layout" };
 
 function removeTemporary(run: OperationRun, name: string): Promise<void> {
@@ -133,7 +138,7 @@ async function unpackImage(
 ): Promise<void> {
   if (parts.layers.length === 0) return makeEmptyRoot(content);
   const { name } = spec.source;
-  await makePlainLayout(parts, image, join(run.directory, temporaries.layout), {
+  const originals = await makePlainLayout(parts, image, join(run.directory, temporaries.layout), {
     image: name,
     budget: createBudget(name, state.layout.directory, state.importLimits),
     signal,
@@ -141,6 +146,7 @@ async function unpackImage(
   });
   const args = ["raw", "unpack", "--image", `${temporaries.layout}:${layoutImage}`, content];
   await runTool(state, run, "umoci", args, signal);
+  gatherBlobs(join(run.directory, gathered), originals);
 }
 
 /** Refuses an image of another platform. From an index this machine's was picked already. */

@@ -6,6 +6,7 @@ import { decompress } from "../../image/compression.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { createTarMeter, type TarMeter } from "../../image/tar-meter.ts";
 import { errorCode } from "../../system-error.ts";
+import type { ImportedBlob } from "../records/imported-blobs.ts";
 import type { ImageFile } from "./image-files.ts";
 import type { LayerFile } from "./image-parts.ts";
 import { detectLayerCompression } from "./layer-compression.ts";
@@ -22,23 +23,31 @@ export interface LayerJob {
   signal: AbortSignal;
 }
 
+/** A layer in the layout for umoci, and the file that it came in. */
+export interface TakenLayer {
+  descriptor: Descriptor;
+  original: ImportedBlob;
+}
+
 /**
  * Puts one layer into the layout, as it is or, where umoci would not know how to read it, decompressed. Rejects where its bytes
  * are not what the manifest says, or its content not what the configuration says.
  */
-export async function addLayerBlob(layer: LayerFile, diffId: string, job: LayerJob): Promise<Descriptor> {
+export async function addLayerBlob(layer: LayerFile, diffId: string, job: LayerJob): Promise<TakenLayer> {
   const { file } = layer;
   const compression = detectLayerCompression(await firstBytes(file), file.name);
   const isDecompressed = compression === "zstd";
   const isOwn = file.ownPath !== undefined && !isDecompressed;
   const temporary = join(job.blobs, "layer");
   const output = isOwn ? undefined : openOutput(temporary, job);
+  const copy = isDecompressed && file.ownPath === undefined ? join(job.blobs, "original") : undefined;
+  const copyOutput = copy === undefined ? undefined : openOutput(copy, job);
   const [stored, content] = [createDigest(), createDigest()];
   const add = createAccount(file.name, job);
   try {
     const bytes = watch(file.read(), async (chunk) => {
       stored.add(chunk);
-      if (!isDecompressed) await output?.write(chunk);
+      await (isDecompressed ? copyOutput : output)?.write(chunk);
     });
     for await (const chunk of decompress(bytes, compression, file.name)) {
       job.signal.throwIfAborted();
@@ -48,6 +57,7 @@ export async function addLayerBlob(layer: LayerFile, diffId: string, job: LayerJ
     }
   } finally {
     output?.close();
+    copyOutput?.close();
   }
   requireSame(stored.digest(), layer.digest, `${file.name} is not what it is named`);
   requireSame(
@@ -61,7 +71,21 @@ export async function addLayerBlob(layer: LayerFile, diffId: string, job: LayerJ
   else renameSync(temporary, place);
   const suffix = compression === "gzip" ? "+gzip" : "";
   const mediaType = `${mediaTypes.layer}${suffix}`;
-  return { mediaType, digest: kept.digest(), size: kept.size() };
+  const descriptor = { mediaType, digest: kept.digest(), size: kept.size() };
+  if (!isDecompressed) return { descriptor, original: { ...descriptor, diffId, path: place } };
+  const zstd = {
+    mediaType: `${mediaTypes.layer}+zstd`,
+    digest: stored.digest(),
+    size: stored.size(),
+    diffId,
+  };
+  return { descriptor, original: { ...zstd, path: file.ownPath ?? keepCopy(copy ?? "", zstd.digest, job) } };
+}
+
+function keepCopy(copy: string, digest: string, { blobs }: LayerJob): string {
+  const place = join(blobs, digest.slice("sha256:".length));
+  renameSync(copy, place);
+  return place;
 }
 
 async function firstBytes(file: ImageFile): Promise<Uint8Array> {

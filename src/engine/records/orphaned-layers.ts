@@ -4,6 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
 import type { Layout } from "../layout.ts";
+import { removeOrphanedBlobs } from "./imported-blobs.ts";
 import { layerNames } from "./layers.ts";
 
 /** Removes directories that were renamed to layers in a transaction that did not come to its end. */
@@ -18,6 +19,7 @@ export async function removeOrphanedLayers(database: Database, layout: Layout): 
       renameSync(join(layout.layers, name), path);
       doomed.push(path);
     }
+    removeOrphanedBlobs(layout, known);
   });
   for (const path of doomed) await rm(path, { recursive: true, force: true });
 }

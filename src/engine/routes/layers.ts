@@ -1,10 +1,11 @@
 import type { ImageLayer } from "../../service/types.ts";
-import { streamLayer } from "../export/layer-archive.ts";
+import { type LayerArchiveOptions, streamLayer } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { contentDigestOf } from "../import/image-config.ts";
 import { requireImage } from "../records/images.ts";
+import { findBlobs } from "../records/imported-blobs.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 
@@ -14,7 +15,7 @@ export const layerRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/images/:uuid/layers",
     answer({ state, parameters }) {
-      const layers = layersOf(state, parameters.uuid ?? "").map(({ number: _, ...layer }) => layer);
+      const layers = layersOf(state, parameters.uuid ?? "").map(({ place: _, ...layer }) => layer);
       return jsonResponse({ layers });
     },
   },
@@ -25,48 +26,65 @@ export const layerRoutes: readonly Route[] = [
       const { uuid = "", layer = "" } = parameters;
       const found = layersOf(state, uuid).find(({ id }) => id === layer);
       if (found === undefined) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
-      const headers = { "Content-Type": "application/x-tar" };
+      const headers = { "Content-Type": found.blob?.media_type ?? "application/x-tar" };
       if (request.method === "HEAD") return new Response(null, { headers });
-      const { layout, inUserNamespace } = state;
-      const ended = new AbortController();
-      const chunks = streamLayer(layerDirectory(layout, found.number), {
-        inUserNamespace,
+      if (found.blob !== undefined) return new Response(Bun.file(found.place).stream(), { headers });
+      const options = {
+        inUserNamespace: state.inUserNamespace,
         clampTo: readNumber(url, "clamp", 0, 2 ** 53),
-        signal: AbortSignal.any([ended.signal, state.closing]),
-      });
-      const body = new ReadableStream<Uint8Array>({
-        async pull(controller) {
-          const { done, value } = await chunks.next();
-          if (done === true) controller.close();
-          else controller.enqueue(value);
-        },
-        async cancel() {
-          ended.abort();
-          await chunks.return(undefined);
-        },
-      });
-      return new Response(body, { headers });
+        signal: state.closing,
+      };
+      return new Response(streamArchive(found.place, options), { headers });
     },
   },
 ];
 
+function streamArchive(directory: string, options: LayerArchiveOptions): ReadableStream<Uint8Array> {
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, options.signal]);
+  const chunks = streamLayer(directory, { ...options, signal });
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await chunks.next();
+      if (done === true) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      ended.abort();
+      await chunks.return(undefined);
+    },
+  });
+}
+
+/** A layer, and its directory, or the file that it came in. */
+type PlacedLayer = ImageLayer & { place: string };
+
 /** The lowest first, without the empty one that `FROM scratch` starts from: an image of nothing has no layers. */
-function layersOf(state: EngineState, reference: string): (ImageLayer & { number: number })[] {
-  const query = state.database.query<{ created_at: number; content: string | null }, [number]>(
+function layersOf(state: EngineState, reference: string): PlacedLayer[] {
+  const { database, layout } = state;
+  const query = database.query<{ created_at: number; content: string | null }, [number]>(
     "SELECT created_at, content FROM layers WHERE id = ?",
   );
-  const chain = layerChain(state.database, requireImage(state, reference).layer).reverse();
-  return chain.flatMap((number) => {
+  const chain = layerChain(database, requireImage(state, reference).layer).reverse();
+  return chain.flatMap((number): PlacedLayer[] => {
     const row = query.get(number);
     if (row === null) throw new RequestError(404, `image ${reference} has lost a layer`);
     if (row.content === emptyContent) return [];
-    return {
-      number,
+    const layer = {
       // The time makes it another one than that of a directory that was here before.
       id: `${number}-${row.created_at}`,
       created_at: new Date(row.created_at).toISOString(),
       is_imported: row.content !== null,
     };
+    const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
+    return (
+      blobs?.map(({ path, mediaType, digest, size, diffId }) => ({
+        ...layer,
+        id: digest.slice("sha256:".length),
+        blob: { media_type: mediaType, digest, size, diff_id: diffId },
+        place: path,
+      })) ?? [{ ...layer, place: layerDirectory(layout, number) }]
+    );
   });
 }
 

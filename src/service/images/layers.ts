@@ -1,6 +1,6 @@
 /** An image's layers as OCI has them: `GET /v1/images/{uuid}/layers`, the extension `layers`. */
 import { BoughError } from "../../errors.ts";
-import { asRecord, asText } from "../http/json.ts";
+import { asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageLayer } from "../types.ts";
@@ -8,7 +8,10 @@ import type { ImageLayer } from "../types.ts";
 export interface ImageLayers {
   /** The lowest first. Only with the extension `layers`. */
   listLayers(image: string): Promise<ImageLayer[]>;
-  /** A layer's uncompressed archive as it comes; no time in it is after `clampTo`, in seconds since the epoch. */
+  /**
+   * A layer's archive as it comes: uncompressed, with no time in it after `clampTo` (seconds since the epoch), or just as the
+   * layer's `blob` says.
+   */
   openLayer(image: string, layer: string, clampTo: number | undefined): Promise<ReadableStream<Uint8Array>>;
 }
 
@@ -27,7 +30,9 @@ export function createImageLayers(transport: Transport): ImageLayers {
         const [id, created] = [asText(record?.id), asText(record?.created_at)];
         if (id === undefined || created === undefined || Number.isNaN(Date.parse(created)))
           throw new BoughError(`the service lists a layer of image ${image} without its id or time`);
-        return { id, created_at: created, is_imported: record?.is_imported === true };
+        const blob = readBlob(asRecord(record?.blob));
+        const layer = { id, created_at: created, is_imported: record?.is_imported === true };
+        return blob === undefined ? layer : { ...layer, blob };
       });
     },
 
@@ -43,4 +48,13 @@ export function createImageLayers(transport: Transport): ImageLayers {
       throw new BoughError(`the service sent nothing for layer ${layer} of image ${image}`);
     },
   };
+}
+
+function readBlob(record: JsonRecord | undefined): ImageLayer["blob"] {
+  const [type, digest, diffId] = [record?.media_type, record?.digest, record?.diff_id].map(asText);
+  const size = asInteger(record?.size);
+  if (type === undefined || digest === undefined || diffId === undefined || size === undefined)
+    return undefined;
+  if (![digest, diffId].every((text) => /^sha256:[0-9a-f]{64}$/.test(text))) return undefined;
+  return { media_type: type, digest, size, diff_id: diffId };
 }

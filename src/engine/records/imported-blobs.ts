@@ -1,0 +1,95 @@
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { LayerBlob } from "../../image/layer-blob.ts";
+import { errorCode } from "../../system-error.ts";
+import type { Layout } from "../layout.ts";
+
+/** A layer as an image was imported with it, and where the file is. */
+export interface ImportedBlob extends LayerBlob {
+  path: string;
+}
+
+const listName = "layers.json";
+
+/** Gathers the files that an imported image's layers were, before they become part of the engine. All are on its disk. */
+export function gatherBlobs(directory: string, blobs: readonly ImportedBlob[]): void {
+  mkdirSync(directory, { mode: 0o700 });
+  const list = blobs.map(({ path, ...blob }) => {
+    linkOnce(path, join(directory, nameOf(blob)));
+    return blob;
+  });
+  writeFileSync(join(directory, listName), JSON.stringify(list));
+}
+
+/** Keeps gathered files with the layer that their content has become. Without them it leaves the engine as one layer. */
+export function keepBlobs(layout: Layout, layer: number, directory: string): void {
+  if (!existsSync(directory)) return;
+  const place = blobsDirectory(layout, layer);
+  // Of the same content before it was damaged, or of a process that was killed before it recorded the layer.
+  if (existsSync(place)) renameSync(place, join(layout.scratch, crypto.randomUUID()));
+  renameSync(directory, place);
+}
+
+/** The lowest first; `undefined` where they were not kept, or are not all there. */
+export function findBlobs(layout: Layout, layer: number): ImportedBlob[] | undefined {
+  const directory = blobsDirectory(layout, layer);
+  const blobs = readList(directory)?.map((blob) => ({ ...blob, path: join(directory, nameOf(blob)) }));
+  return blobs?.every(({ path, size }) => isFile(path, size)) ? blobs : undefined;
+}
+
+export function blobsDirectory(layout: Layout, layer: number): string {
+  return join(layout.blobs, layer.toString(36));
+}
+
+/** Removes what is kept of layers that are not among `layers`. Call it where no layer can be added meanwhile. */
+export function removeOrphanedBlobs(layout: Layout, layers: ReadonlySet<string>): void {
+  for (const name of readdirSync(layout.blobs))
+    if (!layers.has(name)) rmSync(join(layout.blobs, name), { recursive: true, force: true });
+}
+
+function readList(directory: string): LayerBlob[] | undefined {
+  try {
+    const list: unknown = JSON.parse(readFileSync(join(directory, listName), "utf8"));
+    return Array.isArray(list) && list.every(isBlob) ? list : undefined;
+  } catch (error) {
+    // No list, or a damaged one.
+    if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR", "EIO"].includes(errorCode(error) ?? ""))
+      return undefined;
+    throw error;
+  }
+}
+
+function isBlob(value: unknown): value is LayerBlob {
+  if (typeof value !== "object" || value === null) return false;
+  const { mediaType, digest, size, diffId } = value as Record<string, unknown>;
+  const isDigest = (text: unknown) => typeof text === "string" && /^sha256:[0-9a-f]{64}$/.test(text);
+  return typeof mediaType === "string" && typeof size === "number" && isDigest(digest) && isDigest(diffId);
+}
+
+function isFile(path: string, size: number): boolean {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats?.isFile() === true && stats.size === size;
+}
+
+function nameOf({ digest }: LayerBlob): string {
+  return digest.slice("sha256:".length);
+}
+
+/** An image may have one layer several times. */
+function linkOnce(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+  }
+}
