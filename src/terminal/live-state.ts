@@ -16,6 +16,8 @@ export interface LiveStep {
   title: string;
   since: number;
   isOver: boolean;
+  /** What goes on is what its stage has left to do, such as a command for the files of its last COPY. */
+  hasEnded: boolean;
   activity: Activity | undefined;
   tail: OutputTail;
 }
@@ -50,7 +52,7 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
     const title = titleOf(instruction);
     const activity = firstActivity(event);
     const place = { stage, step, steps, inStage };
-    const shown = { ...place, title, since: now, isOver: false, activity, tail: emptyTail };
+    const shown = { ...place, title, since: now, isOver: false, hasEnded: false, activity, tail: emptyTail };
     return new Map(running).set(step, shown);
   }
   const step = state.get(event.step);
@@ -60,10 +62,8 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
 }
 
 function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
-  // A command that fails is the last of its step: what goes on is the end of other stages.
-  const isOver =
-    event.type === "step-end" || event.type === "step-failed" || (event.type === "ran" && !event.succeeded);
-  const state = { ...step, isOver };
+  const hasEnded = step.hasEnded || event.type === "step-end";
+  const state = { ...step, hasEnded, isOver: isLast(event, hasEnded) };
   const text = (text: string): LiveStep => ({ ...state, activity: { kind: "text", text } });
   const amount = (verb: string, bytes: Amount, files?: Amount): LiveStep => ({
     ...state,
@@ -111,6 +111,22 @@ function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
     case "url-cache-hit":
     case "forgotten-files":
       return state;
+  }
+}
+
+/** Whether the step, or what its stage has left to do, is over with the event. */
+function isLast(event: StepEvent, hasEnded: boolean): boolean {
+  switch (event.type) {
+    case "step-end":
+    case "step-failed":
+      return true;
+    case "ran":
+      // A command that fails is the last of its step: what goes on is the end of other stages.
+      return hasEnded || !event.succeeded;
+    case "cached":
+      return hasEnded;
+    default:
+      return false;
   }
 }
 

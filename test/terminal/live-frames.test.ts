@@ -202,6 +202,26 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
+  test("are gone once their stage has done what was left to do", async () => {
+    const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
+    const test = begin(4, two);
+    const make = begin(2, two);
+    const nothing = { bytes: 0, truncated: false };
+    const ran = { operation: "op", succeeded: true, stdout: nothing, stderr: nothing };
+    make({ type: "step-end", record: nothingMade(2) });
+    make({ type: "spawned", operation: "op", title: "COPY a /" });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toHaveLength(3);
+    make({ type: "ran", ...ran });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.2s"]);
+    make({ type: "cached", title: "COPY a /", layer: "0123456789abcdef", image: "i" });
+    test({ type: "ran", ...ran });
+    await clock.advance(100);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.3s"]);
+    view.close();
+  });
+
   test("are gone once they have failed, though they ran no command", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
     const test = begin(4, two);
