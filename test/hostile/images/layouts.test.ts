@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { migrations } from "../../../src/engine/records/schema.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { TestEngine } from "../../support/engine.ts";
 import {
@@ -25,6 +26,7 @@ import {
   skopeoFiles,
   writeRawFiles,
 } from "../../support/image-bytes.ts";
+import { downgrade } from "../../support/old-database.ts";
 import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
 import { type ImportingEngine, openImportingEngine } from "../importing.ts";
 
@@ -161,11 +163,8 @@ test("what an earlier version has stored without verifying it stands for no imag
   const database = new Database(join(directory, "engine.db"));
   // As the truncated manifest of a genuine image left it: the digests are its own, the content is another's.
   database.run(`UPDATE images SET layer = 1 WHERE uuid = '${asGenuine}'`);
-  // And what later versions have added to the tables.
-  database.run("ALTER TABLE layers DROP COLUMN fingerprint");
-  database.run("ALTER TABLE layers DROP COLUMN has_links");
-  database.run("PRAGMA user_version = 1");
   database.close();
+  downgrade(join(directory, "engine.db"), migrations[0] ?? "");
   const after = await TestEngine.open({ directory });
   const found = await after.fetch(
     "GET",
