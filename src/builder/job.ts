@@ -12,11 +12,11 @@ import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../servi
 import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
+import type { Platform } from "./bases/platform.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { Layer, LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { Emit, EmitInStep } from "./events.ts";
-import type { Platform } from "./interpreter/platform.ts";
 import type { StageState } from "./interpreter/state.ts";
 import type { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { GivenSecrets } from "./mounts/secrets.ts";

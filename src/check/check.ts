@@ -1,7 +1,7 @@
+import { dependsOnPlatform } from "../builder/bases/platform.ts";
+import type { NetworkPolicy } from "../builder/commands/network.ts";
 import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
 import { staticGlobals } from "../builder/graph/static-globals.ts";
-import type { NetworkPolicy } from "../builder/interpreter/network.ts";
-import { dependsOnPlatform } from "../builder/interpreter/platform.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
 import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
 import { findMountProblems, findUnsupportedMounts, type GivenIds } from "../builder/mounts/mount-support.ts";

@@ -1,16 +1,11 @@
+import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from "../builder/bases/base.ts";
+import { defaultPath } from "../builder/bases/inherited.ts";
+import { localBaseUrl } from "../builder/bases/local-base.ts";
+import type { Platform } from "../builder/bases/platform.ts";
 import { numericOwner, root } from "../builder/copy/ownership.ts";
 import { planCopy } from "../builder/copy/plan.ts";
-import {
-  OtherPlatformError,
-  requireBaseName,
-  requirePlatform,
-  scratch,
-} from "../builder/interpreter/base.ts";
-import { defaultPath } from "../builder/interpreter/inherited.ts";
 import { createIsKnown } from "../builder/interpreter/known.ts";
-import { localBaseUrl } from "../builder/interpreter/local-base.ts";
 import { pathInImage } from "../builder/interpreter/path-in-image.ts";
-import type { Platform } from "../builder/interpreter/platform.ts";
 import { lookUp, type StageScope } from "../builder/interpreter/scope.ts";
 import { describeExcluded, explainReasonsOnce } from "../builder/interpreter/warnings.ts";
 import type { PlannedCopy, World } from "../builder/interpreter/world.ts";

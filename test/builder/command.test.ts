@@ -5,7 +5,7 @@ import {
   numericUser,
   processFields,
   quote,
-} from "../../src/builder/interpreter/command.ts";
+} from "../../src/builder/commands/command.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
 const declared = (name: string) => ({ NAME: "value", SPACED: "two words" })[name];

@@ -4,7 +4,7 @@ import {
   formatPlatform,
   parsePlatform,
   platformArguments,
-} from "../../src/builder/interpreter/platform.ts";
+} from "../../src/builder/bases/platform.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
 describe("a platform as containerd spells it", () => {

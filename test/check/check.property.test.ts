@@ -1,7 +1,7 @@
 /** Whatever a Dockerfile says, a check ends with a report. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { defaultPlatform, parsePlatform } from "../../src/builder/interpreter/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../src/builder/bases/platform.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport } from "../../src/check/report-json.ts";
 import { renderReport } from "../../src/check/report-text.ts";

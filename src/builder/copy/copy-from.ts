@@ -1,14 +1,14 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/types.ts";
+import { findImage } from "../bases/from.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { detectLoss } from "../cache/missing-image.ts";
-import { findImage } from "../interpreter/from.ts";
+import { ownOperationNetwork } from "../commands/network.ts";
+import { findOrRun } from "../commands/run.ts";
+import type { RunSpec } from "../commands/run-spec.ts";
 import { titleOf } from "../interpreter/location.ts";
-import { ownOperationNetwork } from "../interpreter/network.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
-import { findOrRun } from "../interpreter/run.ts";
-import type { RunSpec } from "../interpreter/run-spec.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { namesDirectory } from "./destination.ts";

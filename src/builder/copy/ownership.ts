@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { accountRows, idOf } from "../../account-rows.ts";
 import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
-import { numericUser } from "../interpreter/command.ts";
+import { numericUser } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { askImage, exitCodeOf } from "../operations/ask-image.ts";

@@ -1,7 +1,7 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { defaultPlatform, parsePlatform } from "../bases/platform.ts";
 import { interpretGlobal, startGlobals } from "../interpreter/interpret.ts";
-import { defaultPlatform, parsePlatform } from "../interpreter/platform.ts";
 import type { Arguments } from "../interpreter/scope.ts";
 
 /** What FROM knows before a service is asked for its platform. An ARG that can't be declared is left out. */

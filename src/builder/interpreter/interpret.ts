@@ -1,12 +1,12 @@
 import type { ArgInstruction, FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { extend } from "../../persistent-map.ts";
+import { expandBase } from "../bases/base.ts";
+import { type Platform, platformArguments } from "../bases/platform.ts";
 import { configure } from "../docker/configuration.ts";
 import { imageTriggers, withTrigger } from "../docker/onbuild.ts";
 import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
-import { expandBase } from "./base.ts";
 import { interpretCopy } from "./copy.ts";
 import { createIsKnown, updateUnknown } from "./known.ts";
-import { type Platform, platformArguments } from "./platform.ts";
 import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
 import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";

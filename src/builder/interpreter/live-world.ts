@@ -1,14 +1,14 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import { requirePlatform } from "../bases/base.ts";
+import { startFromImage } from "../bases/from.ts";
+import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
+import { performRun } from "../commands/run.ts";
 import { stageCopy } from "../copy/copy.ts";
 import { copyFromImage } from "../copy/copy-from.ts";
 import { planCopy } from "../copy/plan.ts";
 import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
-import { requirePlatform } from "./base.ts";
-import { startFromImage } from "./from.ts";
-import { expandsVariables, inheritEnvironment } from "./inherited.ts";
-import { performRun } from "./run.ts";
 import { lookUp } from "./scope.ts";
 import { changeUser, type StageState } from "./state.ts";
 import { performWorkdir } from "./workdir.ts";

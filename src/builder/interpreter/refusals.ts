@@ -1,7 +1,7 @@
 import type { Dockerfile, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
-import type { NetworkPolicy } from "./network.ts";
+import type { NetworkPolicy } from "../commands/network.ts";
 
 /** Refuses what would silently give another image than Docker's, before anything is run. */
 export function refuseUnsupported(dockerfile: Dockerfile, network: NetworkPolicy): void {

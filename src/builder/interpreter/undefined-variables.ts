@@ -2,7 +2,7 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
-import { isPlatformArgument } from "./platform.ts";
+import { isPlatformArgument } from "../bases/platform.ts";
 import type { Arguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 

@@ -1,5 +1,5 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { isPlatformArgument } from "./platform.ts";
+import { isPlatformArgument } from "../bases/platform.ts";
 import { predefinedArguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 

@@ -1,4 +1,4 @@
-import { type ExpandedCommand, numericUser, quote } from "../interpreter/command.ts";
+import { type ExpandedCommand, numericUser, quote } from "../commands/command.ts";
 
 /** Shell commands that end in an `exec` of what a RUN is for. */
 export function programOf(command: ExpandedCommand, user: string | undefined, store: string): string {

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
-import type { RunSpec } from "../interpreter/run-spec.ts";
+import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/staged.ts";

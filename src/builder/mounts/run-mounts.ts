@@ -1,10 +1,10 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { requireBase } from "../bases/base.ts";
+import { findImage } from "../bases/from.ts";
 import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
-import { requireBase } from "../interpreter/base.ts";
-import { findImage } from "../interpreter/from.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";

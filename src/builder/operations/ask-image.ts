@@ -1,6 +1,6 @@
 import type { OperationOutcome } from "../../service/service.ts";
 import { retryAfterLoss } from "../cache/missing-image.ts";
-import { ownOperationNetwork } from "../interpreter/network.ts";
+import { ownOperationNetwork } from "../commands/network.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { finishOperations } from "./operation.ts";

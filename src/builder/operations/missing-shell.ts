@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { RunSpec } from "../interpreter/run-spec.ts";
+import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { mountsExtension } from "../mounts/mount-support.ts";

@@ -1,7 +1,7 @@
 import { type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
+import { defaultPath } from "../bases/inherited.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { noteConfiguration } from "../cache/noted-configuration.ts";
-import { defaultPath } from "../interpreter/inherited.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 

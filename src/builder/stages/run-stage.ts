@@ -1,11 +1,11 @@
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
 import { detectLoss, MissingImageError } from "../cache/missing-image.ts";
+import { commitPending } from "../commands/run.ts";
 import { emitFor } from "../events.ts";
 import { interpretFrom, interpretGlobal, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
 import { titleOf, withLocation } from "../interpreter/location.ts";
-import { commitPending } from "../interpreter/run.ts";
 import type { Arguments } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import { recordStep } from "../interpreter/step-record.ts";

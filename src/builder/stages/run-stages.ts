@@ -1,4 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import { requireBase } from "../bases/base.ts";
+import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
 import {
   type BuildGraph,
@@ -8,10 +10,8 @@ import {
   triggersByFrom,
 } from "../graph/build-graph.ts";
 import { graphOf, requireTarget } from "../graph/stage-references.ts";
-import { requireBase } from "../interpreter/base.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import { withLocation } from "../interpreter/location.ts";
-import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../interpreter/platform.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import type { StepRecord } from "../result.ts";

@@ -1,5 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import type { Platform } from "../interpreter/platform.ts";
+import type { Platform } from "../bases/platform.ts";
 import type { Arguments } from "../interpreter/scope.ts";
 import type { RunningBuild, StageResults } from "../job.ts";
 import type { StepRecord } from "../result.ts";

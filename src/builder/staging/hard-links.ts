@@ -1,6 +1,6 @@
 import type { InstanceFile } from "../../service/types.ts";
+import { quote } from "../commands/command.ts";
 import { parentDirectories } from "../copy/made-directories.ts";
-import { quote } from "../interpreter/command.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /** A staged file with several names. */

@@ -5,7 +5,7 @@ import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/types.ts";
 import { detectLoss } from "../cache/missing-image.ts";
-import { quote } from "../interpreter/command.ts";
+import { quote } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";

@@ -1,5 +1,5 @@
+import { parsePlatform } from "../../builder/bases/platform.ts";
 import { staticGlobals } from "../../builder/graph/static-globals.ts";
-import { parsePlatform } from "../../builder/interpreter/platform.ts";
 import { type Arguments, lookUp } from "../../builder/interpreter/scope.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";

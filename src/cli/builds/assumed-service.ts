@@ -1,4 +1,4 @@
-import { defaultPlatform, parsePlatform } from "../../builder/interpreter/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../builder/bases/platform.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
 import { BoughError } from "../../errors.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";

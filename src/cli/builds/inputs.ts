@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import type { NetworkPolicy } from "../../builder/interpreter/network.ts";
+import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { BuildMode } from "../../builder/job.ts";
 import { type BuildContext, openBuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";

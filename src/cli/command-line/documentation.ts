@@ -1,4 +1,4 @@
-import { quote } from "../../builder/interpreter/command.ts";
+import { quote } from "../../builder/commands/command.ts";
 import type { GlobalOptions } from "./globals.ts";
 
 /** A command line to paste that works with the same service as this one. The token is left out. */

@@ -1,4 +1,4 @@
-import { defaultPlatform, parsePlatform } from "../../builder/interpreter/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../builder/bases/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import type { ImageConfig } from "../../image/config.ts";

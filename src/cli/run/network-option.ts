@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from "../../builder/interpreter/network.ts";
+import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import { type NetworkMode, networkModes } from "../../service/types.ts";
 import { type ArgumentDefinition, oneOf, type Values } from "../command-line/arguments.ts";
 

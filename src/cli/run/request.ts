@@ -1,4 +1,4 @@
-import { networkFields, ownOperationNetwork, requireHostNetwork } from "../../builder/interpreter/network.ts";
+import { networkFields, ownOperationNetwork, requireHostNetwork } from "../../builder/commands/network.ts";
 import { placementScript } from "../../builder/staging/placement.ts";
 import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";

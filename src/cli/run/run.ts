@@ -1,5 +1,5 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { quote } from "../../builder/interpreter/command.ts";
+import { quote } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";

@@ -1,7 +1,7 @@
 import { accountRows, idOf } from "../../account-rows.ts";
 import { createImageFacts, type ImageFacts } from "../../builder/cache/image-facts.ts";
 import { notedConfiguration } from "../../builder/cache/noted-configuration.ts";
-import { type ExpandedCommand, numericUser, processFields } from "../../builder/interpreter/command.ts";
+import { type ExpandedCommand, numericUser, processFields } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import type { InstanceRequest } from "../../service/types.ts";

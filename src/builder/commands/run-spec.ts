@@ -1,6 +1,9 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { ImageCopy, InstanceEntry, InstanceRequest } from "../../service/types.ts";
+import { titleOf } from "../interpreter/location.ts";
+import { environmentOf, lookUp, predefinedArguments } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
 import {
@@ -11,10 +14,7 @@ import {
   processFields,
   quote,
 } from "./command.ts";
-import { titleOf } from "./location.ts";
 import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
-import { environmentOf, lookUp, predefinedArguments } from "./scope.ts";
-import type { StageState } from "./state.ts";
 
 /** One command that makes a layer: its request, its chain hash, its explanation and its log line all come from here. */
 export interface RunSpec {

@@ -6,12 +6,12 @@ import type { FoundImage } from "../../service/service.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { notedConfiguration } from "../cache/noted-configuration.ts";
+import { titleOf } from "../interpreter/location.ts";
+import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { requireBase, scratch } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
-import { titleOf } from "./location.ts";
-import { type StageState, startStage } from "./state.ts";
 
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;

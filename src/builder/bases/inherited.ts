@@ -1,11 +1,11 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
+import { lookUp } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, BuildMode } from "../job.ts";
 import { wordsOfMount } from "../mounts/expand-mounts.ts";
 import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "../operations/ask-image.ts";
-import { lookUp } from "./scope.ts";
-import type { StageState } from "./state.ts";
 
 /**
  * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in

@@ -10,6 +10,7 @@ import { inputsOf } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import { findHome } from "../docker/user-home.ts";
+import { type StageState, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
 import { findMounts } from "../mounts/run-mounts.ts";
@@ -23,7 +24,6 @@ import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged, takesEntries } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
-import { type StageState, withLayer } from "./state.ts";
 
 /**
  * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
