@@ -16,7 +16,7 @@ export interface LayerArchiveOptions {
 }
 
 /** How much is written at once; also of a file's content. */
-const chunkBytes = 1024 * 1024;
+const chunkBytes = 256 * 1024;
 
 /**
  * A layer's directory as an OCI layer: overlayfs's whiteouts and opaque marks become `.wh.<name>` and `.wh..wh..opq`. The same
@@ -31,13 +31,13 @@ export async function* streamLayer(
   let waiting: Uint8Array[] = [];
   let bytes = 0;
   for (const block of layerBlocks(directory, options)) {
-    waiting.push(block);
-    bytes += block.byteLength;
-    if (bytes >= chunkBytes) {
+    if (bytes + block.byteLength > chunkBytes && bytes > 0) {
       yield Buffer.concat(waiting);
       waiting = [];
       bytes = 0;
     }
+    waiting.push(block);
+    bytes += block.byteLength;
     const pause = pace.step();
     if (pause !== undefined) await pause;
   }

@@ -29,9 +29,16 @@ export function watchedBody(
 ): ReadableStream<Uint8Array> {
   const reader = (body ?? new Blob().stream()).getReader();
   // A handler's body, unlike a socket's, does not end with the request's signal by itself.
-  const { promise: stopped, reject } = Promise.withResolvers<never>();
-  stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
-  stopped.catch(() => undefined);
+  let interrupt: ((reason: unknown) => void) | undefined;
+  stop.signal.addEventListener("abort", () => interrupt?.(stop.signal.reason), { once: true });
+  // Not a race against one promise for all of the body: that promise would keep every chunk until the end.
+  const read = async () => {
+    stop.signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof reader.read>>>();
+    interrupt = reject;
+    reader.read().then(resolve, reject);
+    return promise;
+  };
   const end = () => {
     timer.stop();
     stop.release();
@@ -50,7 +57,7 @@ export function watchedBody(
         bytes = 0;
       }
       try {
-        const { done, value } = await Promise.race([reader.read(), stopped]);
+        const { done, value } = await read();
         bytes += value?.byteLength ?? 0;
         if (!done) return controller.enqueue(value);
         controller.close();
@@ -59,6 +66,7 @@ export function watchedBody(
         end();
         controller.error(explain(error));
       } finally {
+        interrupt = undefined;
         timer.pause();
       }
     },
