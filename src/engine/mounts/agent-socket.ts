@@ -28,6 +28,7 @@ export async function openAgentSocket(
       socket.pipe(other);
     }
   });
+  const path = join(directory, "agent");
   // A socket's path has room for 107 bytes: as that of a descriptor it is short.
   const descriptor = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -35,14 +36,14 @@ export async function openAgentSocket(
       server.once("error", reject);
       server.listen(`/proc/self/fd/${descriptor}/agent`, resolve);
     });
+    chownSync(path, uid, gid);
+    chmodSync(path, mode);
   } catch (error) {
+    server.close();
     throw new BoughError("no socket can be made that leads to the SSH agent", { cause: error });
   } finally {
     closeSync(descriptor);
   }
-  const path = join(directory, "agent");
-  chownSync(path, uid, gid);
-  chmodSync(path, mode);
   return {
     path,
     close() {

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
+import { openAgentSocket } from "../../../src/engine/mounts/agent-socket.ts";
 import type { InstanceMount } from "../../../src/service/types.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
+import { leftOpen } from "../../support/descriptors.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { tinyProgram } from "../../support/tiny-program.ts";
 
@@ -68,4 +70,12 @@ test("is out of reach for others than who it is for", async () => {
 
 test("an agent that is gone is a closed connection", async () => {
   expect((await run("/client | cat; echo over", { agent: `${agent}.gone` })).stdout).toBe("over\n");
+});
+
+test("is closed with its command, and where it can't be given to its owner", async () => {
+  expect(await leftOpen(() => run(talk, {}))).toEqual([]);
+  const nobody = { type: "ssh", agent, mode: 0o600, uid: -2, gid: 0 } as const;
+  const refused = async () =>
+    expect(openAgentSocket(nobody, temporaryDirectory())).rejects.toThrow("no socket can be made");
+  expect(await leftOpen(refused)).toEqual([]);
 });
