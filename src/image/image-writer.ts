@@ -77,7 +77,7 @@ export async function writeSkopeoDirectory(
 export async function writeDockerArchive(
   files: OutputFiles,
   image: ImageContent,
-  name: string | undefined,
+  names: readonly string[],
 ): Promise<WrittenImage> {
   const layerName = (digest: string) => `${hexOf(digest)}.tar`;
   const layers = await writeLayers(files, image, "none", layerName, false);
@@ -86,7 +86,7 @@ export async function writeDockerArchive(
   putFile(files, `${hexOf(digest)}.json`, config);
   const parts = {
     Config: `${hexOf(digest)}.json`,
-    RepoTags: name === undefined ? null : [name],
+    RepoTags: names.length === 0 ? null : names,
     Layers: layers.map(({ digest }) => layerName(digest)),
   };
   putFile(files, "manifest.json", JSON.stringify([parts]));

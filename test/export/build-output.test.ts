@@ -55,6 +55,12 @@ describe("a build writes", () => {
     expect(inspect(place).rootfs.diff_ids).toHaveLength(2);
   });
 
+  test("an archive that Docker loads under each of its tags", async () => {
+    await build("-o", "type=docker,dest=tags.tar", "--tag", "one:1", "--tag", "two");
+    const { stdout } = Bun.spawnSync(["tar", "-xOf", join(places, "tags.tar"), "manifest.json"]);
+    expect(JSON.parse(stdout.toString())[0].RepoTags).toEqual(["one:1", "two:latest"]);
+  });
+
   test("its files into a directory that has others", async () => {
     mkdirSync(join(places, "local"));
     writeFileSync(join(places, "local/mine"), "");

@@ -116,3 +116,68 @@ test("a registry that is not there is named", async () => {
   expect(exitCode).toBe(1);
   expect(readdirSync(temporary)).toEqual([]);
 });
+
+test("a registry without room says so, and has no such image", async () => {
+  const full = await Registry.start(undefined, 300_000);
+  try {
+    const { exitCode, stderr } = await bough(["push", "base:1", `${full.host}/app:1`]);
+    expect(stderr).toMatch(/\[ERROR\] skopeo: .*(internal server error|500|no space)/i);
+    expect(exitCode).toBe(1);
+    expect(() => inspect(`${full.host}/app:1`)).toThrow("manifest unknown");
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    await full.stop();
+  }
+});
+
+test("a connection that breaks: the push fails, and the next one goes on from there", async () => {
+  const registry = await Registry.start();
+  const [hostname = "", port] = registry.host.split(":");
+  let isBroken = true;
+  // Passes bytes on, and breaks off in the midst of a layer.
+  const proxy = Bun.listen<{ to?: Bun.Socket; waiting: Buffer[]; bytes: number }>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      async open(client) {
+        client.data = { waiting: [], bytes: 0 };
+        const to = await Bun.connect({
+          hostname,
+          port: Number(port),
+          socket: { data: (_, bytes) => void client.write(bytes), close: () => void client.end() },
+        });
+        for (const bytes of client.data.waiting) to.write(bytes);
+        client.data.to = to;
+      },
+      data(client, bytes) {
+        client.data.bytes += bytes.byteLength;
+        if (isBroken && client.data.bytes > 100_000) {
+          client.data.to?.end();
+          client.terminate();
+        } else if (client.data.to === undefined) client.data.waiting.push(Buffer.from(bytes));
+        else client.data.to.write(bytes);
+      },
+      close: (client) => void client.data.to?.end(),
+    },
+  });
+  try {
+    const small = Bun.spawnSync(["head", "-c", "300000", "/dev/urandom"]).stdout;
+    writeFiles(join(places, "random"), { Dockerfile: "FROM base:1\nCOPY data /data\nRUN true > /x\n" });
+    writeFileSync(join(places, "random/data"), small);
+    await bough(["build", "random", "--tag", "random:1"]);
+    const place = `127.0.0.1:${proxy.port}/random:1`;
+    const failed = await bough(["push", "random:1", place]);
+    expect(failed.stderr).toContain("[ERROR] skopeo: ");
+    expect(failed.exitCode).toBe(1);
+    expect(readdirSync(temporary)).toEqual([]);
+    isBroken = false;
+    // The registry itself: what came through is there, the rest is sent.
+    const { exitCode, stderr } = await bough(["push", "random:1", `${registry.host}/random:1`]);
+    expect(stderr).not.toContain("ERROR");
+    expect(exitCode).toBe(0);
+    expect(inspect(`${registry.host}/random:1`).Layers).toHaveLength(2);
+  } finally {
+    proxy.stop(true);
+    await registry.stop();
+  }
+});

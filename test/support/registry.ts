@@ -27,7 +27,8 @@ export class Registry {
     this.#credentials = credentials;
   }
 
-  static async start(credentials?: Credentials): Promise<Registry> {
+  /** `storageBytes`: how much it has room for, on a tmpfs, which takes root. */
+  static async start(credentials?: Credentials, storageBytes?: number): Promise<Registry> {
     const directory = mkdtempSync(join(tmpdir(), "bough-registry-"));
     const host = `127.0.0.1:${freePort()}`;
     const auth: Record<string, unknown> = {};
@@ -36,12 +37,15 @@ export class Registry {
       writeFileSync(join(directory, "htpasswd"), `${credentials.username}:${hash}\n`);
       auth.auth = { htpasswd: { realm: "test", path: join(directory, "htpasswd") } };
     }
-    mkdirSync(join(directory, "data"));
+    const data = join(directory, "data");
+    mkdirSync(data);
+    if (storageBytes !== undefined)
+      Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${storageBytes}`, "tmpfs", data]);
     // The configuration is YAML, and so takes JSON.
     const config = {
       version: 0.1,
       log: { level: "error" },
-      storage: { filesystem: { rootdirectory: join(directory, "data") } },
+      storage: { filesystem: { rootdirectory: data } },
       http: { addr: host },
       ...auth,
     };
@@ -80,6 +84,7 @@ export class Registry {
   async stop(): Promise<void> {
     this.#process.kill();
     await this.#process.exited;
+    Bun.spawnSync(["umount", "--quiet", join(this.#directory, "data")]);
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }

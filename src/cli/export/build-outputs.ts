@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
+import { withLatest } from "../../service/images/tag.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { type Destination, pushDestination } from "./destination.ts";
 import type { TimeOptions } from "./image-source.ts";
-import { readTimes } from "./options.ts";
+import { readTimes } from "./times.ts";
 
 /** One `--output` of a build, or its `--push`. */
 export interface BuildOutput {
@@ -85,8 +86,10 @@ function destinationsOf(
       const tag = names[0]?.slice(names[0].lastIndexOf(":") + 1);
       return [{ kind: isArchive ? "oci-archive" : "oci", path: pathNeeded(), name: tag }];
     }
-    case "docker":
-      return [{ kind: "docker-archive", path: pathNeeded(), name: names[0] }];
+    case "docker": {
+      const [first, ...otherNames] = names.map(withLatest);
+      return [{ kind: "docker-archive", path: pathNeeded(), name: first, otherNames }];
+    }
     case "image":
       if (!isTrue("push"))
         throw unusable(text, "the image stays with the service; push=true sends it to a registry");

@@ -4,7 +4,8 @@ import { withLatest } from "../../service/images/tag.ts";
 
 /** Where an image goes. Paths are absolute. */
 export type Destination =
-  | { kind: "oci" | "oci-archive" | "docker-archive"; path: string; name: string | undefined }
+  | { kind: "oci" | "oci-archive"; path: string; name: string | undefined }
+  | { kind: "docker-archive"; path: string; name: string | undefined; otherNames?: readonly string[] }
   | { kind: "dir" | "rootfs"; path: string }
   /** Without a path: standard output. */
   | { kind: "tar"; path: string | undefined }

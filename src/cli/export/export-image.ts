@@ -43,7 +43,9 @@ export async function exportImage(
     }
     case "docker-archive": {
       const image = await content();
-      return writeArchive(destination.path, (files) => writeDockerArchive(files, image, destination.name));
+      return writeArchive(destination.path, (files) =>
+        writeDockerArchive(files, image, namesOf(destination)),
+      );
     }
     case "dir": {
       const image = await content();
@@ -60,6 +62,13 @@ export async function exportImage(
       await writeTree(await job.tree(), destination.path, job.runtime);
       return undefined;
   }
+}
+
+function namesOf({
+  name,
+  otherNames = [],
+}: Extract<Destination, { kind: "docker-archive" }>): readonly string[] {
+  return name === undefined ? [] : [name, ...otherNames];
 }
 
 function writeArchive(

@@ -5,7 +5,8 @@ import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { deliverImage } from "../export/deliver.ts";
 import { nameDestination, pushDestination, registryDestination } from "../export/destination.ts";
-import { exportOptions, readCompression, readTimes } from "../export/options.ts";
+import { exportOptions, readCompression } from "../export/options.ts";
+import { readTimes } from "../export/times.ts";
 import { connect } from "../service/connection.ts";
 import { resolveExportedImage } from "./image-argument.ts";
 
