@@ -164,7 +164,7 @@ function requireSame(actual: string, expected: string): void {
   throw new BoughError(
     `a layer of the image is damaged: its digest is ${actual}, and should be ${expected}`,
     {
-      hint: "`bough engine check --repair` drops what is damaged; the image's own files may be whole.",
+      hint: "`bough engine check --repair` drops what is damaged, and another import of the base brings it again.",
     },
   );
 }

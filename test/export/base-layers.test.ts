@@ -121,6 +121,10 @@ describe("the files that a base came in", () => {
     expect((await check()).damage).toEqual([]);
     await bough(home, "images", "export", "app:1", "oci:one-layer:1");
     expect(layersOf("oci:one-layer:1")).toHaveLength(2);
+    // Another import brings them again.
+    await bough(home, "images", "import", `oci:${places}/gzip:1`);
+    await bough(home, "images", "export", "app:1", "oci:again:1");
+    expect(layersOf("oci:again:1").slice(0, -1)).toEqual(layersOf("oci:gzip:1"));
   });
 
   test("go with the base", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
-import { gatherBlobs, keepBlobs } from "../records/imported-blobs.ts";
+import { findBlobs, gatherBlobs, keepBlobs } from "../records/imported-blobs.ts";
 import { addLayer, findLayerByContent, restoreLayer } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
@@ -57,10 +57,13 @@ export async function performImport(
     checkPlatform(image, spec.source);
     const content = join(run.directory, "content");
     const existing = findLayerByContent(database, image.contentDigest);
+    const isUnpacked = existing !== undefined && createLayerCheck(state)(existing.id);
     // Both digests are of what was verified when it was stored: nothing of this one's layers would be used.
-    if (existing === undefined || !createLayerCheck(state)(existing.id)) {
-      await unpackImage(state, parts, image, { spec, run, content, signal });
-      await syncToDisk(state, content, signal);
+    const lacksBlobs = () =>
+      parts.layers.length > 0 && existing !== undefined && findBlobs(state.layout, existing.id) === undefined;
+    if (!isUnpacked || lacksBlobs()) {
+      await takeImage(state, parts, image, { spec, run, content: isUnpacked ? undefined : content, signal });
+      await syncToDisk(state, run.directory, signal);
     }
     // Whoever learns that this has ended finds its room on the disk free again.
     await Promise.all(Object.values(temporaries).map((name) => removeTemporary(run, name)));
@@ -125,7 +128,8 @@ async function bringImage(
   return openLocalImage(source, run.directory, budget, signal);
 }
 
-async function unpackImage(
+/** Gathers the files of the image's layers, and unpacks them where there is a place for their `content`. */
+async function takeImage(
   state: EngineState,
   parts: ImageParts,
   image: ImportedConfig,
@@ -134,9 +138,10 @@ async function unpackImage(
     run,
     content,
     signal,
-  }: { spec: ImportSpec; run: OperationRun; content: string; signal: AbortSignal },
+  }: { spec: ImportSpec; run: OperationRun; content: string | undefined; signal: AbortSignal },
 ): Promise<void> {
-  if (parts.layers.length === 0) return makeEmptyRoot(content);
+  if (parts.layers.length === 0 && content !== undefined) makeEmptyRoot(content);
+  if (parts.layers.length === 0) return;
   const { name } = spec.source;
   const originals = await makePlainLayout(parts, image, join(run.directory, temporaries.layout), {
     image: name,
@@ -144,8 +149,10 @@ async function unpackImage(
     signal,
     report: (message) => state.events.append(run.uuid, sandboxSpid, "progress", { message }),
   });
-  const args = ["raw", "unpack", "--image", `${temporaries.layout}:${layoutImage}`, content];
-  await runTool(state, run, "umoci", args, signal);
+  if (content !== undefined) {
+    const args = ["raw", "unpack", "--image", `${temporaries.layout}:${layoutImage}`, content];
+    await runTool(state, run, "umoci", args, signal);
+  }
   gatherBlobs(join(run.directory, gathered), originals);
 }
 
