@@ -12,8 +12,9 @@ export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
 /** Asks for a line that is not shown while it is typed. */
 export async function askSecret(runtime: Runtime, question: string): Promise<string> {
   const { stdin, stderr, signal } = runtime;
-  stderr.write(`${visible(question)}: `);
+  // Before the question: who answers at once is not to see it, either.
   stdin.setRawMode(true);
+  stderr.write(`${visible(question)}: `);
   try {
     return await abandonable(signal, readKeys(stdin.stream()));
   } finally {
