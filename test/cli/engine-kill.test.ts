@@ -16,7 +16,7 @@ import { lastingProcesses } from "../support/processes.ts";
 import { seededRandom } from "../support/random.ts";
 
 /** `KILLS` and `KILL_SEED` set how many there are, and when. */
-const kills = Number(process.env.KILLS ?? 50);
+const kills = Number(process.env.KILLS ?? 30);
 
 const slowly = (...words: string[]) => words.map((word) => `RUN sleep 0.02; echo ${word} $ROUND >> /log`);
 const begin = ["ARG ROUND", "RUN echo one $ROUND > /log", "COPY data /data"];
