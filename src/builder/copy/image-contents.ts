@@ -1,6 +1,6 @@
 import type { UploadProgress } from "../../service/service.ts";
 import type { BuildJob } from "../job.ts";
-import { createUploadCollector } from "../staging/gc.ts";
+import { createArchiveCollector } from "../staging/gc.ts";
 import { streamOf } from "../staging/tar-content.ts";
 
 /** Contents of an image on their way to the service: hashed as they pass, each sent once. */
@@ -21,8 +21,7 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
   const begun = new Set<string>();
   const underWay = new Set<Promise<void>>();
   const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
-  const collect = createUploadCollector();
-  let taken = 0;
+  const collect = createArchiveCollector();
   let failure: { error: unknown } | undefined;
 
   const isKnown = (sha256: string) => begun.has(sha256) || store.uploads.get(sha256) !== undefined;
@@ -83,7 +82,7 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
 
   return {
     take(content, size) {
-      collect(++taken);
+      collect();
       return size <= maxHeldBytes ? hold(content, size) : passOn(content, size);
     },
     async finish() {

@@ -6,6 +6,7 @@ import { resolveCopySources } from "../../image/copy-sources.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { CopiedSource } from "../../store/copies.ts";
 import type { BuildJob } from "../job.ts";
+import { collectBetweenSteps } from "../staging/gc.ts";
 import { maxSingleFiles } from "../staging/image-archive.ts";
 import { createImageContents } from "./image-contents.ts";
 import { createListedTree } from "./image-tree.ts";
@@ -59,7 +60,10 @@ export async function readFromImage(
   if (reading.skipped.length > 0)
     build.emit({ type: "warning", message: skippedMessage(reading.skipped), line: range.start });
   const sources = read.flat();
+  const entries = sources.reduce((sum, source) => sum + source.entries.length, 0);
+  collectBetweenSteps(entries);
   copies.set(image, words, sources);
+  collectBetweenSteps(entries);
   return sources;
 }
 

@@ -24,6 +24,21 @@ export function createUploadCollector(): (files: number) => void {
   };
 }
 
+/** Between steps over what an archive has brought: such a tree has taken seconds already. */
+export function collectBetweenSteps(files: number): void {
+  if (files >= entriesBetweenAll) Bun.gc(true);
+}
+
+/** For the entries of an archive as they pass, each of which leaves some 20 KiB behind. */
+export function createArchiveCollector(): () => void {
+  let count = 0;
+  return () => {
+    count += 1;
+    if (count % entriesBetweenAll === 0) Bun.gc(true);
+    else if (count % entriesBetween === 0) edenGC();
+  };
+}
+
 /** For a command's output: on its way each byte is copied a dozen times, and the collector would let that pile up. */
 export function createOutputCollector(): (bytes: number) => void {
   let left = outputBetween;
@@ -36,5 +51,7 @@ export function createOutputCollector(): (bytes: number) => void {
 }
 
 const outputBetween = 4 * 1024 * 1024;
+const entriesBetween = 250;
+const entriesBetweenAll = 5000;
 const uploadsBetween = 1000;
 const uploadsBetweenAll = 10_000;

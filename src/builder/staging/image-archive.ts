@@ -8,6 +8,7 @@ import { detectLoss } from "../cache/missing-image.ts";
 import { quote } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { collectBetweenSteps, createArchiveCollector } from "./gc.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
 import { contentOf, entriesOf, streamOf } from "./tar-content.ts";
 
@@ -27,29 +28,36 @@ export interface PackedFiles {
 
 type Packable = StagedFile & { content: ImageContent & { tree: string } };
 
+/** What one directory of an image gives to the archive. Of many files, each object that is spared is felt. */
+interface PackedTree {
+  content: Packable["content"];
+  /** By path in the image. */
+  files: Map<string, { path: string; file: Packable }>;
+  /** Further names of one file, by its path in the image. */
+  links: Map<string, string[]>;
+}
+
 /**
  * One archive of the staged files of other images that the service does not have yet, with their owners and modes.
  * `undefined` where they are few, or where the image has no `tar` to unpack it.
  */
 export async function packImageFiles(stage: StageState, build: BuildJob): Promise<PackedFiles | undefined> {
   const { store, service } = build;
-  const files = new Map<string, Packable>();
-  const firsts = new Map<string, Packable>();
+  collectBetweenSteps(stage.staged.size);
+  const trees = new Map<string, PackedTree>();
+  const paths = new Set<string>();
   for (const [path, entry] of stage.staged) {
     if (!isPackable(entry) || store.uploads.get(entry.sha256) !== undefined) continue;
-    const from = `${entry.content.image} ${entry.content.path}`;
-    const first = firsts.get(from) ?? entry;
-    firsts.set(from, first);
-    if (first === entry || isSameFile(first, entry)) files.set(path, entry);
+    if (addTo(treeOf(entry, trees), path, entry)) paths.add(path);
   }
-  if (files.size <= maxFetchedFiles || !(await hasTar(stage, build))) return undefined;
+  if (paths.size <= maxFetchedFiles || !(await hasTar(stage, build))) return undefined;
 
-  const key = keyOf(files);
+  const key = keyOf(trees);
   const known = store.copies.archive(key);
   const found = known === undefined ? undefined : await service.findFile(known);
-  const uuid = found ?? (await sendArchive(files, key, build));
+  const uuid = found ?? (await sendArchive(trees, key, build));
   const path = `/.bough-${key.slice(0, 16)}.tar`;
-  return { paths: new Set(files.keys()), path, file: { uuid, uid: 0, gid: 0, mode: "0600" } };
+  return { paths, path, file: { uuid, uid: 0, gid: 0, mode: "0600" } };
 }
 
 /** Whole by itself. */
@@ -61,69 +69,93 @@ function isPackable(entry: StagedEntry): entry is Packable {
   return entry.type === "file" && entry.content.kind === "image" && entry.content.tree !== undefined;
 }
 
-/** Then it becomes a hard link there. */
-function isSameFile({ inode }: StagedFile, other: StagedFile): boolean {
-  return inode !== undefined && inode === other.inode;
+function treeOf({ content }: Packable, trees: Map<string, PackedTree>): PackedTree {
+  const key = `${content.image} ${content.tree}`;
+  const tree = trees.get(key) ?? { content, files: new Map(), links: new Map() };
+  trees.set(key, tree);
+  return tree;
+}
+
+/** False for a file that is there under another path, and is not the same one here. */
+function addTo({ files, links }: PackedTree, path: string, file: Packable): boolean {
+  const first = files.get(file.content.path);
+  if (first === undefined) {
+    files.set(file.content.path, { path, file });
+    return true;
+  }
+  if (file.inode === undefined || first.file.inode !== file.inode) return false;
+  const names = links.get(file.content.path);
+  if (names === undefined) links.set(file.content.path, [path]);
+  else names.push(path);
+  return true;
 }
 
 async function hasTar({ layer }: StageState, { facts }: BuildJob): Promise<boolean> {
   return (await facts.isFile(layer.image, "/bin/tar")) || (await facts.isFile(layer.image, "/usr/bin/tar"));
 }
 
-function keyOf(files: ReadonlyMap<string, Packable>): string {
-  const rows = [...files].map(([path, { sha256, uid, gid, mode }]) => [path, sha256, uid, gid, mode]);
-  const sorted = rows.sort(([one = ""], [other = ""]) => (one < other ? -1 : 1));
-  return Bun.CryptoHasher.hash("sha256", JSON.stringify(sorted), "hex");
+function keyOf(trees: ReadonlyMap<string, PackedTree>): string {
+  const hashes = [...trees.values()].map(({ files, links }) => {
+    const hasher = new Bun.CryptoHasher("sha256");
+    for (const from of [...files.keys()].sort()) {
+      const { path, file } = files.get(from) ?? {};
+      hasher.update(JSON.stringify([path, file?.sha256, file?.uid, file?.gid, file?.mode, links.get(from)]));
+    }
+    return hasher.digest("hex");
+  });
+  return Bun.CryptoHasher.hash("sha256", hashes.sort().join(), "hex");
 }
 
 async function sendArchive(
-  files: ReadonlyMap<string, Packable>,
+  trees: ReadonlyMap<string, PackedTree>,
   key: string,
   build: BuildJob,
 ): Promise<string> {
-  const bytes = files.values().reduce((sum, { size }) => sum + size, 0);
-  build.emit({ type: "uploading", files: files.size, bytes });
+  let count = 0;
+  let bytes = 0;
+  for (const { files } of trees.values()) {
+    count += files.size;
+    for (const { file } of files.values()) bytes += file.size;
+  }
+  build.emit({ type: "uploading", files: count, bytes });
+  collectBetweenSteps(count);
   const progress = (sentBytes: number) =>
     build.emit({ type: "upload-progress", files: 0, sentBytes, reused: 0 });
-  const sent = await build.service.uploadStream(streamOf(writeArchive(files, build)), { progress });
+  const sent = await build.service.uploadStream(streamOf(writeArchive(trees, build)), { progress });
   build.store.copies.setArchive(key, sent.sha256);
-  build.emit({ type: "uploaded", files: files.size, sentBytes: sent.size, reused: 0 });
+  build.emit({ type: "uploaded", files: count, sentBytes: sent.size, reused: 0 });
   return sent.uuid;
 }
 
 /** The images' own archives once more, each file of them under every path at which it is staged. */
 async function* writeArchive(
-  files: ReadonlyMap<string, Packable>,
+  trees: ReadonlyMap<string, PackedTree>,
   build: BuildJob,
 ): AsyncGenerator<Uint8Array> {
-  const trees = Map.groupBy(files, ([, { content }]) => JSON.stringify([content.image, content.tree]));
-  for (const staged of trees.values()) {
-    const [
-      ,
-      {
-        content: { image, tree, layer },
-      } = { content: { image: "", tree: "", layer: undefined } },
-    ] = staged[0] ?? [];
-    const wanted = Map.groupBy(staged, ([, { content }]) => posix.relative(tree, content.path));
+  const collect = createArchiveCollector();
+  for (const { content, files, links } of trees.values()) {
+    const { image, tree, layer } = content;
     const archive = `the archive of ${tree} of image ${image}`;
     const changed = (path: string) =>
       new BoughError(`${archive} is not what it was, at ${path}: an image never changes`);
     const open = () => build.service.openArchive(image, tree);
     const stream = await detectLoss(layer && { layer }, build, open);
+    const seen = new Set<string>();
     for await (const entry of entriesOf(stream, (chunks) => readTar(chunks, archive))) {
       build.signal.throwIfAborted();
-      const name = posix.join(entry.name);
-      const [first, ...links] = wanted.get(name) ?? [];
-      if (first === undefined) continue;
-      wanted.delete(name);
-      const [path, file] = first;
-      if (entry.type !== "file" || entry.size !== file.size) throw changed(name);
-      yield* writeFile(path, file, entry, () => changed(name));
+      collect();
+      const from = posix.join(tree, entry.name);
+      const wanted = files.get(from);
+      if (wanted === undefined || seen.has(from)) continue;
+      seen.add(wanted.file.content.path);
+      const { path, file } = wanted;
+      if (entry.type !== "file" || entry.size !== file.size) throw changed(from);
+      yield* writeFile(path, file, entry, () => changed(from));
       const date = new Date(entry.modified * 1000);
-      for (const [other] of links)
+      for (const other of links.get(from) ?? [])
         yield fileHeader({ ...file, path: other.slice(1), link: path.slice(1) }, date);
     }
-    for (const [name] of wanted) throw changed(name);
+    for (const from of files.keys()) if (!seen.has(from)) throw changed(from);
   }
   yield new Uint8Array(endBytes);
 }

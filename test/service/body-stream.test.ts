@@ -1,0 +1,20 @@
+/** The body of an answer while it is read. */
+import { expect, test } from "bun:test";
+import { childOf } from "../../src/service/http/abort.ts";
+import { watchedBody } from "../../src/service/http/body-stream.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+
+test("a read ends with the request's signal, and so does the next one", async () => {
+  const request = new AbortController();
+  const silent = new ReadableStream<Uint8Array>({ pull: () => Promise.withResolvers<void>().promise });
+  const stop = childOf(request.signal);
+  const reader = watchedBody(silent, {
+    clock: createManualClock(),
+    stop,
+    explain: (error) => error,
+  }).getReader();
+  const waiting = reader.read().catch(String);
+  request.abort(new Error("stopped"));
+  expect(await waiting).toBe("Error: stopped");
+  expect(await reader.read().catch(String)).toBe("Error: stopped");
+});
