@@ -53,6 +53,54 @@ describe("the engine", () => {
     }
   });
 
+  test.each<[string, string, string]>([
+    ["CMD", 'CMD ["sh", "-c", "echo $A in $(pwd)"]', "1 in /srv/w\n"],
+    ["CMD for a shell", "CMD echo $A as $(id -u)", "1 as 7\n"],
+    ["ENTRYPOINT", 'ENTRYPOINT ["echo", "a  b"]', "a  b\n"],
+    ["ENTRYPOINT before CMD", 'ENTRYPOINT ["echo", "a"]\nCMD ["b", "$A"]', "a b $A\n"],
+    ["ENTRYPOINT of one empty word", 'ENTRYPOINT [""]\nCMD ["echo", "c"]', "c\n"],
+  ])("bough run without a command: %s", async (name, instructions, expected) => {
+    const tag = `command:${name.replaceAll(" ", "-").toLowerCase()}`;
+    await build(`FROM own:docker\n${instructions}\n`, "--docker", "--tag", tag);
+    expect(await bough(["run", "-D", "--use", tag])).toMatchObject({ stdout: expected, exitCode: 0 });
+    const given = await bough(["run", "-D", "--use", tag, "--", "echo", "given"]);
+    expect(given).toMatchObject({ stdout: "given\n" });
+  });
+
+  test("bough run without a command: the session's image, its surroundings, its exit code and history", async () => {
+    await build(
+      'FROM own:docker\nENTRYPOINT ["sh", "-c", "id -u; echo $A; exit $A"]\n',
+      "--docker",
+      "--tag",
+      "ends:1",
+    );
+    await bough(["-S", "e", "use", "ends:1"]);
+    const run = await bough(["-S", "e", "run", "-e", "A=4", "-u", "root"]);
+    expect(run).toMatchObject({ stdout: "0\n4\n", exitCode: 4 });
+    await build(
+      'FROM own:docker\nUSER root\nENTRYPOINT ["touch"]\nCMD ["/a b"]\n',
+      "--docker",
+      "--tag",
+      "makes:1",
+    );
+    await bough(["-S", "m", "use", "makes:1"]);
+    await bough(["-S", "m", "run"]);
+    expect((await bough(["-S", "m", "session", "show"])).stdout).toContain("touch '/a b'");
+  });
+
+  test.each<[string, string[], string]>([
+    ["neither ENTRYPOINT nor CMD", ["--use", "neither:1"], "The image has neither ENTRYPOINT nor CMD: "],
+    ["an empty first word", ["--use", "empty:1"], "The image's own begins with an empty word."],
+    ["--no-config", ["--use", "empty:1", "--no-config"], "--no-config leaves the image's own out."],
+    ["--shell", ["--use", "empty:1", "-s"], "--shell is for one that is given."],
+  ])("bough run without a command is refused: %s", async (_, options, expected) => {
+    await build('FROM own:docker\nCMD [""]\n', "--docker", "--tag", "empty:1");
+    await build("FROM own:docker\nENTRYPOINT []\n", "--docker", "--tag", "neither:1");
+    const { exitCode, stderr } = await bough(["run", "-D", ...options]);
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
+    expect(stderr).toContain(`bough run: which command? ${expected}`);
+  });
+
   test("a user that the image doesn't have", async () => {
     const { exitCode, stderr } = await bough(["run", "-D", "--use", "own:docker", "-u", "eve", "--", "true"]);
     expect(exitCode).not.toBe(0);
@@ -111,6 +159,15 @@ describe("a service that has no place for it", () => {
     await bough(["run", "-D", "--use", "own", "--no-config", "--", "ls"]);
     expect(lastRequest()).toMatchObject({ cwd: "/", env: {} });
     expect(lastRequest()).not.toHaveProperty("uid");
+  });
+
+  test.each([[[]], [["-d"]]])("its command is noted, too (run %p)", async (detach) => {
+    await build(`${numbered}ENTRYPOINT ["app", "-v"]\nCMD ["x y"]\n`, "--docker", "--tag", "own");
+    expect((await bough(["run", "-D", ...detach, "--use", "own"])).exitCode).toBe(0);
+    expect(lastRequest()).toMatchObject({ command: "app", args: ["-v", "x y"], shell: false, uid: 7 });
+    const { exitCode, stderr } = await bough(["run", "-D", ...detach, "--use", "base:1"]);
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
+    expect(stderr).toContain("has neither ENTRYPOINT nor CMD");
   });
 
   test("nothing is noted of the base", async () => {

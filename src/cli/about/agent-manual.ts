@@ -20,6 +20,7 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
 - Results go to stdout, log lines ([INFO], [WARN], [ERROR]) to stderr. -q prints ids only and logs errors only.
 - -f json prints one object or one array; errors are then {"error": {"code", "message", "hint"}} on stderr.
 - 0 done; 1 the build or call failed; 2 bad usage or a Dockerfile that does not parse; 130 interrupted.
+- \`bough run\` without a command runs the image's ENTRYPOINT and CMD; a given one is run as it stands.
 - \`bough run\` exits with the command's own code; where it could not be run at all, with 1.
 - Errors say what to do next. Every command has -h.
 

@@ -77,7 +77,7 @@ function usageOf(path: string, definitions: ArgumentDefinitions, takesRest: bool
     }
     return `[--${name}${definition.valueHint === undefined ? "" : ` ${definition.valueHint}`}${repeated}]`;
   });
-  return [path, ...parts, ...(takesRest ? ["-- COMMAND [ARGUMENT ...]"] : [])].join(" ");
+  return [path, ...parts, ...(takesRest ? ["[-- COMMAND [ARGUMENT ...]]"] : [])].join(" ");
 }
 
 function placeName(name: string): string {

@@ -4,7 +4,8 @@ import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connect, isEmbedded } from "../service/connection.ts";
 import { secretsByEnvironment } from "./environment.ts";
-import { type RunRequest, startImage, withInstance } from "./request.ts";
+import { type AskedRun, withCommand } from "./image-command.ts";
+import { startImage, withInstance } from "./request.ts";
 
 /** Set for the process in the background that has the engine in it. */
 const marker = "BOUGH_BACKGROUND";
@@ -13,33 +14,34 @@ const marker = "BOUGH_BACKGROUND";
  * Starts the command and leaves it to the service. The embedded engine ends with its process: there, the same command
  * line is run again in the background, tells the operation's id, and stays until the operation has ended.
  */
-export async function runDetached(request: RunRequest, invocation: Invocation): Promise<number> {
+export async function runDetached(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, globals } = invocation;
-  if (runtime.environment[marker] !== undefined) return await runBehind(request, invocation);
-  if (isEmbedded(runtime, globals)) return await startBehind(request, invocation);
+  if (runtime.environment[marker] !== undefined) return await runBehind(asked, invocation);
+  if (isEmbedded(runtime, globals)) return await startBehind(asked, invocation);
   const connection = await connectSilently(invocation);
   try {
-    report(await start(request, invocation, connection), request, invocation);
+    report(await start(asked, invocation, connection), asked, invocation);
     return 0;
   } finally {
     await connection.close();
   }
 }
 
-async function start(request: RunRequest, invocation: Invocation, connection: Connection): Promise<string> {
-  const image = await startImage(request, connection);
+async function start(asked: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
+  const image = await startImage(asked, connection);
+  const request = await withCommand(asked, image, invocation, connection);
   return await withInstance(request, image, invocation, connection, (instance) =>
     connection.service.spawn(instance),
   );
 }
 
-function report(operation: string, request: RunRequest, invocation: Invocation): void {
+function report(operation: string, asked: AskedRun, invocation: Invocation): void {
   const { globals, log } = invocation;
   const line = (...words: string[]) => commandLine(globals, words);
   log.info(
     `\`${line("logs", "--follow", operation)}\` shows its output, \`${line("kill", operation)}\` ends it`,
   );
-  if (!request.isDisposable) {
+  if (!asked.isDisposable) {
     log.info(
       `the session stays where it is: \`${line("show", operation)}\` names the image that comes of it`,
     );
@@ -48,10 +50,10 @@ function report(operation: string, request: RunRequest, invocation: Invocation):
 }
 
 /** In the background: nobody listens any more once the id is told. */
-async function runBehind(request: RunRequest, invocation: Invocation): Promise<number> {
+async function runBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
   const connection = await connectSilently(invocation);
   try {
-    const operation = await start(request, invocation, connection);
+    const operation = await start(asked, invocation, connection);
     invocation.runtime.stdout.write(`${operation}\n`);
     await invocation.runtime.stdout.flush();
     await connection.service.follow(operation);
@@ -62,9 +64,9 @@ async function runBehind(request: RunRequest, invocation: Invocation): Promise<n
 }
 
 /** Returns the exit code of the process in the background where that ends without an operation. */
-async function startBehind(request: RunRequest, invocation: Invocation): Promise<number> {
+async function startBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
-  const { environment, rewrite } = secretsByEnvironment(values.list("env"), request.env);
+  const { environment, rewrite } = secretsByEnvironment(values.list("env"), asked.env);
   const child = runtime.runInBackground({ ...environment, [marker]: "1" }, rewrite);
   const warnings = passOn(child.stderr, runtime.stderr.write);
   const operation = await readLine(child.stdout);
@@ -72,7 +74,7 @@ async function startBehind(request: RunRequest, invocation: Invocation): Promise
     await warnings;
     return (await child.exited) || 1;
   }
-  report(operation, request, invocation);
+  report(operation, asked, invocation);
   return 0;
 }
 

@@ -36,7 +36,10 @@ export interface RunRequest extends GivenSurroundings {
 const outputLimit = 16 * 1024 * 1024;
 
 /** The image that the command begins with. */
-export async function startImage(request: RunRequest, { service, store }: Connection): Promise<string> {
+export async function startImage(
+  request: Pick<RunRequest, "key" | "use" | "limits">,
+  { service, store }: Connection,
+): Promise<string> {
   await requireLimits(service, request.limits);
   return request.use === undefined
     ? requireSessionImage(store, request.key)

@@ -1,18 +1,16 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { quote } from "../../builder/commands/command.ts";
-import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
-import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
+import { type ArgumentDefinitions, positiveInteger, type Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { connect } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";
 import { readEnvironment } from "./environment.ts";
 import { parseFileArgument } from "./file-argument.ts";
+import { type AskedRun, whichCommand } from "./image-command.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
 import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
 import { networkDefinition, readNetworkMode } from "./network-option.ts";
-import type { RunRequest } from "./request.ts";
 import { runToItsEnd } from "./to-end.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -85,7 +83,7 @@ export const run: Command = {
     meta: {
       name: "run",
       description:
-        "Run one command in the session's image. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
+        "Run one command in the session's image: without COMMAND its ENTRYPOINT and CMD. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
     },
     args: definitions,
     run: ({ data }) => runCommand(data),
@@ -94,11 +92,13 @@ export const run: Command = {
     ["run -D -- app --version", "and throw the changes away"],
     ["-S work run -- apt-get install -y curl", "the result is the new image of the session `work`"],
     ["run -s -F ./src:/src -- 'cd /src && make | tail -20'", "a shell expression, on local files"],
+    ["run --use tag:app:dev", "what that image's ENTRYPOINT and CMD start"],
     ["run --use tag:app:dev -d -- server", "in another image, without waiting: prints the operation's id"],
   ],
   agentNote: [
     "This command is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
     "There is no terminal: commands that ask get the standard input that is piped in, else none.",
+    "COMMAND is run as it stands: the image's ENTRYPOINT isn't put before it.",
     "A failing command keeps its changes as well; the exit code is the command's own.",
     "Of each output stream 16 MiB arrive at least; what is cut off is said to be. For more, write a file and `bough cp` it.",
   ].join("\n"),
@@ -118,33 +118,19 @@ async function runCommand(invocation: Invocation): Promise<number> {
   }
 }
 
-function readRequest(invocation: Invocation): RunRequest {
+function readRequest(invocation: Invocation): AskedRun {
   const { values, runtime } = invocation;
-  const [program, ...args] = values.rest ?? [];
-  if (program === undefined) {
-    throw new BoughError("bough run: which command?", {
-      kind: "usage",
-      hint: "It stands after --, as in: bough run -- ls -l /",
-    });
-  }
-  refuseInteractiveShell(values.rest ?? [], runtime.stdin.isTerminal);
   const cwd = values.text("cwd");
   if (cwd?.startsWith("/") === false) {
     throw new BoughError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`, {
       kind: "usage",
     });
   }
-  const isShell = values.flag("shell");
-  const env = readEnvironment(values.list("env"), runtime.environment);
-  const title = isShell ? [program, ...args].join(" ") : [program, ...args].map(quote).join(" ");
   return {
     key: sessionKey(invocation),
     use: values.text("use"),
-    title: secretsAmong(Object.entries(env)).mask(title),
-    command: isShell
-      ? { form: "shell", line: [program, ...args].join(" ") }
-      : { form: "exec", words: [program, ...args] },
-    env,
+    command: readCommand(values, runtime.stdin.isTerminal),
+    env: readEnvironment(values.list("env"), runtime.environment),
     cwd,
     user: values.text("user"),
     ignoresConfig: values.flag("no-config"),
@@ -155,4 +141,15 @@ function readRequest(invocation: Invocation): RunRequest {
     network: readNetworkMode(values.text("network")),
     isDisposable: values.flag("disposable"),
   };
+}
+
+/** `undefined` where none is given and the image's own may stand in. */
+function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
+  const words = values.rest ?? [];
+  const isShell = values.flag("shell");
+  refuseInteractiveShell(words, isTerminal);
+  if (words.length > 0) return isShell ? { form: "shell", line: words.join(" ") } : { form: "exec", words };
+  if (isShell) throw whichCommand("--shell is for one that is given.");
+  if (values.flag("no-config")) throw whichCommand("--no-config leaves the image's own out.");
+  return undefined;
 }

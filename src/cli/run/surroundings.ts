@@ -55,6 +55,11 @@ export async function findSurroundings(
   };
 }
 
+/** As bough has noted it, else as the service has it: empty where neither does. */
+export async function findConfiguration(image: string, { service, store }: Connection): Promise<ImageConfig> {
+  return notedConfiguration(image, store) ?? (await askConfiguration(image, service));
+}
+
 /** The service sets the variables itself. */
 async function askConfiguration(image: string, service: Connection["service"]): Promise<ImageConfig> {
   const found = await service.findImage(image);

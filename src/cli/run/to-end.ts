@@ -9,20 +9,22 @@ import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Connection } from "../service/connection.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
+import { type AskedRun, withCommand } from "./image-command.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, startImage, withInstance } from "./request.ts";
 
 /** Returns the command's own exit code. */
 export async function runToItsEnd(
-  request: RunRequest,
+  asked: AskedRun,
   invocation: Invocation,
   connection: Connection,
 ): Promise<number> {
   const { runtime, globals, log } = invocation;
   const { service, store } = connection;
-  const from = workingBranch(store, request.key);
-  const image = await startImage(request, connection);
+  const from = workingBranch(store, asked.key);
+  const image = await startImage(asked, connection);
+  const request = await withCommand(asked, image, invocation, connection);
   const relay = globals.format === "json" ? undefined : createOutputRelay(runtime, service, log);
   const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
     const ended = await runInstance(instance, { service, signal: runtime.signal, log }, relay);
