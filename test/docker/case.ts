@@ -43,6 +43,8 @@ export interface CaseSpec {
   refusedWithoutExtensions?: string;
   /** By path, where the trees are to differ. */
   differences?: Record<string, ExpectedDifference>;
+  /** In place of them where the service has no extensions. */
+  differencesWithoutExtensions?: Record<string, ExpectedDifference>;
 }
 
 /** Lines of `TreeEntry`, or `nothing`. */

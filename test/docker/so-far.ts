@@ -38,6 +38,7 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "onbuild-copies-from-stage",
   "onbuild-of-image",
   "onbuild-of-stage",
+  "pipes-and-sockets",
   "platform-of-stages",
   "proxy-arguments",
   "run-as-written",

@@ -1,4 +1,12 @@
-import { lchownSync, linkSync, lstatSync, readlinkSync, type Stats, symlinkSync } from "node:fs";
+import {
+  lchownSync,
+  linkSync,
+  lstatSync,
+  readlinkSync,
+  type Stats,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
@@ -179,6 +187,7 @@ class Copier {
   /** Whether the copy is to be what the layer's own file is. */
   #isSame({ type }: MergedEntry, stats: () => Stats): boolean {
     const owner = this.#owner;
+    if (type === "other" && stats().isSocket()) return false;
     if (owner !== undefined && (stats().uid !== owner.uid || stats().gid !== owner.gid)) return false;
     return (
       this.#changeMode === undefined ||
@@ -195,6 +204,9 @@ class Copier {
   #copy(entry: MergedEntry, stats: Stats, path: Path): Promise<void> | undefined {
     if (entry.type === "symlink") {
       symlinkSync(readlinkSync(entry.path, "buffer"), path);
+    } else if (stats.isSocket()) {
+      // BuildKit makes an empty file of it.
+      writeFileSync(path, "", { flag: "wx" });
     } else if (entry.type === "other") {
       if (!makeNode(path, stats.mode, stats.rdev))
         throw new BoughError(`${entry.name.toString()} is a device, which cannot be made here`, {
