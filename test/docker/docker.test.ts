@@ -15,7 +15,7 @@ import { compileBough } from "../support/compiled.ts";
 import { type Docker, startDocker } from "../support/docker.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeBases } from "./bases.ts";
-import { type DockerCase, readDockerCases } from "./case.ts";
+import { type CaseSpec, type DockerCase, readDockerCases } from "./case.ts";
 import { compareTimes } from "./compare-times.ts";
 import { isLeftOfDocker } from "./left-of-docker.ts";
 import { hideExtensions } from "./plain-service.ts";
@@ -82,15 +82,16 @@ describe.each(sides)("%s", (side) => {
       }
       const [bough, other] = await Promise.all([buildWithBough(each, side), buildWithDocker(each)]);
       const differences = compareTrees(bough, other).filter((difference) => !isLeftOfDocker(difference));
+      const expected = differencesOf(each, side);
       const isMountPoint = ({ path, bough: own }: Difference) =>
         own === undefined && each.spec.mountPoints?.includes(path) === true;
       const surprises = differences.filter(
-        (difference) => !isExpected(difference, each) && !isMountPoint(difference),
+        (difference) => !isExpected(difference, expected) && !isMountPoint(difference),
       );
       if (surprises.length > 0)
         throw new Error(`the images differ:\n${formatDifferences(surprises, "docker")}`);
       expect(differences.map(({ path }) => path).sort()).toEqual(
-        [...Object.keys(each.spec.differences ?? {}), ...(each.spec.mountPoints ?? [])].sort(),
+        [...Object.keys(expected), ...(each.spec.mountPoints ?? [])].sort(),
       );
       // The API's document has no times.
       if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
@@ -182,8 +183,16 @@ function contextOf({ name, writeContext }: DockerCase): string {
   return context;
 }
 
-function isExpected({ path, bough, other }: Difference, { spec }: DockerCase): boolean {
-  const expected = spec.differences?.[path];
+function differencesOf({ spec }: DockerCase, side: Side): NonNullable<CaseSpec["differences"]> {
+  const own = side === "a service without extensions" ? spec.differencesWithoutExtensions : undefined;
+  return own ?? spec.differences ?? {};
+}
+
+function isExpected(
+  { path, bough, other }: Difference,
+  differences: NonNullable<CaseSpec["differences"]>,
+): boolean {
+  const expected = differences[path];
   return (
     expected !== undefined &&
     (bough?.line ?? "nothing") === expected.bough &&
