@@ -1,26 +1,14 @@
 import { posix } from "node:path";
-import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan, PlannedItem } from "../copy/plan.ts";
 import { stageItems } from "../copy/stage-items.ts";
 import type { StageState } from "../interpreter/state.ts";
-import type { BuildJob, BuildMode } from "../job.ts";
+import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import type { StagedContent, StagedEntry } from "../staging/staged.ts";
 import { readArchive } from "./read-archive.ts";
-
-/** Whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */
-export function mayUnpack(
-  instruction: CopyInstruction | AddInstruction,
-  item: PlannedItem,
-  mode: BuildMode,
-): boolean {
-  if (instruction.name !== "ADD" || !(instruction.unpack ?? mode === "docker")) return false;
-  if (item.kind === "url") return instruction.unpack === true;
-  return item.kind === "entry" && item.entry.type === "file" && !item.isBelowSource;
-}
 
 /** Entries of an archive on their way; without one, the directory that they are unpacked into. */
 interface Item {

@@ -12,8 +12,6 @@ import { resolveUser } from "../copy/ownership.ts";
 import { findHome } from "../docker/user-home.ts";
 import { type StageState, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { prepareMounts } from "../mounts/prepare-mounts.ts";
-import { findMounts } from "../mounts/run-mounts.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import { FailedStepError } from "../operations/failed-step.ts";
 import { missingShell } from "../operations/missing-shell.ts";
@@ -21,7 +19,6 @@ import { finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { configureLayer } from "../stages/configure-stage.ts";
 import { collectGarbage } from "../staging/gc.ts";
-import { placementKey, placeStaged, takesEntries } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
 
@@ -35,7 +32,10 @@ export async function performRun(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  const mounts = await findMounts(instruction, stage, build);
+  const mounts =
+    instruction.mounts.length === 0
+      ? undefined
+      : await (await import("../mounts/run-mounts.ts")).findMounts(instruction, stage, build);
   return makeLayer(runSpecOf(instruction, ordinal, stage, build, mounts), stage, build);
 }
 
@@ -90,6 +90,9 @@ async function runForLayer(
   explainStep(spec, remembered, stage, build);
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
+  // Not before a layer has to be made: a build that finds all of them is over sooner.
+  const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
+  const { placementKey, placeStaged, takesEntries } = await import("../staging/placement.ts");
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
   const outcome = await mounting.retryAfterLoss(async () => {
     const placement = await placeStaged(hash, mounting.stage, build);

@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
-import { mayUnpack, stageArchive, type Unpacking } from "../archives/unpack.ts";
+import { mayUnpack } from "../archives/may-unpack.ts";
+import type { Unpacking } from "../archives/unpack.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
@@ -67,6 +68,7 @@ async function stageArchives(
 ): Promise<{ items: readonly PlannedItem[]; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
   if (!items.some((item) => mayUnpack(instruction, item, build.mode))) return { items, ...done };
+  const { stageArchive } = await import("../archives/unpack.ts");
   const others: PlannedItem[] = [];
   for (const item of items) {
     const made = mayUnpack(instruction, item, build.mode)

@@ -4,7 +4,6 @@ import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { performRun } from "../commands/run.ts";
 import { stageCopy } from "../copy/copy.ts";
-import { copyFromImage } from "../copy/copy-from.ts";
 import { planCopy } from "../copy/plan.ts";
 import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
@@ -51,8 +50,11 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       return { context, ignore, signal, workdir, staged, found: ahead?.sources, isDirectoryInImage };
     },
     planCopy,
-    copyFromImage: (instruction, words, stage) =>
-      copyFromImage(instruction, { words, ordinal: nextOrdinal++ }, stage, build),
+    async copyFromImage(instruction, words, stage) {
+      const ordinal = nextOrdinal++;
+      const { copyFromImage } = await import("../copy/copy-from.ts");
+      return copyFromImage(instruction, { words, ordinal }, stage, build);
+    },
     copy: (instruction, copy, stage) => stageCopy(instruction, copy, { ahead, stage }, build),
     run: (instruction, stage) => performRun(instruction, nextOrdinal++, stage, build),
   };

@@ -1,5 +1,4 @@
 import type { LocalFile, UploadProgress } from "../../service/service.ts";
-import { uploadArchives } from "../archives/upload-archives.ts";
 import type { BuildJob } from "../job.ts";
 import { download } from "../remote-files/download.ts";
 import { collectGarbage, createUploadCollector } from "./gc.ts";
@@ -12,7 +11,10 @@ import type { Staged, StagedFile } from "./staged.ts";
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const known = await uploadImageFiles(staged, build);
-  for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
+  if (staged.values().some((entry) => entry.type === "file" && entry.content.kind === "archive")) {
+    const { uploadArchives } = await import("../archives/upload-archives.ts");
+    for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
+  }
   const local = new Map<string, StagedFile>();
   const early = new Map<string, StagedFile>();
   let bytes = 0;

@@ -4,9 +4,9 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { variablesIn } from "../../image/config.ts";
 import type { InstanceResult } from "../../service/types.ts";
-import { fillUpper, type ImageCopy } from "../copies/fill-upper.ts";
+import type { ImageCopy } from "../copies/fill-upper.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
-import { type PreparedMounts, prepareMounts } from "../mounts/prepare-mounts.ts";
+import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
@@ -31,6 +31,9 @@ import { workingDirectoryOf } from "./metadata.ts";
 import type { InstanceSpec } from "./spec.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Not before something is copied: a command that only looks at the engine is to start at once. */
+const loadCopies = () => import("../copies/fill-upper.ts");
 
 /** What a request is about. */
 export interface Instance {
@@ -83,8 +86,8 @@ async function runCommand(
       ? { files: spec.files }
       : {
           files: [],
-          fill: (upper) =>
-            fillUpper(state, upper, {
+          fill: async (upper) =>
+            (await loadCopies()).fillUpper(state, upper, {
               image,
               copies,
               entries: spec.entries,
@@ -143,7 +146,7 @@ async function makeImage(
   const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies");
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
-    ({ linkedLayers } = await fillUpper(state, upper, {
+    ({ linkedLayers } = await (await loadCopies()).fillUpper(state, upper, {
       ...{ image, copies, entries: spec.entries, files: spec.files, runsCommand: false, signal },
     }));
   } catch (error) {
@@ -173,6 +176,7 @@ async function prepareInTime(
 ): Promise<PreparedMounts> {
   const deadline = startDeadline(state.clock, seconds, "the mounts");
   const signal = AbortSignal.any([run.signal, deadline.signal]);
+  const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
   return prepareMounts(state, mounts, { ...run, signal })
     .catch((error: unknown) => forgetDamaged(state, error))
     .finally(() => deadline.end());

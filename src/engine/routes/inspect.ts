@@ -2,8 +2,6 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import { readSelectionBody } from "../copies/copy-spec.ts";
-import { digestSelection } from "../copies/digest.ts";
-import { openLayerTree } from "../copies/fill-upper.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import { readFlag, readText } from "../http/query.ts";
@@ -70,6 +68,8 @@ export const inspectRoutes: readonly Route[] = [
     path: "/v1/inspect/:uuid/digest",
     async answer({ state, parameters, request }) {
       const selection = readSelectionBody(await readBody(request));
+      const { openLayerTree } = await import("../copies/fill-upper.ts");
+      const { digestSelection } = await import("../copies/digest.ts");
       const tree = openLayerTree(state, requireImage(state, parameters.uuid ?? ""));
       try {
         return jsonResponse({ digest: await digestSelection(selection, tree, createPace(request.signal)) });

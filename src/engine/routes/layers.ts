@@ -1,5 +1,5 @@
 import type { ImageLayer } from "../../service/types.ts";
-import { type LayerArchiveOptions, streamLayer } from "../export/layer-archive.ts";
+import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
@@ -22,7 +22,7 @@ export const layerRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/layers/:layer",
-    answer({ state, parameters, url, request }) {
+    async answer({ state, parameters, url, request }) {
       const { uuid = "", layer = "" } = parameters;
       const found = layersOf(state, uuid).find(({ id }) => id === layer);
       if (found === undefined) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
@@ -34,12 +34,16 @@ export const layerRoutes: readonly Route[] = [
         clampTo: readNumber(url, "clamp", 0, 2 ** 53),
         signal: state.closing,
       };
-      return new Response(streamArchive(found.place, options), { headers });
+      return new Response(await streamArchive(found.place, options), { headers });
     },
   },
 ];
 
-function streamArchive(directory: string, options: LayerArchiveOptions): ReadableStream<Uint8Array> {
+async function streamArchive(
+  directory: string,
+  options: LayerArchiveOptions,
+): Promise<ReadableStream<Uint8Array>> {
+  const { streamLayer } = await import("../export/layer-archive.ts");
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, options.signal]);
   const chunks = streamLayer(directory, { ...options, signal });
