@@ -21,7 +21,8 @@ export function createHashedStream(source: AsyncIterable<Uint8Array>): HashedStr
       return hasher.digest("hex");
     },
     async close() {
-      await chunks.return?.();
+      // That it is left in the middle is no news.
+      await chunks.return?.().catch(() => undefined);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
 import { defaultPath } from "../bases/inherited.ts";
 import type { Layer } from "../cache/layer-cache.ts";
@@ -15,14 +16,15 @@ export async function configureLayer(
   occasion: "result" | "step" = "result",
 ): Promise<Layer> {
   const { layer, base, env } = stage;
+  const kept = keptVariables(stage, build);
   if (!(await isKeptByService(build))) {
     // The base is not the Dockerfile's own: another one may start from it.
     if (layer.image !== base)
-      noteConfiguration(layer.image, configurationOf(stage, env), build.store, occasion);
+      noteConfiguration(layer.image, configurationOf(stage, kept), build.store, occasion);
     return layer;
   }
   const path: [string, string][] = build.mode === "docker" || env.size > 0 ? [["PATH", defaultPath]] : [];
-  const config = configurationOf(stage, [...path, ...Object.entries(variablesIn(stage.config)), ...env]);
+  const config = configurationOf(stage, [...path, ...Object.entries(variablesIn(stage.config)), ...kept]);
   const hash = new Bun.CryptoHasher("sha256")
     .update(JSON.stringify(["configuration", layer.image, config]))
     .digest("hex");
@@ -37,6 +39,14 @@ export async function configureLayer(
 /** A service that told nothing of the base's configuration isn't asked: it is spared one request a build. */
 async function isKeptByService({ service: { capabilities } }: BuildJob): Promise<boolean> {
   return capabilities.has("config") && (await capabilities.extensions()).has("configure");
+}
+
+/** By default no secret is kept anywhere, as an image's variable either; Docker keeps it, and its checks warn of it. */
+function keptVariables({ env, args }: StageState, { mode }: BuildJob): StageState["env"] {
+  if (mode === "docker") return env;
+  const declared = Array.from(args, ([name, { value }]): [string, string | undefined] => [name, value]);
+  const secrets = secretsAmong([...declared, ...env]);
+  return new Map([...env].filter(([name, value]) => !secrets.has(name) && secrets.mask(value) === value));
 }
 
 function configurationOf({ config }: StageState, variables: Iterable<[string, string]>): ImageConfig {
