@@ -93,7 +93,8 @@ describe("images by their UUID, on a service that lists tagged ones alone", () =
       const image = made.trim();
       writeFileSync(join(context, "Dockerfile"), `FROM ${image}\nRUN more\n`);
       expect(await bough("build", ".")).toMatchObject({ exitCode: 0 });
-      expect(service.commands.at(-1)).toBe("more");
+      // With the USER that the image was built with.
+      expect(service.commands.at(-1)).toBe("su -s /bin/sh -c more app");
       expect(await bough("-S", "work", "use", image)).toMatchObject({ exitCode: 0 });
       expect(await bough("tag", image, "app:1")).toMatchObject({ exitCode: 0 });
       expect(service.tags.get("app:1")).toBe(image);
