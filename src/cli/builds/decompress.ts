@@ -41,7 +41,8 @@ async function* pass(
 async function feed(input: Bun.FileSink, content: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const chunk of content) {
-      input.write(chunk);
+      // It may be a promise, which rejects where the program has ended.
+      await input.write(chunk);
       await input.flush();
     }
   } finally {
