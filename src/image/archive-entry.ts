@@ -10,7 +10,7 @@ export type ArchiveEntry = {
   | { type: "symlink"; target: string }
 );
 
-/** In the order in which an archive has them: the same entries give the same bytes. */
+/** Returns entries in the order in which an archive has them: the same entries give the same bytes. */
 export function sortEntries(entries: readonly ArchiveEntry[]): ArchiveEntry[] {
   return entries.toSorted((one, other) => Buffer.compare(Buffer.from(one.path), Buffer.from(other.path)));
 }

@@ -3,9 +3,9 @@ import { BoughError, messageOf } from "../errors.ts";
 
 export type Compression = "none" | "gzip" | "zstd" | "bzip2" | "xz";
 
-const chunkSize = 1024 * 1024;
+const chunkSize = 128 * 1024;
 
-/** By the first bytes, whatever the file's name says. */
+/** Tells a compression by the first bytes, whatever the file's name says. */
 export function detectCompression(beginning: Uint8Array): Compression {
   const starts = (...bytes: number[]) => bytes.every((byte, index) => beginning[index] === byte);
   if (starts(0x1f, 0x8b)) return "gzip";

@@ -3,7 +3,7 @@
  * Docker adds. Fields that neither knows are not in the type, and stay in the object as they came.
  */
 export interface ImageConfig {
-  /** As in a USER instruction. */
+  /** What a USER instruction says. */
   User?: string;
   /** A set: `80/tcp`. */
   ExposedPorts?: Readonly<Record<string, unknown>>;
@@ -103,7 +103,7 @@ function problemOf(value: unknown, type: Type | undefined): string | undefined {
   return isShallow(value) ? undefined : "is nested too deeply";
 }
 
-/** Of a field in a message: some are of somebody's own making. */
+/** Most characters of a field's name in a message: some names are of somebody's own making. */
 const maxNameLength = 80;
 
 /** Deeper than any tool writes. JSON.parse takes millions of levels, of which JSON.stringify would overflow the stack. */

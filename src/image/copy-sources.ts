@@ -12,7 +12,7 @@ import { BoughError } from "../errors.ts";
 
 /** Paths are absolute and clean. */
 export interface ImageTree {
-  /** As lstat(2): no link is followed, neither on the way nor at the end. */
+  /** Looks a path up as lstat(2) does: no link is followed, neither on the way nor at the end. */
   lookUp(path: string): Promise<TreeEntry | undefined>;
   /** Names, in any order; `directory` has been looked up before. */
   list(directory: string): Promise<readonly string[]>;
@@ -20,7 +20,7 @@ export interface ImageTree {
 
 export interface TreeEntry {
   type: "file" | "directory" | "symlink" | "other";
-  /** Of a link. */
+  /** What a link leads to. */
   target?: string;
 }
 
@@ -31,7 +31,7 @@ export interface CopySource {
   name: string;
   /** Never a link. */
   type: TreeEntry["type"];
-  /** Whether it is what a wildcard matched. */
+  /** True if it is what a wildcard matched. */
   hasWildcard: boolean;
 }
 

@@ -1,32 +1,38 @@
 /** Images as other programs take them: OCI layouts, Docker's archives, and skopeo's directories. */
 import { BoughError } from "../errors.ts";
-import type { Compression } from "./compress.ts";
+import { type Attestation, putAttestations } from "./attestation.ts";
+import { type Compression, type Compressor, createCompressor } from "./compress.ts";
 import { decompress } from "./compression.ts";
 import type { ImageConfig } from "./config.ts";
+import type { ImageOrigin } from "./history.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-blob.ts";
 import { type Descriptor, digestOf, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
-  /** Of the manifest; for Docker's archive, which has none, of the configuration. */
+  /** Digest of the manifest, or of an index of it and its attestations; for Docker's archive, which has neither, of the configuration. */
   digest: string;
   layers: readonly LayerBlob[];
 }
 
 export interface ImageContent {
   config: ImageConfig;
+  origin: ImageOrigin;
   platform: { os: string; architecture: string; variant?: string | undefined };
   /** ISO 8601. */
   created: string;
   /** The lowest first. */
   layers: readonly LayerContent[];
+  /** What is said of it, once its digest is known. Only a layout has room for that. */
+  attest?: Attest | undefined;
 }
+
+/** `digest`: of the image's manifest. */
+export type Attest = (image: ImageContent, digest: string) => Promise<readonly Attestation[]>;
 
 export interface LayerContent {
   /** Names this archive among all of the service, where it does. */
   id?: string;
-  created: string;
-  createdBy: string;
   /** What `open` gives where that is no plain archive: the bytes that the layer has been stored as before. */
   stored?: LayerBlob | undefined;
   /** The uncompressed archive, or what is `stored`, where `known` does not say that it need not be written. */
@@ -49,16 +55,30 @@ export async function writeOciLayout(
 ): Promise<WrittenImage> {
   const place = (digest: string) => `blobs/sha256/${hexOf(digest)}`;
   const { layers, manifest } = await writeParts(files, image, compression, place);
+  const written = await writeAttestations(files, image, manifest, place);
   const annotations = name === undefined ? {} : { annotations: { [nameAnnotation]: name } };
-  const index = {
-    schemaVersion: 2,
-    mediaType: mediaTypes.index,
-    manifests: [...manifests, { ...manifest, ...annotations }],
-  };
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
-  putFile(files, "index.json", JSON.stringify(index));
+  putFile(files, "index.json", indexOf([...manifests, { ...written, ...annotations }]));
   files.finish();
-  return { digest: manifest.digest, layers };
+  return { digest: written.digest, layers };
+}
+
+/** An index of the image and of what is said of it; without that, the image alone. */
+async function writeAttestations(
+  files: OutputFiles,
+  image: ImageContent,
+  manifest: Descriptor,
+  place: (digest: string) => string,
+): Promise<Descriptor> {
+  const attestations = (await image.attest?.(image, manifest.digest)) ?? [];
+  if (attestations.length === 0) return manifest;
+  const put = (mediaType: string, content: string) => putBlob(files, place, mediaType, content);
+  const attestation = putAttestations(manifest, attestations, put);
+  return put(mediaTypes.index, indexOf([{ ...manifest, platform: image.platform }, attestation]));
+}
+
+function indexOf(manifests: readonly unknown[]): string {
+  return JSON.stringify({ schemaVersion: 2, mediaType: mediaTypes.index, manifests });
 }
 
 /** https://github.com/containers/image/blob/main/docs/containers-transports.5.md */
@@ -102,18 +122,25 @@ async function writeParts(
   manifestName?: string,
 ): Promise<{ layers: LayerBlob[]; manifest: Descriptor }> {
   const layers = await writeLayers(files, image, compression, place);
-  const put = (mediaType: string, content: string, name?: string): Descriptor => {
-    const digest = digestOf(content);
-    putFile(files, name ?? place(digest), content);
-    return { mediaType, digest, size: Buffer.byteLength(content) };
-  };
   const manifest = {
     schemaVersion: 2,
     mediaType: mediaTypes.manifest,
-    config: put(mediaTypes.config, configurationOf(image, layers)),
+    config: putBlob(files, place, mediaTypes.config, configurationOf(image, layers)),
     layers: layers.map(({ diffId: _, ...descriptor }) => descriptor),
   };
-  return { layers, manifest: put(mediaTypes.manifest, JSON.stringify(manifest), manifestName) };
+  const placeOfManifest = manifestName === undefined ? place : () => manifestName;
+  return { layers, manifest: putBlob(files, placeOfManifest, mediaTypes.manifest, JSON.stringify(manifest)) };
+}
+
+function putBlob(
+  files: OutputFiles,
+  place: (digest: string) => string,
+  mediaType: string,
+  content: string,
+): Descriptor {
+  const digest = digestOf(content);
+  putFile(files, place(digest), content);
+  return { mediaType, digest, size: Buffer.byteLength(content) };
 }
 
 async function writeLayers(
@@ -124,16 +151,21 @@ async function writeLayers(
   keepsStored = true,
 ): Promise<LayerBlob[]> {
   const blobs: LayerBlob[] = [];
-  for (const layer of image.layers) {
-    if (layer.known !== undefined) {
-      blobs.push(layer.known);
-      continue;
+  const compressor = createCompressor(compression);
+  try {
+    for (const layer of image.layers) {
+      if (layer.known !== undefined) {
+        blobs.push(layer.known);
+        continue;
+      }
+      const file = files.create();
+      const blob = await writeLayer(layer, compressor, keepsStored, (bytes) => file.write(bytes));
+      file.keep(place(blob.digest));
+      layer.onWritten?.(blob);
+      blobs.push(blob);
     }
-    const file = files.create();
-    const blob = await writeLayer(layer, compression, keepsStored, (bytes) => file.write(bytes));
-    file.keep(place(blob.digest));
-    layer.onWritten?.(blob);
-    blobs.push(blob);
+  } finally {
+    compressor.close();
   }
   return blobs;
 }
@@ -141,23 +173,28 @@ async function writeLayers(
 /** What is stored stays as it is, but for a plain archive where others are compressed, and where all must be plain. */
 async function writeLayer(
   { stored, open }: LayerContent,
-  compression: Compression,
+  compressor: Compressor,
   keepsStored: boolean,
   write: (bytes: Uint8Array) => void,
 ): Promise<LayerBlob> {
   const content = await open();
-  if (stored === undefined) return writeLayerBlob(content, compression, write);
+  if (stored === undefined) return writeLayerBlob(content, compressor, write);
   const suffix = /\+(gzip|zstd)$/.exec(stored.mediaType)?.[1];
   const current = suffix === "gzip" || suffix === "zstd" ? suffix : "none";
-  if (keepsStored && (current !== "none" || compression === "none")) {
-    const { diffId: _, ...blob } = await writeLayerBlob(content, "none", write);
+  if (keepsStored && (current !== "none" || compressor.compression === "none")) {
+    const { diffId: _, ...blob } = await writeLayerBlob(content, asItIs, write);
     requireSame(blob.digest, stored.digest);
     return stored;
   }
-  const blob = await writeLayerBlob(decompress(content, current, stored.digest), compression, write);
+  const blob = await writeLayerBlob(decompress(content, current, stored.digest), compressor, write);
   requireSame(blob.diffId, stored.diffId);
   return blob;
 }
+
+const asItIs: Pick<Compressor, "compression" | "compress"> = {
+  compression: "none",
+  compress: (chunks) => chunks,
+};
 
 function requireSame(actual: string, expected: string): void {
   if (actual === expected) return;
@@ -171,18 +208,19 @@ function requireSame(actual: string, expected: string): void {
 
 /** https://github.com/opencontainers/image-spec/blob/main/config.md */
 function configurationOf(
-  { config, platform, created, layers }: ImageContent,
+  { config, origin, platform, created }: ImageContent,
   blobs: readonly LayerBlob[],
 ): string {
   const { os, architecture, variant } = platform;
   return JSON.stringify({
     created,
+    ...(origin.author === undefined ? {} : { author: origin.author }),
     architecture,
     ...(variant === undefined ? {} : { variant }),
     os,
     config,
     rootfs: { type: "layers", diff_ids: blobs.map(({ diffId }) => diffId) },
-    history: layers.map(({ created, createdBy }) => ({ created, created_by: createdBy })),
+    history: origin.history,
   });
 }
 

@@ -1,4 +1,4 @@
-import { type Compression, compress } from "./compress.ts";
+import type { Compressor } from "./compress.ts";
 import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 
 /** A layer as it is stored, and what its uncompressed content is. */
@@ -10,7 +10,7 @@ export interface LayerBlob extends Descriptor {
 /** Writes a layer's archive compressed, and says what it is called. */
 export async function writeLayerBlob(
   archive: AsyncIterable<Uint8Array>,
-  compression: Compression,
+  { compression, compress }: Pick<Compressor, "compression" | "compress">,
   write: (bytes: Uint8Array) => void,
 ): Promise<LayerBlob> {
   const content = new Bun.CryptoHasher("sha256");
@@ -22,7 +22,6 @@ export async function writeLayerBlob(
       content.update(chunk);
       uncollected += chunk.byteLength;
     }),
-    compression,
   )) {
     stored.update(bytes);
     size += bytes.byteLength;

@@ -10,7 +10,7 @@ export interface LayerEntry {
   mode: number;
   uid: number;
   gid: number;
-  /** Of the content that follows. */
+  /** Bytes of the content that follows. */
   size: number;
   /** Whole seconds since the epoch, as Docker's layers have them. */
   modified: number;
@@ -32,7 +32,7 @@ export function layerHeader(entry: LayerEntry): Uint8Array {
 }
 
 const maxNameBytes = 100;
-/** Of fields with 8 and 12 bytes, which end with a NUL. */
+/** The largest numbers of fields with 8 and 12 bytes, which end with a NUL. */
 const maxNumber = { 8: 0o7777777, 12: 0o77777777777 } as const;
 
 function paxRecords(entry: LayerEntry): Uint8Array {

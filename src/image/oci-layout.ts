@@ -18,6 +18,8 @@ export const mediaTypes = {
   manifest: "application/vnd.oci.image.manifest.v1+json",
   config: "application/vnd.oci.image.config.v1+json",
   layer: "application/vnd.oci.image.layer.v1.tar",
+  /** in-toto's, as BuildKit has it. */
+  statement: "application/vnd.in-toto+json",
 } as const;
 
 /** The annotation by which an index names an image. */

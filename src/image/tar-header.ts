@@ -11,7 +11,13 @@ export interface TarHeader {
   /** Seconds since the epoch. */
   modified: number;
   linkName: string;
+  /** A device's number. */
+  major: number;
+  minor: number;
 }
+
+/** How names become text: as UTF-8, or with a character for each byte where no byte may be lost. */
+export type DecodeText = (bytes: Uint8Array) => string;
 
 export const blockBytes = 512;
 
@@ -25,11 +31,12 @@ export function isZeroBlock(block: Uint8Array): boolean {
 }
 
 /** `undefined` where the checksum says that this is no header. */
-export function parseHeader(block: Uint8Array): TarHeader | undefined {
+export function parseHeader(block: Uint8Array, text: DecodeText = decode): TarHeader | undefined {
   const sum = block.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 32 : byte), 0);
   if (sum !== numberAt(block, 148, 8)) return undefined;
-  const prefix = textAt(block, 257, 6) === "ustar" ? textAt(block, 345, 155) : "";
-  const name = textAt(block, 0, 100);
+  // GNU has something else in the place of POSIX's prefix.
+  const prefix = decode(block.subarray(257, 263)) === "ustar" ? text(block.subarray(345, 500)) : "";
+  const name = text(block.subarray(0, 100));
   return {
     name: prefix === "" ? name : `${prefix}/${name}`,
     flag: String.fromCharCode(block[156] || 0x30),
@@ -38,7 +45,9 @@ export function parseHeader(block: Uint8Array): TarHeader | undefined {
     gid: numberAt(block, 116, 8),
     size: numberAt(block, 124, 12),
     modified: numberAt(block, 136, 12),
-    linkName: textAt(block, 157, 100),
+    linkName: text(block.subarray(157, 257)),
+    major: numberAt(block, 329, 8),
+    minor: numberAt(block, 337, 8),
   };
 }
 
@@ -52,20 +61,33 @@ const knownKeys = new Set([
  * PAX: `<length> <key>=<value>\n`, the length being that of the whole record in bytes. Keys that bough does not read are
  * left out.
  */
-export function parsePaxRecords(bytes: Uint8Array): Map<string, string> {
+export function parsePaxRecords(bytes: Uint8Array, text: DecodeText = decode): Map<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < bytes.byteLength; ) {
     const space = bytes.indexOf(0x20, at);
     const length = space < 0 ? Number.NaN : Number(decode(bytes.subarray(at, space)));
     if (!Number.isInteger(length) || length <= space - at || at + length > bytes.byteLength) break;
-    const record = decode(bytes.subarray(space + 1, at + length - 1));
-    const separator = record.indexOf("=");
-    const key = record.slice(0, Math.max(separator, 0));
-    if (knownKeys.has(key)) records.set(key, record.slice(separator + 1));
+    const record = bytes.subarray(space + 1, at + length - 1);
+    const separator = record.indexOf(0x3d);
+    const key = decode(record.subarray(0, Math.max(separator, 0)));
+    const value = record.subarray(separator + 1);
+    if (knownKeys.has(key)) records.set(key, text(value));
+    else if (key.startsWith(attributePrefix)) records.set(key, decodeBytes(value));
     at += length;
   }
   return records;
 }
+
+/** Extended attributes among the records of PAX; their values are bytes, a character for each. */
+export function attributesIn(records: ReadonlyMap<string, string>): { name: string; value: Buffer }[] {
+  const found = [...records].filter(([key]) => key.startsWith(attributePrefix));
+  return found.map(([key, value]) => ({
+    name: key.slice(attributePrefix.length),
+    value: Buffer.from(value, "latin1"),
+  }));
+}
+
+const attributePrefix = "SCHILY.xattr.";
 
 export function withPaxRecords(header: TarHeader, records: ReadonlyMap<string, string>): TarHeader {
   const number = (key: string, otherwise: number) => {
@@ -89,8 +111,14 @@ export function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
 }
 
-function textAt(block: Uint8Array, offset: number, length: number): string {
-  return decode(block.subarray(offset, offset + length)).trimEnd();
+/** A character for each byte, as far as a NUL. */
+export function decodeName(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  return decodeBytes(end < 0 ? bytes : bytes.subarray(0, end));
+}
+
+function decodeBytes({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString("latin1");
 }
 
 /** Octal text, or with its first bit set a big-endian number. */

@@ -1,8 +1,11 @@
 /** Reading a tar archive while it arrives: one entry after the other, none of them held in memory. */
 import { BoughError } from "../errors.ts";
 import {
+  attributesIn,
   blockBytes,
+  type DecodeText,
   decode,
+  decodeName,
   isZeroBlock,
   padding,
   parseHeader,
@@ -21,13 +24,21 @@ export interface TarEntry {
   mode: number;
   uid: number;
   gid: number;
-  /** Of type `other`: a block or character device. */
+  /** True for a block or character device, which has the type `other`. */
   isDevice: boolean;
+  /** tar's own type: `3` and `4` are devices, `6` is a pipe. */
+  flag: string;
+  /** A device's number. */
+  major: number;
+  minor: number;
+  attributes: readonly { name: string; value: Buffer }[];
   /** The size of a file, holes included. */
   size: number;
-  /** How many bytes of the archive come before the content. */
+  /** How many bytes of the archive come before the entry's headers. */
+  start: number;
+  /** The same before the content. */
   offset: number;
-  /** Whether the content is stored without its holes. */
+  /** True if the content is stored without its holes. */
   isSparse: boolean;
   /** Seconds since the epoch. */
   modified: number;
@@ -37,7 +48,7 @@ export interface TarEntry {
   pieces(): AsyncGenerator<TarPiece>;
 }
 
-export interface TarPiece {
+interface TarPiece {
   offset: number;
   bytes: Uint8Array;
 }
@@ -57,15 +68,35 @@ const maxHeadersInARow = 100;
  * Rejects where the archive is damaged, or ends before its end; `archive` names it in the message. What comes behind the
  * archive's end is not read: the stream is left there.
  */
-export async function* readTar(
+export function readTar(
   stream: AsyncIterable<Uint8Array>,
   archive = "the archive from the service",
 ): AsyncGenerator<TarEntry> {
+  return readAs(stream, { text: decode, needsEnd: true, problem: `${archive} is damaged` });
+}
+
+/**
+ * As `readTar`, of a layer of an image: names have a character for each byte (latin1), since no byte of them may be lost, and the
+ * end may be missing, as it is in what some programs write.
+ */
+export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): AsyncGenerator<TarEntry> {
+  return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is no layer` });
+}
+
+interface Style {
+  text: DecodeText;
+  /** True if an archive that stops where another entry could begin is damaged. */
+  needsEnd: boolean;
+  /** What a message begins with. */
+  problem: string;
+}
+
+async function* readAs(stream: AsyncIterable<Uint8Array>, style: Style): AsyncGenerator<TarEntry> {
   const source = createTarSource(stream);
   try {
-    yield* readEntries(source);
+    yield* readEntries(source, style);
   } catch (error) {
-    throw error instanceof DamageError ? new BoughError(`${archive} is damaged: ${error.message}`) : error;
+    throw error instanceof DamageError ? new BoughError(`${style.problem}: ${error.message}`) : error;
   } finally {
     await source.close();
   }
@@ -76,22 +107,25 @@ class DamageError extends Error {
   override readonly name = "DamageError";
 }
 
-async function* readEntries(source: TarSource): AsyncGenerator<TarEntry> {
+async function* readEntries(source: TarSource, { text, needsEnd }: Style): AsyncGenerator<TarEntry> {
   const global = new Map<string, string>();
   let own = new Map<string, string>();
   let headers = 0;
+  let start = 0;
   for (;;) {
+    if (headers === 0) start = source.position();
     const block = await source.take(blockBytes);
+    if (block === undefined && !needsEnd && source.position() === start) return;
     if (block === undefined) throw damaged("it ends too early");
     if (isZeroBlock(block)) return;
-    const raw = parseHeader(block);
+    const raw = parseHeader(block, text);
     if (raw === undefined) throw damaged("a header's checksum is wrong");
     if ("xgLK".includes(raw.flag)) {
       if (++headers > maxHeadersInARow) throw damaged("it has headers that belong to no entry");
       const content = await takePadded(source, raw.size);
-      if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content)) global.set(key, value);
-      else if (raw.flag === "x") own = parsePaxRecords(content);
-      else own.set(raw.flag === "L" ? "path" : "linkpath", decode(content));
+      if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content, text)) global.set(key, value);
+      else if (raw.flag === "x") own = parsePaxRecords(content, text);
+      else own.set(raw.flag === "L" ? "path" : "linkpath", text(content));
       continue;
     }
     const records = new Map([...global, ...own]);
@@ -102,16 +136,20 @@ async function* readEntries(source: TarSource): AsyncGenerator<TarEntry> {
       throw damaged(`${JSON.stringify(header.name)} is sparse in a format that bough does not know`);
     const content = createContent(source, header, records);
     const { size, isSparse, pieces } = content;
-    yield { ...describe(header), offset: source.position(), size, isSparse, pieces };
+    const attributes = attributesIn(records);
+    yield { ...describe(header), attributes, start, offset: source.position(), size, isSparse, pieces };
     await content.skip();
   }
 }
 
-function describe(header: TarHeader): Omit<TarEntry, "size" | "offset" | "isSparse" | "pieces"> {
-  const { name, flag, mode, uid, gid, modified, linkName } = header;
+function describe(
+  header: TarHeader,
+): Omit<TarEntry, "size" | "start" | "offset" | "isSparse" | "pieces" | "attributes"> {
+  const { name, flag, mode, uid, gid, modified, linkName, major, minor } = header;
   // Before there was a type for directories, a slash at the end of the name said so.
   const type = flag === "0" && name.endsWith("/") ? "directory" : (types[flag] ?? "other");
-  return { name, type, mode, uid, gid, isDevice: "34".includes(flag), modified, target: linkName };
+  const isDevice = "34".includes(flag);
+  return { name, type, flag, mode, uid, gid, isDevice, major, minor, modified, target: linkName };
 }
 
 /** GNU's own type, or its first formats in PAX: read as plain files, they would have their holes closed. */
@@ -126,8 +164,8 @@ function isSize(value: number): boolean {
 }
 
 function createContent(source: TarSource, { flag, size }: TarHeader, records: ReadonlyMap<string, string>) {
-  // Links and directories may carry a size that stands for nothing.
-  const stored = "1256".includes(flag) ? 0 : size;
+  // Links, devices, directories and pipes may carry a size that stands for nothing.
+  const stored = "123456".includes(flag) ? 0 : size;
   const isSparse = records.has("GNU.sparse.major");
   const realSize = isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored;
   if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is no size");

@@ -19,7 +19,7 @@ export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
   let rest: Uint8Array = new Uint8Array();
   let position = 0;
 
-  /** At most `length` bytes; none at the end. */
+  /** Returns at most `length` bytes; none at the end. */
   async function next(length: number): Promise<Uint8Array> {
     while (rest.byteLength === 0) {
       const { done, value } = await chunks.next();

@@ -55,7 +55,7 @@ function cut(name: string): string {
   return name.slice(0, read);
 }
 
-/** After the last entry. */
+/** Bytes that end an archive, after the last entry. */
 export const endBytes = 2 * blockBytes;
 
 const maxNameBytes = 100;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { gunzipSync } from "node:zlib";
-import { type Compression, compress } from "../../src/image/compress.ts";
+import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { type Compression, createCompressor } from "../../src/image/compress.ts";
 
 /** Compressible, and longer than a few blocks. */
 const content = Buffer.concat(
@@ -11,7 +11,12 @@ async function packed(compression: Compression, chunkBytes: number, bytes = cont
   async function* chunks() {
     for (let at = 0; at < bytes.byteLength; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
   }
-  return Buffer.concat(await Array.fromAsync(compress(chunks(), compression)));
+  const { compress, close } = createCompressor(compression);
+  try {
+    return Buffer.concat(await Array.fromAsync(compress(chunks())));
+  } finally {
+    close();
+  }
 }
 
 describe("compressed in blocks", () => {
@@ -30,7 +35,16 @@ describe("compressed in blocks", () => {
     expect((await packed(compression, 777)).equals(await packed(compression, 3_000_000))).toBe(true);
   });
 
+  test("by threads into the same bytes as here", async () => {
+    const block = 1024 * 1024;
+    const alone = [];
+    for (let at = 0; at < content.byteLength; at += block)
+      alone.push(await packed("gzip", block, content.subarray(at, at + block)));
+    expect((await packed("gzip", 100_000)).equals(Buffer.concat(alone))).toBe(true);
+  });
+
   test("nothing is an archive of nothing", async () => {
     expect(gunzipSync(await packed("gzip", 1, Buffer.alloc(0))).byteLength).toBe(0);
+    expect(zstdDecompressSync(await packed("zstd", 1, Buffer.alloc(0))).byteLength).toBe(0);
   });
 });

@@ -1,0 +1,148 @@
+/** One line of an image's history, by the names of the OCI image specification. */
+export interface HistoryLine {
+  /** ISO 8601. */
+  created?: string;
+  /** The instruction or command. */
+  created_by?: string;
+  author?: string;
+  comment?: string;
+  /** No layer is of this line. */
+  empty_layer?: boolean;
+}
+
+/** An image's author and the steps that made it: what it has beside its files and its `config`. */
+export interface ImageOrigin {
+  author?: string;
+  /** The first step first. Missing where nobody has said. */
+  history?: readonly HistoryLine[];
+}
+
+/** More is nobody's Dockerfile, and would be kept with every image that stands on it. */
+const maxLines = 10_000;
+/** Characters of a text. */
+const maxLength = 64 * 1024;
+
+/** What somebody else has written. A history with anything in it that is none counts for nothing, unless `onMalformed` throws. */
+export function parseOrigin(
+  { author, history }: { author?: unknown; history?: unknown },
+  onMalformed: (problem: string) => void = () => undefined,
+): ImageOrigin {
+  const lines = history == null ? undefined : parseHistory(history, onMalformed);
+  if (author != null && typeof author !== "string") onMalformed("author must be a text");
+  return {
+    ...(typeof author === "string" && author !== "" ? { author: author.slice(0, maxLength) } : {}),
+    ...(lines === undefined ? {} : { history: lines }),
+  };
+}
+
+export function parseHistory(
+  value: unknown,
+  onMalformed: (problem: string) => void,
+): HistoryLine[] | undefined {
+  const lines = Array.isArray(value) && value.length <= maxLines ? value.map(parseLine) : [];
+  if (Array.isArray(value) && value.length <= maxLines && lines.every((line) => line !== undefined))
+    return lines;
+  onMalformed(`history must be a list of at most ${maxLines} lines as OCI has them`);
+  return undefined;
+}
+
+function parseLine(value: unknown): HistoryLine | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const { empty_layer: isEmpty, ...fields } = value as Record<string, unknown>;
+  const texts = textFields.map((name): [string, unknown] => [name, fields[name]]);
+  if (!texts.every(([, text]) => text == null || typeof text === "string")) return undefined;
+  if (isEmpty != null && typeof isEmpty !== "boolean") return undefined;
+  if (typeof fields.created === "string" && Number.isNaN(Date.parse(fields.created))) return undefined;
+  const given = texts.flatMap(([name, text]) =>
+    typeof text === "string" && text !== "" ? [[name, text.slice(0, maxLength)]] : [],
+  );
+  return { ...Object.fromEntries(given), ...(isEmpty === true ? { empty_layer: true } : {}) };
+}
+
+const textFields = ["created", "created_by", "author", "comment"] as const;
+
+/**
+ * A history for the layers that an image has here, each made at a time: as many lines have a layer, and every line has a time.
+ * Layers that were merged are the lowest ones, and so are those of which nothing is known.
+ */
+export function completeHistory(
+  history: readonly HistoryLine[],
+  layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
+): HistoryLine[] {
+  const surplus = history.filter(hasLayer).length - layers.length;
+  const unknown = layers.slice(0, Math.max(-surplus, 0));
+  let merged = surplus;
+  const lines = [
+    ...unknown,
+    ...history.map((line) => (hasLayer(line) && merged-- > 0 ? { ...line, empty_layer: true } : line)),
+  ];
+  return withTimes(lines, layers);
+}
+
+/** Of more lines than anybody keeps, those that have a layer. */
+export function withinLimit(history: readonly HistoryLine[]): readonly HistoryLine[] {
+  return history.length <= maxLines ? history : history.filter(hasLayer).slice(-maxLines);
+}
+
+/** Gives the one layer to the last step, where all that the steps have made is in one. */
+export function inOneLayer(history: readonly HistoryLine[]): HistoryLine[] {
+  const last = history.findLastIndex(hasLayer);
+  return history.map((line, at) => (hasLayer(line) && at !== last ? { ...line, empty_layer: true } : line));
+}
+
+/** What has made each layer: its own line, and before it those whose files are in it, too. */
+export function linesByLayer(
+  history: readonly HistoryLine[],
+  layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
+): { line: HistoryLine; others: HistoryLine[] }[] {
+  const complete = completeHistory(history, layers);
+  const isMerged = (at: number) => {
+    const before = history[at - (complete.length - history.length)];
+    return before !== undefined && hasLayer(before);
+  };
+  let others: HistoryLine[] = [];
+  return complete.flatMap((line, at) => {
+    if (!hasLayer(line)) {
+      if (isMerged(at) || /^(COPY|ADD) /.test(line.created_by ?? "")) others.push(line);
+      return [];
+    }
+    const made = { line, others };
+    others = [];
+    return [made];
+  });
+}
+
+/** A line as the instruction that it is, without what BuildKit and Docker have put around it. */
+export function instructionOf({ created_by = "", comment = "" }: HistoryLine): string {
+  const text = created_by
+    .replace(/ # buildkit$/, "")
+    .replace(/^\/bin\/sh -c #\(nop\)\s+/, "")
+    .replace(/^(RUN )?(\|\d+ .*? )?\/bin\/sh -c /s, "RUN ");
+  return text.trim() === "" ? comment : text.trim();
+}
+
+export function hasLayer({ empty_layer }: HistoryLine): boolean {
+  return empty_layer !== true;
+}
+
+/** Fills in times as BuildKit does: a line without a layer is of the time of the one before it, the first of one's own of the next. */
+function withTimes(lines: readonly HistoryLine[], layers: readonly { created: string }[]): HistoryLine[] {
+  let next = 0;
+  const timed = lines.map((line) => {
+    const layer = hasLayer(line) ? layers[next++] : undefined;
+    return line.created === undefined && layer !== undefined ? { ...line, created: layer.created } : line;
+  });
+  const firstOwn = lines.findIndex(({ created }) => created === undefined);
+  if (firstOwn < 0) return timed;
+  const [given, own] = [timed.slice(0, firstOwn), timed.slice(firstOwn)];
+  let time = (own.find(isTimed) ?? given.at(-1))?.created;
+  const filled = own.map((line) => {
+    time = line.created ?? time;
+    return time === undefined ? line : { ...line, created: time };
+  });
+  return [...given, ...filled];
+}
+
+function isTimed({ created }: HistoryLine): boolean {
+  return created !== undefined;
+}

@@ -1,0 +1,101 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import { layerHeader } from "./layer-header.ts";
+import { padding } from "./tar-header.ts";
+import { readLayerTar } from "./tar-reader.ts";
+import { endBytes } from "./tar-writer.ts";
+import {
+  ancestorsOf,
+  below,
+  type IndexedFile,
+  indexEntry,
+  parentOf,
+  pathOf,
+  type TreeIndex,
+} from "./tree-index.ts";
+
+/** An entry, and where in the archive it is. */
+interface PlacedFile extends IndexedFile {
+  start: number;
+  end: number;
+}
+
+/** How much is read at once. */
+const chunkBytes = 1024 * 1024;
+
+/**
+ * The layer that makes of `base` what the archive of a whole image has: whiteouts of what is gone, and the entries of what is
+ * otherwise as the archive has them, byte for byte. `path`: the archive, a file.
+ */
+export async function* layerDifference(base: TreeIndex, path: string): AsyncGenerator<Uint8Array> {
+  const image = await readPlaces(path);
+  for (const gone of missing(base, image)) {
+    const name = below(parentOf(gone), `.wh.${gone.slice(gone.lastIndexOf("/") + 1)}`);
+    const mark = { flag: "0", mode: 0, uid: 0, gid: 0, size: 0, modified: 0 } as const;
+    yield layerHeader({ name: Buffer.from(name, "latin1"), ...mark });
+  }
+  const changed = changedFiles(base, image);
+  const descriptor = openSync(path, "r");
+  try {
+    for (const [each, { start, end }] of image)
+      if (changed.has(each)) yield* readRange(descriptor, start, end);
+  } finally {
+    closeSync(descriptor);
+  }
+  yield new Uint8Array(endBytes);
+}
+
+/** In the archive's order. */
+async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
+  const files = new Map<string, PlacedFile>();
+  let last: PlacedFile | undefined;
+  for await (const entry of readLayerTar(Bun.file(path).stream(), "the archive from the service")) {
+    const { start, offset, size } = entry;
+    if (last !== undefined) last.end = start;
+    last = { ...(await indexEntry(entry)), start, end: offset + size + padding(size) };
+    files.set(pathOf(entry.name), last);
+  }
+  return files;
+}
+
+/** Only the topmost of what is gone. A directory that has something is there, whether or not the archive names it. */
+function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): string[] {
+  const present = new Set(image.keys());
+  for (const path of image.keys()) for (const parent of ancestorsOf(path)) present.add(parent);
+  const mayHave = (path: string) =>
+    path === "" || (present.has(path) && image.get(path)?.isDirectory !== false);
+  return [...base.keys()]
+    .filter((path) => !present.has(path) && path !== "" && mayHave(parentOf(path)))
+    .sort();
+}
+
+function changedFiles(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): ReadonlySet<string> {
+  // An archive without any says nothing of attributes.
+  const tellsAttributes = image.values().some(({ attributes }) => attributes !== "");
+  const isSame = (file: IndexedFile, other: IndexedFile | undefined) =>
+    file.state !== undefined &&
+    file.state === other?.state &&
+    (!tellsAttributes || file.attributes === other.attributes);
+  const changed = new Set<string>();
+  for (const [path, file] of image) if (!isSame(file, base.get(path))) changed.add(path);
+  // A hard link leads to a file of its own layer: all of them go, or none.
+  const links = [...image].flatMap(([path, { linkTo }]) => (linkTo === undefined ? [] : [{ path, linkTo }]));
+  const torn = new Set(
+    links.flatMap(({ path, linkTo }) => (changed.has(path) || changed.has(linkTo) ? [linkTo] : [])),
+  );
+  for (const { path, linkTo } of links) {
+    if (!torn.has(linkTo)) continue;
+    changed.add(path);
+    if (image.has(linkTo)) changed.add(linkTo);
+  }
+  return changed;
+}
+
+function* readRange(descriptor: number, start: number, end: number): Generator<Uint8Array> {
+  for (let at = start; at < end; ) {
+    const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end - at));
+    const count = readSync(descriptor, chunk, 0, chunk.byteLength, at);
+    if (count === 0) return;
+    yield chunk.subarray(0, count);
+    at += count;
+  }
+}

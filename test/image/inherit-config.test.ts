@@ -1,0 +1,40 @@
+import { describe, expect, test } from "bun:test";
+import type { ImageConfig } from "../../src/image/config.ts";
+import { inheritConfig } from "../../src/image/inherit-config.ts";
+
+const base: ImageConfig = {
+  Env: ["PATH=/bin", "A=base"],
+  Entrypoint: ["/init"],
+  Cmd: ["serve"],
+  User: "7",
+  WorkingDir: "/srv",
+  Labels: { a: "base", b: "base" },
+  ExposedPorts: { "80/tcp": {} },
+  OnBuild: ["RUN trigger"],
+};
+const { OnBuild: _, ...inherited } = base;
+const { Cmd: __, ...withoutCommand } = inherited;
+
+describe("an image has of its base", () => {
+  test.each<[string, ImageConfig, ImageConfig]>([
+    ["all that it does not set itself, but triggers", {}, inherited],
+    ["variables of other names", { Env: ["A=own"] }, { ...inherited, Env: ["PATH=/bin", "A=own"] }],
+    ["no CMD where it sets an ENTRYPOINT", { Entrypoint: ["x"] }, { ...withoutCommand, Entrypoint: ["x"] }],
+    ["the ENTRYPOINT where it sets a CMD", { Cmd: ["x"] }, { ...inherited, Cmd: ["x"] }],
+    [
+      "labels and ports beside its own",
+      { Labels: { b: "own" }, ExposedPorts: { "81/tcp": {} } },
+      { ...inherited, Labels: { a: "base", b: "own" }, ExposedPorts: { "80/tcp": {}, "81/tcp": {} } },
+    ],
+  ])("%s", (_name, own, expected) => {
+    expect(inheritConfig(base, own, { hasAllButEnv: false })).toEqual(expected);
+  });
+
+  test("only variables where the rest is known", () => {
+    expect(inheritConfig(base, { User: "8" }, { hasAllButEnv: true })).toEqual({
+      User: "8",
+      Env: ["PATH=/bin", "A=base"],
+    });
+    expect(inheritConfig({}, { User: "8" }, { hasAllButEnv: true })).toEqual({ User: "8" });
+  });
+});
