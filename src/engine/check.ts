@@ -180,7 +180,7 @@ function listLayers(database: Database): LayerRow[] {
   return database.query<LayerRow, []>("SELECT id, parent, depth, fingerprint FROM layers ORDER BY id").all();
 }
 
-/** As far as its own record and the one below it tell. */
+/** Looks at a layer's own record and the one below it. */
 function findPlaceProblem(database: Database, layout: Layout, layer: LayerRecord): string | undefined {
   const problem = findLayerProblem(layout, layer);
   if (problem !== undefined || layer.parent === null) return problem;

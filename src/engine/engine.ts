@@ -1,18 +1,21 @@
 import type { Database } from "bun:sqlite";
-import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
 import { isDamaged, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
+import { bootId } from "../process-identity.ts";
+import type { LendFiles } from "../service/types.ts";
 import { describeFault } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
+import { LayerSync } from "./records/layer-sync.ts";
 import { migrations } from "./records/schema.ts";
 import { recover } from "./recovery.ts";
+import { changeRoutes } from "./routes/changes.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { grepRoutes } from "./routes/grep.ts";
@@ -22,9 +25,12 @@ import { instanceRoutes } from "./routes/instances.ts";
 import { layerRoutes } from "./routes/layers.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { subprocessRoutes } from "./routes/subprocesses.ts";
+import { terminalRoutes } from "./routes/terminal.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
+import { NamespaceSupply } from "./sandbox/root/namespace-supply.ts";
 import type { EngineState } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
+import { isInUserNamespace } from "./system/user-namespace.ts";
 
 export interface EngineOptions {
   /** Where images and everything else are kept; made where missing. */
@@ -36,7 +42,7 @@ export interface EngineOptions {
   importTransports?: "all" | "registry";
   /** What an image may hold at most. */
   importLimits?: ImportLimits;
-  /** Whether a request may ask for this machine's own network (by default): for a client in the same process. */
+  /** True if a request may ask for this machine's own network (by default): for a client in the same process. */
   allowsHostNetwork?: boolean;
   /** Told, for people, what is not as it should be and yet keeps nothing from working. */
   warn?: (message: string) => void;
@@ -46,12 +52,14 @@ export interface Engine {
   readonly directory: string;
   /** Answers one request of the service's API; only the path below the base address counts. Never rejects. */
   fetch(request: Request): Promise<Response>;
+  /** Lets requests of this process name files on this machine: the extension `lent-files`. */
+  lend: LendFiles;
   /** Cancels what still runs and lets go of the directory. */
   close(): Promise<void>;
 }
 
 /**
- * The image service inside this process, on runc, overlayfs, skopeo and umoci. Several processes can have one directory open
+ * The image service inside this process, on runc, overlayfs and skopeo. Several processes can have one directory open
  * at once. What killed ones left behind is cleared away first.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
@@ -59,6 +67,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   requireRoot();
   const { layout, database } = openDirectory(resolve(options.directory));
   const closing = new AbortController();
+  const boot = bootId() ?? "";
+  const warn = options.warn ?? (() => undefined);
   const state: EngineState = {
     layout,
     database,
@@ -67,26 +77,42 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     importTransports,
     importLimits,
     allowsHostNetwork: options.allowsHostNetwork ?? true,
-    networks: new Networks({ environment, clock, warn: options.warn ?? (() => undefined) }),
+    namespaces: new NamespaceSupply({ layout, environment }),
+    networks: new Networks({ environment, clock, warn }),
     inUserNamespace: isInUserNamespace(),
     events: new EventFiles(layout, clock),
+    boot,
+    layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
+    loans: new Map(),
     running: new Map(),
     instances: new Map(),
     unrecorded: new Map(),
     closing: closing.signal,
   };
-  await recover(state);
-  const operations = [...instanceRoutes, ...operationRoutes, ...eventRoutes, ...subprocessRoutes];
-  const inspect = [...inspectRoutes, ...grepRoutes, ...layerRoutes];
+  await recover(state, warn);
+  const operations = [
+    ...instanceRoutes,
+    ...operationRoutes,
+    ...eventRoutes,
+    ...subprocessRoutes,
+    ...terminalRoutes,
+  ];
+  const inspect = [...inspectRoutes, ...grepRoutes, ...layerRoutes, ...changeRoutes];
   const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspect];
   return {
     directory: layout.directory,
     fetch: makeRouter(state, routes),
+    lend(files) {
+      const id = crypto.randomUUID();
+      state.loans.set(id, files);
+      return { id, end: () => void state.loans.delete(id) };
+    },
     async close() {
       const running = [...state.running.values()];
       for (const operation of running) operation.cancel();
       await Promise.all(running.map(({ ended }) => ended));
-      await state.networks.close();
+      await Promise.all([state.networks.close(), state.namespaces.close()]);
+      await state.layerSync.close();
       closing.abort();
       database.close();
       // Contents whose sender was interrupted are large. What can't be removed now, the next engine removes.
@@ -119,9 +145,4 @@ function openDirectory(directory: string): { layout: Layout; database: Database 
       },
     );
   }
-}
-
-/** The initial namespace maps all ids onto themselves. */
-function isInUserNamespace(): boolean {
-  return !/^\s*0\s+0\s+4294967295\s*$/.test(readFileSync("/proc/self/uid_map", "utf8"));
 }

@@ -4,7 +4,9 @@ import { errorCode } from "../system-error.ts";
 /** What went wrong, in words for the client; a full disk is named by the directory that it holds. */
 export function describeFault(error: unknown, directory: string): string {
   if (isDiskFull(error)) return `no space left on the disk that holds ${directory}`;
-  if (error instanceof BoughError && error.hint !== undefined) return `${error.message}. ${error.hint}`;
+  // What a program has said may be a whole sentence.
+  if (error instanceof BoughError && error.hint !== undefined)
+    return `${error.message.replace(/\.+$/, "")}. ${error.hint}`;
   return messageOf(error);
 }
 

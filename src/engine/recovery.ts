@@ -13,14 +13,30 @@ import {
   unfinishedOperations,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import { lostLayers } from "./records/unsynced-layers.ts";
 import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
 import { killHelper } from "./system/helper-process.ts";
 
 /** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
-export async function recover(state: EngineState): Promise<void> {
+export async function recover(state: EngineState, warn: (message: string) => void): Promise<void> {
   for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
+  await dropLost(state, warn);
   await removeAbandoned(state);
+}
+
+/** Layers of which not all had reached the disk when the machine stopped. */
+async function dropLost(
+  { database, layout, boot }: EngineState,
+  warn: (message: string) => void,
+): Promise<void> {
+  if (lostLayers(database, boot).length === 0) return;
+  const { dropLayers } = await import("./repair.ts");
+  const dropped = await dropLayers(database, layout, () => lostLayers(database, boot));
+  if (dropped > 0)
+    warn(
+      `the machine stopped before ${dropped === 1 ? "a layer was" : `${dropped} layers were`} on the disk: what stood on ${dropped === 1 ? "it" : "them"} is to be built again`,
+    );
 }
 
 /** An operation whose process was killed is ended here, so that nobody waits for it for ever. */

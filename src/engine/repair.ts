@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { inTransaction } from "../database.ts";
 import type { Damage } from "./check.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
+import type { Layout } from "./layout.ts";
 import { dropDamagedFiles, isFileName } from "./records/files.ts";
 import { blobsDirectory } from "./records/imported-blobs.ts";
 import { layerChain, layerDirectory } from "./records/layers.ts";
@@ -32,9 +33,28 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
     const blobs = named("blob").map((name) => Number.parseInt(name, 36));
     for (const id of [...layers, ...blobs])
       await rm(blobsDirectory(layout, id), { recursive: true, force: true });
-    for (const id of layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
+    await removeLayers(layout, layers);
     return damage.filter(({ images }) => images.some((uuid) => kept.has(uuid)));
   });
+}
+
+/** Drops layers, and what stands on them, as `repairEngine` does. Returns how many layers are gone. */
+export async function dropLayers(
+  database: Database,
+  layout: Layout,
+  find: () => readonly number[],
+): Promise<number> {
+  const { layers } = inTransaction(database, () => {
+    database.run("PRAGMA defer_foreign_keys = ON");
+    return dropImages(database, new Set(find()), new Set(), imagesInUse(database));
+  });
+  await removeLayers(layout, layers);
+  return layers.length;
+}
+
+/** Only once no record names them: what is removed but still recorded would be a loss, the reverse is a leftover. */
+async function removeLayers(layout: Layout, layers: readonly number[]): Promise<void> {
+  for (const id of layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
 }
 
 /** Returns the layers that are gone, and the images that could not go. */

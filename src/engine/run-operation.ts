@@ -21,7 +21,7 @@ import type { EngineState } from "./state.ts";
 interface OperationWork {
   kind: OperationKind;
   metadata: Record<string, unknown>;
-  /** From now until the operation's end this image is kept. */
+  /** An image that is kept from now until the operation's end. */
   startImage?: string;
   /** Images that `copies` and `mounts` in the metadata name: they are kept as long. */
   otherImages?: readonly string[];
@@ -98,7 +98,7 @@ function describeStart(startedAt: number, hostname: unknown): Record<string, unk
     started_at: new Date(startedAt).toISOString(),
     runtime_path: "runc",
     verbose: false,
-    // As the sandbox counts its processes.
+    // The sandbox counts its processes so.
     init_pid: 1,
     ...(typeof hostname === "string" ? { hostname } : {}),
     kernel: release(),
@@ -114,7 +114,7 @@ function tellOfShutdown(state: EngineState, uuid: string, status: Outcome["statu
       reason: shutdownReasons[status],
     });
   } catch {
-    // As with the completion: on a full disk there is none.
+    // A full disk takes none, as with the completion.
   }
 }
 
@@ -125,7 +125,7 @@ function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): bo
   return signal.aborted || findOperation(state.database, uuid)?.cancelRequested === true;
 }
 
-/** Where not even this can be written, this process at least knows the outcome. */
+/** Records a failure. This process at least knows the outcome where not even that can be written. */
 function recordFailure(state: EngineState, uuid: string, outcome: Outcome): void {
   try {
     finishOperation(state.database, uuid, outcome, state.clock.now());

@@ -1,7 +1,9 @@
 import type { Database } from "bun:sqlite";
+import type { LentFile } from "../service/types.ts";
 import type { ImportLimits } from "./import/limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
+import type { LayerSync } from "./records/layer-sync.ts";
 import type { Outcome } from "./records/operations.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 
@@ -9,6 +11,11 @@ import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 export interface EngineState extends SandboxHost {
   database: Database;
   events: EventFiles;
+  /** Names the machine's run, from its start to its stop. */
+  boot: string;
+  layerSync: LayerSync;
+  /** What the client in this process has lent, by the loan's id. */
+  loans: Map<string, Iterable<LentFile>>;
   importTransports: "all" | "registry";
   importLimits: ImportLimits;
   allowsHostNetwork: boolean;

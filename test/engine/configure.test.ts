@@ -45,6 +45,41 @@ test("counts for nothing where a request says so", async () => {
   expect(stdout.trim()).toBe("[]");
 });
 
+const recordOf = async (uuid: string) =>
+  (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images?uuid=${uuid}`)).images[0];
+
+test("an author and a history make it another one, and stay with what comes of it", async () => {
+  const history = [{ created_by: "FROM somewhere" }, { created_by: "ENV A=1", empty_layer: true }];
+  const described = { config: (await configOf(base)) ?? {}, author: "me", history };
+  const image = (await engine.json<ImageRecord>("POST", `/v1/images/${base}/config`, described)).uuid;
+  expect(image).not.toBe(base);
+  expect(await recordOf(image)).toMatchObject({ oci_author: "me", oci_history: history });
+  // What is not said stays as it is.
+  expect(await configured(image, described.config)).toBe(image);
+
+  const steps = [{ created_by: "ARG x", empty_layer: true }, { created_by: "RUN touch /made" }];
+  const { image: result = "" } = await engine.run(image, "touch /made", { history: steps });
+  expect(await recordOf(result)).toMatchObject({ oci_author: "me", oci_history: [...history, ...steps] });
+  const { image: same = "" } = await engine.run(result, "true", { history: steps });
+  expect(same).toBe(result);
+  const { image: untold = "" } = await engine.run(result, "rm /made");
+  expect((await recordOf(untold))?.oci_history?.slice(4)).toEqual([{ comment: "bough run" }]);
+});
+
+test.each<[string, unknown]>([
+  ["no list", {}],
+  ["a line that is none", [1]],
+  ["no line with a layer", [{ created_by: "x", empty_layer: true }]],
+  ["two", [{ created_by: "x" }, { created_by: "y" }]],
+])("a history of a layer with %s is refused", async (_, history) => {
+  const request = { image: base, command: "true", history };
+  const answer = await engine.fetch("POST", "/v1/instances", request);
+  expect({ status: answer.status, text: await answer.text() }).toEqual({
+    status: 400,
+    text: expect.stringContaining("history must"),
+  });
+});
+
 test.each<[string, unknown, string]>([
   ["none", undefined, "config is missing"],
   ["a list", [], "config must be an object"],

@@ -23,6 +23,7 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   base = await engine.importBase();
   // More than any buffer on the way takes, and nothing that can be compressed.
+  await engine.run(base, "true");
   large = (await engine.run(base, "head -c 30000000 /dev/urandom > /large")).image ?? "";
 });
 afterAll(() => engine.close());

@@ -5,6 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { openEngine } from "../../src/engine/engine.ts";
+import { describeFault } from "../../src/engine/faults.ts";
+import { nameSeconds } from "../../src/engine/system/seconds.ts";
+import { BoughError } from "../../src/errors.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
 
@@ -38,7 +41,6 @@ describe("a program that is missing is named, with the package to install", () =
   test.each([
     ["runc", "POST", "/v1/instances", '{ image, command: "true" }'],
     ["skopeo", "POST", "/v1/images/import", '{ registry: { url: "docker://127.0.0.1:1/x:1" } }'],
-    ["umoci", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
     ["runc", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
   ])("%s", async (program, method, path, body) => {
     const directory = join(scratch, `without-${program}-${crypto.randomUUID()}`);
@@ -153,4 +155,23 @@ describe("the directory", () => {
     expect((await engine.run(image ?? "", "ls /x")).stdout).toBe("/x\n");
     await engine.engine.close();
   });
+});
+
+test.each<[string, Error, string]>([
+  ["and what to do", new BoughError("it failed", { hint: "Mend it." }), "it failed. Mend it."],
+  [
+    "that a program has said",
+    new BoughError("mount: failed.", { hint: "Mend it." }),
+    "mount: failed. Mend it.",
+  ],
+  ["alone", new BoughError("mount: failed."), "mount: failed."],
+])("a fault %s is one text", (_, error, text) => {
+  expect(describeFault(error, "/engine")).toBe(text);
+});
+
+test.each([
+  [1, "1 second"],
+  [2, "2 seconds"],
+])("%d is named %s", (seconds, name) => {
+  expect(nameSeconds(seconds)).toBe(name);
 });

@@ -1,7 +1,7 @@
 /** Programs that the engine starts: none outlives its deadline, nor does what it has started. */
 import { describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/clock.ts";
-import { runHelper } from "../../src/engine/system/helper.ts";
+import { endHelper, runHelper, sendLine, startHelper } from "../../src/engine/system/helper.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { commandLines } from "../support/processes.ts";
 
@@ -24,6 +24,23 @@ test("a child that it leaves behind, its pipes still open, is neither waited for
   const options = { environment, clock: systemClock, seconds: 60 };
   expect(await runHelper(["sh", "-c", script], options)).toMatchObject({ status: 0, stdout: "started\n" });
   expect(await running(mark)).toEqual([]);
+});
+
+test.each([
+  ["has ended", "exit 3", 3],
+  ["does not read", "exec <&-; echo; sleep 0.2; exit 4", 4],
+  ["waits for it", "echo; read -r go && exit 5", 5],
+])("letting go on one that %s leaves the rest to its end", async (_, script, status) => {
+  const helper = startHelper(["sh", "-c", script], { environment });
+  try {
+    const output = helper.stdout[Symbol.asyncIterator]();
+    await output.next();
+    await sendLine(helper);
+    await helper.stdin.end();
+    expect(await helper.exited).toBe(status);
+  } finally {
+    endHelper(helper);
+  }
 });
 
 describe("one that stands still is killed with all that it started", () => {

@@ -251,7 +251,7 @@ test("an import can be cancelled, and ends at its timeout", async () => {
   expect((await engine.fetch("DELETE", `/v1/operations/${uuid}`)).status).toBe(202);
   expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
   const late = await importing(url, { timeout: 1 });
-  expect(late).toMatchObject({ status: "FAILED", error: "the import did not end within 1 seconds" });
+  expect(late).toMatchObject({ status: "FAILED", error: "the import did not end within 1 second" });
   await silent.stop(true);
 });
 

@@ -105,4 +105,4 @@ test("120 layers deep", async () => {
   expect((await engine.run(image, "cat /depth; ls -d /f* | wc -l")).stdout).toBe("120\n120\n");
   const list = await engine.json<{ files: unknown[] }>("GET", `/v1/inspect/${image}/list?path=/`);
   expect(list.files.length).toBeGreaterThan(120);
-}, 30_000);
+}, 120_000);

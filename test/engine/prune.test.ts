@@ -1,10 +1,12 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { measureUsage, planPrune, prune } from "../../src/engine/prune.ts";
+import { planPrune, prune } from "../../src/engine/prune/prune.ts";
+import { measureUsage } from "../../src/engine/prune/usage.ts";
 import type { ImageRecord } from "../../src/service/types.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
+import { keeping } from "../support/prune-selection.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -32,26 +34,33 @@ function forgetOwners(): void {
   database.close();
 }
 
-const selection = (...keep: string[]) => ({ keep: new Set(keep), all: false });
 const uuids = async () =>
   (await engine.json<{ images: ImageRecord[] }>("GET", "/v1/images")).images.map(({ uuid }) => uuid);
 const layers = () => readdirSync(join(engine.directory, "layers")).length;
 
 test("usage counts images, layers, files and finished operations, and what they take on disk", async () => {
-  const usage = await measureUsage(engine.directory);
+  const usage = await measureUsage(engine.directory, keeping(top));
   expect(usage.images).toEqual({ count: 4, tagged: 2 });
   expect(usage.layers.count).toBe(4);
   // The hard link counts once.
   expect(usage.layers.bytes).toBeGreaterThan(8_000_000);
   expect(usage.layers.bytes).toBeLessThan(8_000_000 + 4_000_000);
-  expect(usage.files).toMatchObject({ count: 1, bytes: 12_288 });
+  expect(usage.files).toEqual({ count: 1, bytes: 12_288, reclaimableBytes: 12_288 });
   expect(usage.operations.count).toBe(4);
+  expect(usage.owners.map(({ kind, name, count }) => [kind, name, count])).toEqual([
+    ["imported", "", 1],
+    ["tagged", "", 1],
+    ["session", "k", 2],
+  ]);
+  expect((await measureUsage(engine.directory, keeping(middle))).owners).toContainEqual(
+    expect.objectContaining({ kind: "unused", count: 1, reclaimableBytes: expect.any(Number) }),
+  );
 });
 
 describe("prune", () => {
   test("says what it will free, and frees it: untagged images, their layers, files, records of operations", async () => {
     forgetOwners();
-    const plan = await planPrune(engine.directory, selection());
+    const plan = await planPrune(engine.directory, keeping());
     expect(plan.images).toEqual(
       expect.arrayContaining([
         { uuid: middle, tags: [] },
@@ -64,21 +73,21 @@ describe("prune", () => {
     expect([plan.files.count, plan.operations.count]).toEqual([1, 4]);
     expect((await uuids()).length).toBe(4);
 
-    expect(await prune(engine.directory, selection())).toEqual(plan);
+    expect(await prune(engine.directory, keeping())).toMatchObject(plan);
     expect(await uuids()).toEqual([side, base]);
     expect(layers()).toBe(2);
     expect((await engine.run(side, "ls /side")).stdout).toBe("/side\n");
-    expect((await planPrune(engine.directory, selection())).images).toEqual([]);
+    expect((await planPrune(engine.directory, keeping())).images).toEqual([]);
   });
 
   test("keeps what a session's branch names, with the layers below it", async () => {
-    await prune(engine.directory, selection(top));
+    await prune(engine.directory, keeping(top));
     expect(new Set(await uuids())).toEqual(new Set([top, side, base]));
     expect((await engine.run(top, "ls /middle /top")).stdout).toBe("/middle\n/top\n");
   });
 
-  test("with all, tagged images go too, but not what is kept", async () => {
-    const plan = await prune(engine.directory, { keep: new Set([middle]), all: true });
+  test("with all, tagged images and those of sessions go too", async () => {
+    const plan = await prune(engine.directory, { ...keeping(middle), all: true });
     expect(plan.images).toEqual(
       expect.arrayContaining([
         { uuid: base, tags: ["busybox:latest"] },
@@ -86,13 +95,19 @@ describe("prune", () => {
         { uuid: top, tags: [] },
       ]),
     );
-    expect(await uuids()).toEqual([middle]);
-    expect((await engine.run(middle, "ls /middle")).stdout).toBe("/middle\n");
+    expect(await uuids()).toEqual([]);
+    expect(layers()).toBe(0);
+  });
+
+  test("removes what a killed process left of a layer", async () => {
+    mkdirSync(join(engine.directory, "layers", "zz"));
+    await prune(engine.directory, keeping(top));
+    expect(layers()).toBe(4);
   });
 
   test("leaves alone what a running operation stands on", async () => {
     const { uuid } = await engine.start({ image: top, command: "cat; ls /middle /top", stdin: openInput });
-    const plan = await prune(engine.directory, { keep: new Set(), all: true });
+    const plan = await prune(engine.directory, { ...keeping(), all: true });
     expect(plan.images.map((image) => image.uuid)).not.toContain(top);
     expect(plan.files.count).toBe(0);
     await engine.closeInput({ uuid });
@@ -103,19 +118,19 @@ describe("prune", () => {
   test("leaves the records of operations that a client may still ask about", async () => {
     const { uuid } = await engine.start({ image: base, command: "true" });
     await engine.finish({ uuid });
-    expect((await prune(engine.directory, selection())).operations.count).toBe(0);
+    expect((await prune(engine.directory, keeping())).operations.count).toBe(0);
     expect((await engine.fetch("GET", `/v1/operations/${uuid}`)).status).toBe(200);
     forgetOwners();
-    expect((await prune(engine.directory, selection())).operations.count).toBe(5);
+    expect((await prune(engine.directory, keeping())).operations.count).toBe(5);
     expect((await engine.fetch("GET", `/v1/operations/${uuid}`)).status).toBe(404);
   });
 });
 
 test("an empty directory takes nothing", async () => {
   const directory = join(engine.directory, "fresh");
-  expect(await measureUsage(directory)).toMatchObject({
+  expect(await measureUsage(directory, keeping())).toMatchObject({
     images: { count: 0 },
     layers: { count: 0, bytes: 0 },
   });
-  expect(await prune(directory, selection())).toMatchObject({ images: [], files: { count: 0 } });
+  expect(await prune(directory, keeping())).toMatchObject({ images: [], files: { count: 0 } });
 });

@@ -27,7 +27,7 @@ import {
 } from "./upper-tree.ts";
 
 /** Where and how sources of one copy go. */
-export interface CopyTarget {
+interface CopyTarget {
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;

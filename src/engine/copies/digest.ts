@@ -103,7 +103,7 @@ class SelectionDigest {
     }
   }
 
-  /** Of JSON, which no two different rows share; a content follows the row that has its length. */
+  /** Hashes a row as JSON, which no two different rows share; a content follows the row that has its length. */
   #row(values: readonly unknown[]): void {
     this.#hasher.update(`${JSON.stringify(values)}\n`);
   }

@@ -1,7 +1,9 @@
 import { createPace } from "../../pace.ts";
+import type { LentFile } from "../../service/types.ts";
+import { filePath } from "../records/files.ts";
 import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
-import type { PlacedFile } from "../sandbox/root/staging.ts";
+import type { PlacedContent, PlacedFile } from "../sandbox/root/staging.ts";
 import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
 import type { ImageCopySpec } from "./copy-spec.ts";
@@ -33,6 +35,7 @@ export async function fillUpper(
     image: Image;
     entries: readonly PlacedEntry[];
     files: readonly PlacedFile[];
+    lent: Iterable<LentFile>;
     copies: readonly ImageCopy[];
     runsCommand: boolean;
     signal: AbortSignal;
@@ -43,6 +46,7 @@ export async function fillUpper(
   const to = new UpperTree(upper, base);
   await placeEntries(to, given.entries, pace);
   await placeFiles(to, given.files, pace);
+  await placeFiles(to, takeLent(state, given.lent), pace);
   const trees = new Map<number, LayerTree>();
   const selected = [];
   for (const { spec, image } of given.copies) {
@@ -62,6 +66,16 @@ export async function fillUpper(
       copyFromImage(source, spec, { from, to, links: links.forSource(), pace }),
     );
   return { linkedLayers: links.linkedLayers };
+}
+
+/** Each made when its turn comes: of a large context, all at once would be felt. */
+function* takeLent({ layout }: EngineState, lent: Iterable<LentFile>): Generator<PlacedContent | PlacedFile> {
+  for (const { destination, sha256, size, uid, gid, mode, mtime, ...from } of lent) {
+    const placed = { destination, sha256, size, uid, gid, mode, mtime };
+    if ("path" in from) yield { ...placed, source: from.path };
+    // One that is gone counts as damaged: it is sent again.
+    else yield { ...placed, uuid: from.uuid, source: filePath(layout, sha256) };
+  }
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

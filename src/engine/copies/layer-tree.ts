@@ -5,7 +5,7 @@ import { isOpaque } from "../system/xattrs.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "./path.ts";
 
 /** A directory of a layer. */
-export interface LayerPart {
+interface LayerPart {
   /** The layer's id. */
   layer: number;
   path: Path;
@@ -118,6 +118,7 @@ function isVisible({ type, path }: MergedEntry): boolean {
   return type !== "other" || !isWhiteout(lstatSync(path));
 }
 
-function isWhiteout(stats: Stats): boolean {
+/** How overlayfs says that what layers further down have of a name is gone. */
+export function isWhiteout(stats: Stats): boolean {
   return stats.isCharacterDevice() && stats.rdev === 0;
 }

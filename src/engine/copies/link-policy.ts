@@ -5,7 +5,7 @@ import type { Records } from "../records/whole-layers.ts";
 import type { LinkPolicy } from "./copy-from-image.ts";
 import { joinPath, listDirectory, type Path } from "./path.ts";
 
-export interface LinkOptions {
+interface LinkOptions {
   /** False where a command is about to run in the upper directory: it would write to the layer. */
   isAllowed: boolean;
   /** Layers that the image stands on. */
@@ -23,7 +23,7 @@ export interface LinkOptions {
 export class LinkPolicies {
   readonly #options: LinkOptions;
   readonly #linked = new Map<number, LinkPolicy>();
-  /** Of the files for which it was allowed. */
+  /** Layers with files for which it was allowed. */
   readonly linkedLayers = new Set<number>();
 
   constructor(options: LinkOptions) {

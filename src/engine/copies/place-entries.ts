@@ -2,6 +2,7 @@ import { chownSync, lchownSync, symlinkSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
+import { createDirectoryMaker } from "./directory-maker.ts";
 import type { PlacedEntry } from "./entry-spec.ts";
 import { giveAttributes, type UpperTree } from "./upper-tree.ts";
 
@@ -11,36 +12,48 @@ export async function placeEntries(
   entries: readonly PlacedEntry[],
   pace: Pace,
 ): Promise<void> {
+  let directoryAt = createDirectoryMaker(to);
   for (const entry of entries) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    if (entry.type === "directory") placeDirectory(to, entry);
-    else placeLink(to, entry);
+    if (entry.type === "directory") placeDirectory(to, directoryAt, entry);
+    // What was replaced may have been a link on the way to others.
+    else if (placeLink(to, directoryAt, entry)) directoryAt = createDirectoryMaker(to);
   }
 }
 
-function placeDirectory(to: UpperTree, { path, mode, uid, gid }: PlacedEntry & { type: "directory" }): void {
+function placeDirectory(
+  to: UpperTree,
+  directoryAt: ReturnType<typeof createDirectoryMaker>,
+  { path, mode, uid, gid }: PlacedEntry & { type: "directory" },
+): void {
   const fail = (inside: string) =>
     new BoughError(`cannot make the directory ${path}: ${inside} in the image is not a directory`);
-  const parent = to.makeDirectories(to.resolve(dirname(path)), undefined, fail);
+  const parent = directoryAt(dirname(path), fail);
   const isThere = to.find(parent, basename(path)) !== undefined;
-  const directory = to.makeDirectories(to.resolve(path), undefined, fail);
+  const directory = directoryAt(path, fail);
   if (mode !== undefined) {
     to.materialize(directory);
     giveAttributes(directory.path, { uid, gid }, { mode });
   } else if (!isThere) chownSync(directory.path, uid, gid);
 }
 
-function placeLink(to: UpperTree, { path, target, uid, gid }: PlacedEntry & { type: "symlink" }): void {
-  const parent = to.makeDirectories(
-    to.resolve(dirname(path)),
-    undefined,
+/** Returns whether something was replaced. */
+function placeLink(
+  to: UpperTree,
+  directoryAt: ReturnType<typeof createDirectoryMaker>,
+  { path, target, uid, gid }: PlacedEntry & { type: "symlink" },
+): boolean {
+  const parent = directoryAt(
+    dirname(path),
     (inside) => new BoughError(`cannot make the link ${path}: ${inside} in the image is not a directory`),
   );
   const name = basename(path);
-  if (to.find(parent, name)?.stats.isDirectory())
+  const existing = to.find(parent, name);
+  if (existing?.stats.isDirectory())
     throw new BoughError(`cannot make the link ${path}: there is a directory in the image`);
   const place = to.clear(parent, name);
   symlinkSync(target, place);
   lchownSync(place, uid, gid);
+  return existing !== undefined;
 }

@@ -1,36 +1,68 @@
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
-import { DamagedFilesError, type PlacedFile } from "../sandbox/root/staging.ts";
-import { createVerifiedCopier } from "../sandbox/root/verified-copy.ts";
+import { DamagedFilesError, type PlacedContent, type PlacedFile } from "../sandbox/root/staging.ts";
+import { createDirectoryMaker } from "./directory-maker.ts";
+import { createFileCopier } from "./file-copier.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
 
-/** As `stageFiles`, into a tree that is not mounted. */
-export async function placeFiles(to: UpperTree, files: readonly PlacedFile[], pace: Pace): Promise<void> {
-  const directories = new Map<string, UpperDirectory>();
-  const copy = createVerifiedCopier();
+/**
+ * As `stageFiles`, into a tree that is not mounted; `files` are asked for one by one. Of those that no store has (without a `uuid`), the
+ * first that is not what was hashed ends it.
+ *
+ * @throws DamagedFilesError naming all stored files whose bytes do not have their SHA-256
+ */
+export async function placeFiles(
+  to: UpperTree,
+  files: Iterable<PlacedContent | PlacedFile>,
+  pace: Pace,
+): Promise<void> {
+  const directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
-  for (const file of files) {
-    const pause = pace.step();
-    if (pause !== undefined) await pause;
-    const { destination } = file;
-    const parent = dirname(destination);
-    const directory =
-      directories.get(parent) ??
-      to.makeDirectories(
-        to.resolve(parent),
-        undefined,
-        (inside) =>
-          new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
-      );
-    directories.set(parent, directory);
-    const name = basename(destination);
-    if (to.find(directory, name)?.stats.isDirectory())
-      throw new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
-    const path = to.clear(directory, name);
-    // A destination is text, and so is the way to it.
-    const copied = copy(file, path.toString());
-    if (!(typeof copied === "boolean" ? copied : await copied)) damaged.push(file);
+  const copier = createFileCopier(pace, (file: PlacedContent | PlacedFile, problem) => {
+    if (problem === "directory") throw directoryInPlace(file);
+    if (!("uuid" in file)) throw changedWhileRead(file);
+    damaged.push(file);
+  });
+  /** Each with the way by which it was reached last. */
+  const ways = new Map<UpperDirectory, string>();
+  let parent = "";
+  let directory = to.root;
+  try {
+    for (const file of files) {
+      const { destination } = file;
+      if (dirname(destination) !== parent) {
+        parent = dirname(destination);
+        directory = directoryAt(
+          parent,
+          (inside) =>
+            new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
+        );
+        to.materialize(directory);
+        // Two ways to it, one through a link: of two files of one name the later one stays.
+        if ((ways.get(directory) ?? parent) !== parent) await copier.drain();
+        ways.set(directory, parent);
+      }
+      const name = basename(destination);
+      if (directory.lower.length > 0 && to.find(directory, name)?.stats.isDirectory())
+        throw directoryInPlace(file);
+      // A destination is text, and so is the way to it.
+      const copying = copier.copy(file, `${directory.path}/${name}`);
+      if (copying !== undefined) await copying;
+    }
+    await copier.drain();
+  } finally {
+    copier.close();
   }
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
+}
+
+function directoryInPlace({ destination }: PlacedContent): BoughError {
+  return new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
+}
+
+function changedWhileRead({ destination, source }: PlacedContent): BoughError {
+  return new BoughError(`cannot put a file at ${destination}: ${source} changed while it was being read`, {
+    hint: "Build again once nothing writes to it any more.",
+  });
 }

@@ -153,16 +153,24 @@ export class UpperTree {
     fail: (inside: string) => BoughError,
   ): UpperDirectory {
     let directory = this.root;
-    for (const name of names) {
-      const found = this.find(directory, name);
-      if (found === undefined) {
-        directory = this.make(directory, name);
-        chmodSync(directory.path, 0o755);
-        if (owner !== undefined) chownSync(directory.path, owner.uid, owner.gid);
-      } else if (found.stats.isDirectory()) directory = this.enter(directory, name);
-      else throw fail(insideOf(directory, name));
-    }
+    for (const name of names) directory = this.makeDirectory(directory, name, owner, fail);
     return directory;
+  }
+
+  /** As `makeDirectories`: the one of that name in `parent`. */
+  makeDirectory(
+    parent: UpperDirectory,
+    name: string,
+    owner: Ids | undefined,
+    fail: (inside: string) => BoughError,
+  ): UpperDirectory {
+    const found = this.find(parent, name);
+    if (found?.stats.isDirectory()) return this.enter(parent, name);
+    if (found !== undefined) throw fail(insideOf(parent, name));
+    const made = this.make(parent, name);
+    chmodSync(made.path, 0o755);
+    if (owner !== undefined) chownSync(made.path, owner.uid, owner.gid);
+    return made;
   }
 }
 

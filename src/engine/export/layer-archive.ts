@@ -4,11 +4,12 @@ import { type LayerEntry, layerHeader } from "../../image/layer-header.ts";
 import { padding } from "../../image/tar-header.ts";
 import { endBytes } from "../../image/tar-writer.ts";
 import { createPace } from "../../pace.ts";
+import { isWhiteout } from "../copies/layer-tree.ts";
 import { bytesOf, joinPath, listDirectory, type Path } from "../copies/path.ts";
 import { isOpaque, readAttributes } from "../system/xattrs.ts";
 
 export interface LayerArchiveOptions {
-  /** Where overlayfs's marks are `user.overlay.*`. */
+  /** True where overlayfs's marks are `user.overlay.*`. */
   inUserNamespace: boolean;
   /** No time is later: seconds since the epoch. */
   clampTo: number | undefined;
@@ -45,9 +46,9 @@ export async function* streamLayer(
 }
 
 interface Place {
-  /** On this machine. */
+  /** The entry's path on this machine. */
   path: Path;
-  /** In the layer, without a slash at either end; empty for the root. */
+  /** The entry's path in the layer, without a slash at either end; empty for the root. */
   inside: Buffer;
 }
 
@@ -74,7 +75,7 @@ function* entryBlocks(
   { inUserNamespace, clampTo }: LayerArchiveOptions,
 ): Generator<Uint8Array> {
   const name = lastName(inside);
-  if (stats.isCharacterDevice() && stats.rdev === 0) {
+  if (isWhiteout(stats)) {
     yield layerHeader(markOf(below(parentOf(inside), whiteoutName(name))));
     return;
   }

@@ -64,7 +64,7 @@ function findMember(
   if (member === undefined) return undefined;
   if ("unreadable" in member) throw new BoughError(`${shown} ${member.unreadable}`);
   const { offset, size } = member;
-  return { name: shown, size, read: () => readPart(plain, { offset, length: size, name: shown }) };
+  return { name: shown, size, place: { path: plain, offset, length: size, name: shown } };
 }
 
 /** `./index.json` and `index.json` are one name. */
@@ -101,11 +101,11 @@ async function decompressArchive(
 function readBeginning(path: string): AsyncGenerator<Uint8Array> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);
-  return readPart(path, { offset: 0, length: Math.min(size, 6), name: path });
+  return readPart({ path, offset: 0, length: Math.min(size, 6), name: path });
 }
 
 function readWhole(path: string): AsyncGenerator<Uint8Array> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);
-  return readPart(path, { offset: 0, length: size, name: path });
+  return readPart({ path, offset: 0, length: size, name: path });
 }

@@ -2,7 +2,7 @@ import { constants, lstatSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
-import { type ImageFile, type ImageFiles, readPart } from "./image-files.ts";
+import type { ImageFiles } from "./image-files.ts";
 
 /**
  * The files of an image that is a directory. The directory itself may be reached through links; within it nothing is read
@@ -18,12 +18,8 @@ export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles
       if (!isPlain(path)) throw new BoughError(`${path} is or leads through a symbolic link: not read`);
       if (!stats.isFile()) throw new BoughError(`${path} is no regular file`);
       const { size } = stats;
-      const file: ImageFile = {
-        name: path,
-        size,
-        read: () => readPart(path, { offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW }),
-      };
-      return isOwn ? { ...file, ownPath: path } : file;
+      const place = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
+      return { name: path, size, place, isOwn };
     },
   };
 }

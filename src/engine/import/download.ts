@@ -1,10 +1,12 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
+import { freedBytes } from "../system/disk-usage.ts";
 import { openDirectoryFiles } from "./directory-files.ts";
-import { downloadWithin } from "./download-limit.ts";
+import { downloadWatched } from "./download-watch.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { type ImageSource, isLoopback } from "./image-source.ts";
 import { createBudget } from "./limits.ts";
@@ -21,13 +23,18 @@ export interface RegistryCredentials {
 export const downloadDirectory = "download";
 const authFileName = "auth.json";
 
-/** Has skopeo copy an image from a registry into a layout in the operation's directory. Of an index it picks this machine's. */
+/**
+ * Has skopeo copy an image from a registry into a layout in the operation's directory. Of an index it picks this machine's. What the
+ * engine has already is not fetched again.
+ *
+ * @param onBlob called with the digest and the path of what has come, while the rest is on its way; it may be no layer
+ */
 export async function downloadImage(
   state: EngineState,
   source: Extract<ImageSource, { kind: "registry" }>,
   credentials: RegistryCredentials | undefined,
   run: OperationRun,
-  signal: AbortSignal,
+  { signal, onBlob }: { signal: AbortSignal; onBlob: (digest: string, path: string) => void },
 ): Promise<ImageParts> {
   const login =
     credentials === undefined
@@ -49,9 +56,20 @@ export async function downloadImage(
     `oci:${downloadDirectory}:import`,
   ];
   const layout = join(run.directory, downloadDirectory);
+  const blobs = join(layout, "blobs/sha256");
+  mkdirSync(blobs, { recursive: true, mode: 0o700 });
+  // skopeo fetches no blob that is there, and puts one there when it has verified it.
+  linkKnownBlobs(state.layout, blobs);
+  const seen = new Set(readdirSync(blobs));
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
-  const check = (bytes: number) => budget.check({ bytes });
-  await downloadWithin(layout, check, { clock: state.clock, signal }, (signal) =>
+  const look = () => {
+    budget.check({ bytes: freedBytes([layout]) });
+    for (const name of readdirSync(blobs)) {
+      if (!seen.has(name)) onBlob(`sha256:${name}`, join(blobs, name));
+      seen.add(name);
+    }
+  };
+  await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
     runTool(state, run, "skopeo", args, signal),
   );
   await rm(join(run.directory, authFileName), { force: true });

@@ -2,12 +2,12 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { digestOf } from "../../image/oci-layout.ts";
 import type { ImageParts } from "./image-parts.ts";
 
-const bytes = new TextEncoder().encode(
-  JSON.stringify({ config: {}, rootfs: { type: "layers", diff_ids: [] } }),
-);
-
 /** The image that `FROM scratch` starts from: no layers, and a configuration that says nothing. */
-export const emptyImage: ImageParts = { config: { bytes, digest: digestOf(bytes) }, layers: [] };
+export function emptyImage(): ImageParts {
+  const config = { config: {}, rootfs: { type: "layers", diff_ids: [] } };
+  const bytes = new TextEncoder().encode(JSON.stringify(config));
+  return { config: { bytes, digest: digestOf(bytes) }, layers: [] };
+}
 
 /** The root directory of an image without layers, which no program has to unpack. */
 export function makeEmptyRoot(directory: string): void {

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { requireDigest } from "./image-parts.ts";
 import { asObject, asTexts, optionalText, parseJson } from "./json-file.ts";
@@ -15,6 +16,7 @@ export interface ImportedConfig {
   diffIds: readonly string[];
   platform: { os: string | undefined; architecture: string | undefined };
   config: ImageConfig;
+  origin: ImageOrigin;
 }
 
 /** Throws where the manifest and the configuration do not speak of the same layers. */
@@ -35,6 +37,7 @@ export function readImageConfig({ config, layers }: ImageParts, name: string): I
     contentDigest: contentDigestOf(diffIds),
     diffIds,
     platform: { os: optionalText(json.os), architecture: optionalText(json.architecture) },
+    origin: parseOrigin(json),
     config: parseImageConfig(asObject(json.config ?? {}, what), (problem) => {
       throw new BoughError(`${what} is malformed: ${problem}`);
     }),

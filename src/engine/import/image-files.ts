@@ -12,10 +12,20 @@ export interface ImageFile {
   /** For messages. */
   name: string;
   size: number;
-  /** The whole of it, in pieces. Rejects where it cannot be read, or has become shorter. */
-  read(): AsyncGenerator<Uint8Array>;
-  /** Where the file is, if it belongs to the import and may be moved. */
-  ownPath?: string;
+  place: FilePart;
+  /** Whether all of it is a file of the import's own, which may be moved. */
+  isOwn?: boolean;
+}
+
+/** Some bytes of a file of this machine. */
+export interface FilePart {
+  path: string;
+  offset: number;
+  length: number;
+  /** For messages. */
+  name: string;
+  /** More of open(2)'s flags. */
+  flags?: number;
 }
 
 /** A name of the image's own choosing, for messages: with quotes where it could be taken for something else. */
@@ -38,7 +48,7 @@ export function requireOnly<T>(
   );
 }
 
-const chunkBytes = 1024 * 1024;
+const chunkBytes = 128 * 1024;
 
 /** Opens a regular file, and nothing else: no device and no pipe, which could keep its reader waiting for ever. */
 export function openRegular(path: string, flags = 0): { descriptor: number; size: number } {
@@ -49,11 +59,8 @@ export function openRegular(path: string, flags = 0): { descriptor: number; size
   throw new BoughError(`${path} is no regular file`);
 }
 
-/** `length` bytes of a regular file from `offset` on. `name` is for messages. */
-export async function* readPart(
-  path: string,
-  { offset, length, name, flags }: { offset: number; length: number; name: string; flags?: number },
-): AsyncGenerator<Uint8Array> {
+/** In pieces. Rejects where it is in no regular file, cannot be read, or the file has become shorter. */
+export async function* readPart({ path, offset, length, name, flags }: FilePart): AsyncGenerator<Uint8Array> {
   const { descriptor } = openRegular(path, flags);
   try {
     for (let done = 0; done < length; ) {

@@ -20,7 +20,7 @@ export interface LayerFile {
 /** A file by its content, as a manifest names it; what kind it is makes no difference. */
 export type FileDescriptor = Omit<Descriptor, "mediaType">;
 
-/** OCI allows others; registries use this one, and umoci checks a layer's content by no other. */
+/** OCI allows others; registries use this one, and configurations name contents by no other. */
 const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
 export function requireDigest(value: unknown, name: string): string {

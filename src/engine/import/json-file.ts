@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { ImageFile } from "./image-files.ts";
+import { type ImageFile, readPart } from "./image-files.ts";
 import { maxJsonBytes } from "./limits.ts";
 
 export type Json = Record<string, unknown>;
@@ -9,7 +9,7 @@ export async function readSmall(file: ImageFile): Promise<Uint8Array> {
   if (file.size > maxJsonBytes) {
     throw new BoughError(`${file.name} has ${file.size} bytes: that is more than any manifest has`);
   }
-  return Buffer.concat(await Array.fromAsync(file.read()));
+  return Buffer.concat(await Array.fromAsync(readPart(file.place)));
 }
 
 /** The one object, or the list, that a JSON text is. */

@@ -19,30 +19,45 @@ export const maxLayers = 1_000;
 /** Entries of an archive: blobs, configurations, and what old formats have beside each layer. */
 export const maxArchiveEntries = 50_000;
 
-/** What an import may write into its directory. */
+/** What an import has come to: bytes and entries of what it unpacks to, and bytes that are `written` beside that. */
+export type Used = Partial<ImportLimits & { written: number }>;
+
+/** What an import may write. */
 export interface Budget {
-  /**
-   * Throws where an image unpacks to so much that it is more than any may hold, or together with what is `written` already (in
-   * bytes) more than the disk has room for.
-   */
-  check(used: Partial<ImportLimits & { written: number }>): void;
+  /** Throws where an image unpacks to more than any may hold, or with what is written already to more than the disk has room for. */
+  check(used: Used): void;
 }
 
-/** `directory`: on the disk that it is unpacked to. */
-export function createBudget(image: string, directory: string, limits: ImportLimits): Budget {
+/** What there is to be filled by an image. Plain data. */
+export interface Room {
+  image: string;
+  /** On the disk that it is unpacked to. */
+  directory: string;
+  limits: ImportLimits;
+  freeBytes: number;
+  freeEntries: number;
+}
+
+export function measureRoom(image: string, directory: string, limits: ImportLimits): Room {
   const { bavail, bsize, files, ffree } = statfsSync(directory);
-  const freeBytes = bavail * bsize;
   // Some file systems make inodes as they are needed, and say that they have none.
   const freeEntries = files === 0 ? Number.POSITIVE_INFINITY : ffree;
-  return {
-    check({ bytes = 0, entries = 0, written = 0 }) {
-      if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
-      if (entries > limits.entries) throw tooLarge(image, `more than ${limits.entries} files`);
-      if (bytes + written > freeBytes)
-        throw noRoom(image, `the ${formatSize(freeBytes)} that are free`, directory);
-      if (entries > freeEntries) throw noRoom(image, `the ${freeEntries} files that can be made`, directory);
-    },
-  };
+  return { image, directory, limits, freeBytes: bavail * bsize, freeEntries };
+}
+
+/** As `Budget.check`. */
+export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: Used): void {
+  const { image, limits, freeBytes, freeEntries, directory } = room;
+  if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
+  if (entries > limits.entries) throw tooLarge(image, `more than ${limits.entries} files`);
+  if (bytes + written > freeBytes)
+    throw noRoom(image, `the ${formatSize(freeBytes)} that are free`, directory);
+  if (entries > freeEntries) throw noRoom(image, `the ${freeEntries} files that can be made`, directory);
+}
+
+export function createBudget(image: string, directory: string, limits: ImportLimits): Budget {
+  const room = measureRoom(image, directory, limits);
+  return { check: (used) => checkRoom(room, used) };
 }
 
 function tooLarge(image: string, what: string): BoughError {

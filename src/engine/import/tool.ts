@@ -2,14 +2,14 @@ import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { dyingWithParent, endHelper, startHelper } from "../system/helper.ts";
+import { dyingWithParent, endHelper, sendLine, startHelper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment, type ProgramName } from "../system/programs.ts";
 
 /** Not before it is noted who it is, and not where bough was killed meanwhile. */
 const script = `read -r go && exec "$@"`;
 
-/** Runs skopeo or umoci in the operation's directory. Rejects with the last words of one that fails. */
+/** Runs skopeo in the operation's directory. Rejects with the last words of one that fails. */
 export async function runTool(
   state: EngineState,
   run: OperationRun,
@@ -23,9 +23,9 @@ export async function runTool(
   const tool = startHelper(dyingWithParent(command, state.environment), {
     workingDirectory: run.directory,
     environment: {
-      // Without these skopeo looks for settings where user id 0 has its own, which in a user namespace is another's.
       HOME: run.directory,
-      XDG_RUNTIME_DIR: run.directory,
+      // Without it skopeo looks for credentials where user id 0 has its own: root's, and in a user namespace another's.
+      ...(state.inUserNamespace ? { XDG_RUNTIME_DIR: run.directory } : {}),
       ...helperEnvironment(state.environment),
       // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
       TMPDIR: run.directory,
@@ -35,7 +35,7 @@ export async function runTool(
   const kill = () => endHelper(tool);
   signal.addEventListener("abort", kill, { once: true });
   try {
-    tool.stdin.write("\n");
+    await sendLine(tool);
     await tool.stdin.end();
     const [, said, status] = await Promise.all([
       reportProgress(state, run, tool.stdout),

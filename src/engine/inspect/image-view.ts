@@ -1,6 +1,8 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
-import { enterMountNamespace } from "../sandbox/root/mount-namespace.ts";
+import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-namespace.ts";
 import type { EngineState } from "../state.ts";
 import { endHelper } from "../system/helper.ts";
 
@@ -19,6 +21,11 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   // A single layer has nothing to hide or to merge.
   if (below.length === 0) return { image: image.uuid, root: layerDirectory(layout, top), close() {} };
   const layers = [top, ...below];
-  const namespace = await enterMountNamespace(layout, environment, { layers, inUserNamespace, clock });
+  const file = join(layout.scratch, crypto.randomUUID());
+  const helper = startNamespace(layout, environment, { forCommand: false });
+  const view = { layers, inUserNamespace, clock, file };
+  const namespace = await enterMountNamespace(layout, environment, helper, view).finally(() =>
+    rmSync(file, { force: true }),
+  );
   return { image: image.uuid, root: namespace.root, close: () => endHelper(namespace.process) };
 }

@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { withVariables } from "../../image/config.ts";
+import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
 import type { LimitHit } from "../../service/types.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, type Image } from "../records/images.ts";
@@ -10,7 +11,6 @@ import type { OperationRun } from "../run-operation.ts";
 import { layerSize } from "../sandbox/limits/layer-size.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
-import { syncToDisk } from "../system/disk.ts";
 import type { InstanceSpec } from "./spec.ts";
 
 /** However short the command was: nothing is stored that is over the limit. */
@@ -33,7 +33,9 @@ export async function requireSmallLayer(
 export async function keepChanges(
   state: EngineState,
   image: Image,
-  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env"> & { linkedLayers?: ReadonlySet<number> },
+  spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env" | "history"> & {
+    linkedLayers?: ReadonlySet<number>;
+  },
   run: OperationRun,
 ): Promise<() => string | undefined> {
   const upper = join(run.directory, "upper");
@@ -45,7 +47,6 @@ export async function keepChanges(
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withVariables(image.config, spec.env) : image.config;
-  if (!unchanged) await syncToDisk(state, upper, run.signal);
   return () => {
     const { database, layout } = state;
     const createdAt = state.clock.now();
@@ -56,8 +57,19 @@ export async function keepChanges(
           directory: upper,
           parent,
           linkedLayers: spec.linkedLayers ?? new Set(),
+          unsyncedIn: state.boot,
           createdAt,
         }).id;
-    return addImage(database, { layer, config, operation: run.uuid, createdAt });
+    state.layerSync.request();
+    const origin = unchanged ? image.origin : originOf(image, spec.history);
+    return addImage(database, { layer, config, origin, operation: run.uuid, createdAt });
   };
+}
+
+/** An image whose own history nobody knows has the steps since as its whole history. */
+function originOf(
+  { origin: { history = [], ...origin } }: Image,
+  steps: readonly HistoryLine[],
+): ImageOrigin {
+  return { ...origin, history: withinLimit([...history, ...steps]) };
 }

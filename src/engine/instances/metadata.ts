@@ -31,6 +31,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     resources_limits: spec.limits,
     timeout: spec.timeoutSeconds,
     truncate_output_at: spec.truncateOutputAt,
+    ...(spec.terminal === undefined ? {} : { terminal: spec.terminal }),
     files: Object.fromEntries(
       spec.files.map(({ destination, uuid, uid, gid, mode, mtime }) => [
         destination,
@@ -43,6 +44,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
         },
       ]),
     ),
+    ...(spec.lentFiles === undefined ? {} : { lent_files: spec.lentFiles }),
     ...(spec.entries.length === 0 ? {} : { entries: Object.fromEntries(spec.entries.map(describeEntry)) }),
     ...(spec.copies.length === 0 ? {} : { copies: spec.copies.map(({ request }) => request) }),
     ...(spec.mounts.length === 0 ? {} : { mounts: spec.mounts.map(({ request }) => request) }),

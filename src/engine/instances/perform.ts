@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { variablesIn } from "../../image/config.ts";
-import type { InstanceResult } from "../../service/types.ts";
+import type { InstanceResult, LentFile } from "../../service/types.ts";
 import type { ImageCopy } from "../copies/fill-upper.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
@@ -26,19 +26,22 @@ import { DamagedFilesError } from "../sandbox/root/staging.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
 import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine-size.ts";
+import { nameSeconds } from "../system/seconds.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
 import type { InstanceSpec } from "./spec.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Not before something is copied: a command that only looks at the engine is to start at once. */
+/** Loads the code when something is copied: a command that only looks at the engine has to start at once. */
 const loadCopies = () => import("../copies/fill-upper.ts");
 
 /** What a request is about. */
 export interface Instance {
   image: Image;
   spec: InstanceSpec;
+  /** Lent for it. */
+  lent: Iterable<LentFile>;
   copies: readonly ImageCopy[];
   mounts: readonly MountRequest[];
 }
@@ -50,21 +53,23 @@ export async function performInstance(
   run: OperationRun,
 ): Promise<() => Outcome> {
   if (instance.spec.command === "") return makeImage(state, instance, run);
-  const processes = new InstanceProcesses(state, (spid, type, data) =>
-    state.events.append(run.uuid, spid, type, data),
-  );
+  const append = (spid: number, type: string, data: Record<string, unknown>) =>
+    state.events.append(run.uuid, spid, type, data);
+  const processes = new InstanceProcesses(state, append, instance.spec.terminal);
   state.instances.set(run.uuid, processes);
   try {
     return await runCommand(state, instance, run, processes);
   } finally {
     await processes.end();
     state.instances.delete(run.uuid);
+    processes.terminal?.output.abandon();
+    processes.terminal?.close();
   }
 }
 
 async function runCommand(
   state: EngineState,
-  { image, spec, copies, mounts: requested }: Instance,
+  { image, spec, lent, copies, mounts: requested }: Instance,
   run: OperationRun,
   processes: InstanceProcesses,
 ): Promise<() => Outcome> {
@@ -82,7 +87,7 @@ async function runCommand(
     id: run.uuid,
     directory: run.directory,
     layers: [top, ...below],
-    ...(copies.length + spec.entries.length === 0
+    ...(copies.length + spec.entries.length === 0 && spec.lentFiles === undefined
       ? { files: spec.files }
       : {
           files: [],
@@ -92,6 +97,7 @@ async function runCommand(
               copies,
               entries: spec.entries,
               files: spec.files,
+              lent,
               runsCommand: true,
               signal: run.signal,
             }),
@@ -104,6 +110,7 @@ async function runCommand(
         env,
         secretEnv: mounts.secretEnv,
         cwd: workingDirectoryOf(spec, image),
+        terminal: spec.terminal,
         ...processes.accounts(spec.uid ?? 0, spec.gid),
       };
     },
@@ -118,7 +125,9 @@ async function runCommand(
       events.received(spec.stdin.bytes);
       processes.started(live, events);
     },
-    onOutput: (stream, chunk) => events[stream].write(chunk),
+    terminal: processes.terminal?.descriptor,
+    onOutput: (stream, chunk) => processes.terminal?.output.write(chunk) ?? events[stream].write(chunk),
+    onKill: () => processes.terminal?.output.abandon(),
     onEnd: () => processes.end(),
     signal: run.signal,
   })
@@ -132,10 +141,10 @@ async function runCommand(
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-/** Where no command is named: the image with its files and copies. Nothing is started for it. */
+/** Makes the image with its files and copies, where no command is named. Nothing is started for it. */
 async function makeImage(
   state: EngineState,
-  { image, spec, copies }: Instance,
+  { image, spec, lent, copies }: Instance,
   run: OperationRun,
 ): Promise<() => Outcome> {
   const startedAt = state.clock.now();
@@ -147,7 +156,7 @@ async function makeImage(
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
     ({ linkedLayers } = await (await loadCopies()).fillUpper(state, upper, {
-      ...{ image, copies, entries: spec.entries, files: spec.files, runsCommand: false, signal },
+      ...{ image, copies, entries: spec.entries, files: spec.files, lent, runsCommand: false, signal },
     }));
   } catch (error) {
     forgetDamaged(state, error);
@@ -190,7 +199,7 @@ function startDeadline(
   const late = new AbortController();
   const over = new AbortController();
   clock.sleep(seconds * 1000, over.signal).then(
-    () => late.abort(new BoughError(`${what} were not in place within ${seconds} seconds`)),
+    () => late.abort(new BoughError(`${what} were not in place within ${nameSeconds(seconds)}`)),
     () => undefined,
   );
   return { signal: late.signal, end: () => over.abort() };

@@ -1,7 +1,9 @@
 import type { Database } from "bun:sqlite";
-import type { NetworkMode, ResourcesLimits } from "../../service/types.ts";
+import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
+import type { NetworkMode, ResourcesLimits, TerminalSize } from "../../service/types.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
+import { RequestError } from "../http/answers.ts";
 import {
   type Fields,
   optionalBoolean,
@@ -18,6 +20,7 @@ import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.
 import { readLimits } from "../sandbox/limits/limits.ts";
 import { readStagedFiles } from "../sandbox/root/staged-files.ts";
 import type { PlacedFile } from "../sandbox/root/staging.ts";
+import { readTerminal } from "../terminal/terminal-spec.ts";
 
 /** Seconds. */
 export const maxTimeout = 86_400;
@@ -26,6 +29,8 @@ export const maxTimeout = 86_400;
 export interface InstanceSpec extends ExecSpec {
   image: string;
   files: PlacedFile[];
+  /** Extension `lent-files`: what the client has lent, after the files. */
+  lentFiles: string | undefined;
   /** Extension `entries`: directories and links, before the files. */
   entries: PlacedEntry[];
   /** Extension `copies`: what is copied from images, after the files. */
@@ -40,12 +45,17 @@ export interface InstanceSpec extends ExecSpec {
   /** Extension `configure`: nothing of the image's variables and working directory. */
   ignoresConfig: boolean;
   limits: ResourcesLimits;
+  /** Extension `terminals`: the command runs on one. */
+  terminal: TerminalSize | undefined;
+  /** Extension `history`: the steps that the result has beyond the image's, one of them with a layer. */
+  history: readonly HistoryLine[];
 }
 
 const instanceFields = [
   ...execFields,
   "image",
   "files",
+  "lent_files",
   "entries",
   "copies",
   "mounts",
@@ -56,6 +66,8 @@ const instanceFields = [
   "preserve_env",
   "ignore_config",
   "resources_limits",
+  "terminal",
+  "history",
 ] as const;
 
 export async function readInstanceSpec(
@@ -77,6 +89,7 @@ export async function readInstanceSpec(
     ...exec,
     image,
     files: await readStagedFiles(optionalFields(body, "files") ?? {}, database, layout),
+    lentFiles: optionalString(body, "lent_files"),
     entries: readEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),
     mounts: await readMounts(body.mounts, { database, layout }),
@@ -87,7 +100,20 @@ export async function readInstanceSpec(
     preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
     ignoresConfig: optionalBoolean(body, "ignore_config") ?? false,
     limits: readLimits(body),
+    terminal: readTerminal(body, exec),
+    history: readHistory(body),
   };
+}
+
+function readHistory({ history }: Fields): readonly HistoryLine[] {
+  const lines = history == null ? [{ comment: "bough run" }] : parseHistory(history, refuseHistory);
+  if (lines?.filter(hasLayer).length === 1) return lines;
+  return refuse("history", "must have one line with a layer");
+}
+
+/** The problem begins with the field's name. */
+function refuseHistory(problem: string): never {
+  throw new RequestError(400, problem);
 }
 
 /** `{"enabled": false}` is the API's; `mode`, as in `docker run --network`, an extension: see `GET /v1/whoami`. */

@@ -12,13 +12,14 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
+import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { Records } from "../records/whole-layers.ts";
 import { readMode, readStagedFiles } from "../sandbox/root/staged-files.ts";
 import type { PlacedFile } from "../sandbox/root/staging.ts";
 
 /** Whose something is, and how it may be used. */
-export interface Access {
+interface Access {
   mode: number;
   uid: number;
   gid: number;
@@ -29,7 +30,7 @@ export type MountSpec = {
   target: string;
   /** As it came, without what is secret and what may be long: for the operation's record. */
   request: Fields;
-} & (ImageMount | FilesMount | CacheMount | TmpfsMount | SecretMount | SshMount);
+} & (ImageMount | FilesMount | CacheMount | TmpfsMount | SecretMount | SshMount | HostMount);
 
 /** A mount, and the image that it is from. */
 export interface MountRequest {
@@ -37,7 +38,7 @@ export interface MountRequest {
   image: Image | undefined;
 }
 
-export interface ImageMount {
+interface ImageMount {
   type: "image";
   image: string;
   source: string;
@@ -51,7 +52,7 @@ export interface FilesMount {
   entries: readonly PlacedEntry[];
   /** The target itself is this file. */
   lone: PlacedFile | undefined;
-  /** Of the target itself. */
+  /** Owner and mode of the target itself. */
   root: Access;
   readonly: boolean;
 }
@@ -59,14 +60,14 @@ export interface FilesMount {
 export interface CacheMount extends Access {
   type: "cache";
   id: string;
-  sharing: "shared" | "private" | "locked";
+  sharing: Sharing;
   readonly: boolean;
   /** What a new one begins with is in this image, at `source`. */
   image: string | undefined;
   source: string;
 }
 
-export interface TmpfsMount {
+interface TmpfsMount {
   type: "tmpfs";
   size: number | undefined;
 }
@@ -81,6 +82,13 @@ export interface SecretMount extends Access {
 export interface SshMount extends Access {
   type: "ssh";
   agent: string;
+}
+
+/** A file or directory of this machine itself. */
+export interface HostMount {
+  type: "host";
+  source: string;
+  readonly: boolean;
 }
 
 /** Each takes a look at the whole tree, and a system call or ten. */
@@ -153,8 +161,13 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
     case "ssh":
       known("agent", "mode", "uid", "gid");
       return { target, request: fields, type, ...access(0o600), agent: readPath(fields, "agent", name) };
+    case "host": {
+      known("source", "readonly");
+      const readonly = optionalBoolean(fields, "readonly") ?? false;
+      return { target, request: fields, type, source: readPath(fields, "source", name), readonly };
+    }
     default:
-      return refuse(`${name}.type`, "must be bind, cache, tmpfs, secret or ssh");
+      return refuse(`${name}.type`, "must be bind, cache, tmpfs, secret, ssh or host");
   }
 }
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { coveredDirectories } from "../sandbox/root/mount-points.ts";
 
 /** Something that is mounted in a sandbox. */
 export interface Mounted {
@@ -14,7 +15,7 @@ export interface Mounted {
 }
 
 /** The directories that are the sandbox's own. */
-const covered: readonly Mounted[] = ["/dev", "/proc", "/sys"].map((at) => ({
+const covered: readonly Mounted[] = coveredDirectories.map((at) => ({
   at,
   contents: undefined,
   isOwn: false,

@@ -124,6 +124,11 @@ function describeMount(
       return bind(source, destination, ["ro", "nosuid", "nodev", "noexec"]);
     case "ssh":
       return bind(source, destination, ["nosuid", "nodev", "noexec"]);
+    // Other file systems below it come along where it is written to; `ro` would not hold for them.
+    case "host":
+      return spec.readonly
+        ? bind(source, destination, ["ro", ...(inUserNamespace ? ["nosuid", "nodev"] : [])])
+        : { type: "bind", source: source ?? "", destination, options: ["rbind", "rw"] };
     case "image":
       return bind(source, destination, spec.readonly ? ["ro"] : ["rw"]);
     // A user namespace must keep these of a file system that was mounted with them.

@@ -105,6 +105,8 @@ class Preparation {
         const isWhole = image !== undefined || normalize(spec.source) === "/";
         return { spec, contents: isWhole ? directory : this.#bindBelow(directory, spec, name), isOwn: false };
       }
+      case "host":
+        return { spec, contents: hostPath(spec), isOwn: false };
       case "tmpfs":
         return { spec, contents: undefined, isOwn: false };
       case "secret":
@@ -166,6 +168,12 @@ class Preparation {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     return directory;
   }
+}
+
+function hostPath({ source, target }: { source: string; target: string }): string {
+  const path = realPath(source);
+  if (path !== undefined) return path;
+  throw new BoughError(`cannot mount ${source} at ${target}: there is no such file or directory`);
 }
 
 function realPath(path: string): string | undefined {

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { beforeDeadline, endHelper, type Helper, startHelper } from "../system/helper.ts";
+import { beforeDeadline, endHelper, type Helper, sendLine, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** A network is there in some 10 milliseconds. */
@@ -13,7 +13,7 @@ interface NetworkHelper {
   /** Resolves when it says that its next part is done. Rejects with its own words where it ends instead, and after a deadline. */
   next(): Promise<void>;
   /** Lets it go on to its command. */
-  proceed(): void;
+  proceed(): Promise<void>;
 }
 
 /** The processes that make up one network: all of them are there, or none. */
@@ -43,10 +43,7 @@ export class NetworkHelpers {
         const { done } = await beforeDeadline(helper, ["slirp4netns"], said.next(), deadline);
         if (done === true) throw new BoughError(explain(await complaint));
       },
-      proceed() {
-        helper.stdin.write("\n");
-        helper.stdin.flush();
-      },
+      proceed: () => sendLine(helper),
     };
   }
 

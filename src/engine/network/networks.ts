@@ -7,7 +7,7 @@ import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
 
 /** What a sandbox gets to see of any network. */
 export type SandboxNetwork =
-  /** Behind two user-mode network stacks, shared with the other sandboxes of this process. */
+  /** One behind two user-mode network stacks, shared with the other sandboxes of this process. */
   | { kind: "private"; resolvConf: string }
   /** A loopback of its own, and nothing else. */
   | { kind: "none"; resolvConf: string }
@@ -16,8 +16,8 @@ export type SandboxNetwork =
 
 /** A network on its way. */
 interface ProvidedNetwork {
-  /** For a private one: see `PrivateNetwork`. */
-  namespaces: number | undefined;
+  /** Undefined where it is none that sandboxes share. */
+  shared: PrivateNetwork | undefined;
   /** Never rejects: where a private network can't be made, it is the machine's, and a warning has said so once. */
   ready: Promise<SandboxNetwork>;
 }
@@ -41,12 +41,12 @@ export class Networks {
 
   provide(mode: NetworkMode): ProvidedNetwork {
     if (mode === "none")
-      return { namespaces: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
+      return { shared: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
     const resolvConf = readResolvConf();
     const host: SandboxNetwork = { kind: "host", resolvConf };
     const network = mode === "default" ? this.#share() : undefined;
-    if (network === undefined) return { namespaces: undefined, ready: Promise.resolve(host) };
-    const { namespaces, nameServer } = network;
+    if (network === undefined) return { shared: undefined, ready: Promise.resolve(host) };
+    const { nameServer } = network;
     const ready = network.ready.then(
       (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServer) }),
       (error: unknown) => {
@@ -54,7 +54,7 @@ export class Networks {
         return host;
       },
     );
-    return { namespaces, ready };
+    return { shared: network, ready };
   }
 
   async close(): Promise<void> {

@@ -54,7 +54,7 @@ export function startPrivateNetwork(
       isRoot: true,
     });
     const machine = helpers.spawn(outer);
-    between.proceed();
+    await between.proceed();
     await Promise.all([machine.next(), between.next()]);
   };
   const close = async () => {

@@ -32,7 +32,7 @@ export interface ExecProcess {
 }
 
 interface ExecOutcome {
-  /** As a shell has it: 128 and the number of the signal that has ended it. */
+  /** A shell's number: 128 and that of the signal that has ended it. */
   exitCode: number;
   elapsedSeconds: number;
   resources: EventResources;
@@ -137,7 +137,13 @@ export function signalCommand({ layout }: SandboxHost, live: LiveSandbox, signal
   if (pid !== undefined) sendSignal(pid, signal);
 }
 
-function sendSignal(pid: number, signal: number | "SIGKILL"): void {
+/** Tells runc, since the kernel does not: the terminal that runc asks is not its own. */
+export function tellOfResize({ pid }: LiveSandbox): void {
+  const runc = findFirstInNamespace(pid);
+  if (runc !== undefined) sendSignal(runc, "SIGWINCH");
+}
+
+function sendSignal(pid: number, signal: number | "SIGKILL" | "SIGWINCH"): void {
   try {
     process.kill(pid, signal);
   } catch {

@@ -1,3 +1,4 @@
+import type { TerminalSize } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
@@ -5,17 +6,18 @@ import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
-import { type ExecProcess, signalCommand, startInSandbox } from "./exec.ts";
+import { type CommandTerminal, openCommandTerminal } from "../terminal/command-terminal.ts";
+import { type ExecProcess, signalCommand, startInSandbox, tellOfResize } from "./exec.ts";
 import { commandLine, type ExecSpec, type InputSpec } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";
 import { ProcessInput } from "./process-input.ts";
 import { signalOf } from "./signals.ts";
 
-/** At the same time, beside the main one. */
+/** How many may run at the same time beside the main one. */
 const maxProcesses = 32;
 /** How long to wait for a sandbox that is still being set up. */
 const maxWaitMilliseconds = 10_000;
-/** For one that was killed: it is gone within milliseconds, unless the disk holds it. */
+/** How long to wait for one that was killed: it is gone within milliseconds, unless the disk holds it. */
 const maxEndMilliseconds = 5_000;
 
 interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
@@ -37,10 +39,13 @@ export class InstanceProcesses {
   /** Set before the command starts. */
   accounts: ResolveAccount | undefined;
   readonly mainInput = new ProcessInput();
+  /** The main one's. */
+  readonly terminal: CommandTerminal | undefined;
 
-  constructor(host: SandboxHost, append: AppendEvent) {
+  constructor(host: SandboxHost, append: AppendEvent, terminal: TerminalSize | undefined) {
     this.#host = host;
     this.#append = append;
+    this.terminal = terminal && openCommandTerminal(terminal);
   }
 
   started(live: LiveSandbox, events: ProcessEvents): void {
@@ -65,7 +70,7 @@ export class InstanceProcesses {
 
   /** Starts a process and returns its `spid`. */
   async create(spec: ExecSpec): Promise<number> {
-    const live = await this.#requireStarted();
+    const live = await this.requireStarted();
     if (this.#running.size + this.#starting.size >= maxProcesses) {
       throw new RequestError(429, `${maxProcesses} processes run beside the main one, and no more can`, {
         "Retry-After": "1",
@@ -77,7 +82,7 @@ export class InstanceProcesses {
   }
 
   async write(spid: number, input: InputSpec): Promise<void> {
-    await this.#requireStarted();
+    await this.requireStarted();
     const process = spid === mainProcessSpid ? this.mainInput : this.#running.get(spid)?.input;
     if (process === undefined) throw hasEnded(spid);
     if (process.isClosed) throw new RequestError(409, `the standard input of process ${spid} is closed`);
@@ -86,19 +91,27 @@ export class InstanceProcesses {
         "Retry-After": "1",
       });
     }
+    // Each key that is pressed is none.
+    if (spid === mainProcessSpid && this.terminal !== undefined) return;
     if (spid === mainProcessSpid) this.#mainEvents?.received(input.bytes);
     else new ProcessEvents(0, (type, data) => this.#append(spid, type, data)).received(input.bytes);
   }
 
   async signal(spid: number, signal: number): Promise<void> {
-    const live = await this.#requireStarted();
+    const live = await this.requireStarted();
     if (spid === mainProcessSpid) return signalCommand(this.#host, live, signal);
     const process = this.#running.get(spid);
     if (process === undefined) throw hasEnded(spid);
     process.signal(signal);
   }
 
-  /** Whether such a process is known here, be it that it has ended. */
+  async resize(size: TerminalSize): Promise<void> {
+    const live = await this.requireStarted();
+    this.terminal?.resize(size);
+    tellOfResize(live);
+  }
+
+  /** Returns whether such a process is known here, be it that it has ended. */
   has(spid: number): boolean {
     return spid >= mainProcessSpid && spid < this.#nextSpid;
   }
@@ -156,7 +169,8 @@ export class InstanceProcesses {
     }
   }
 
-  async #requireStarted(): Promise<LiveSandbox> {
+  /** Waits for a moment for the main process. Rejects where that is not enough, and where it has ended. */
+  async requireStarted(): Promise<LiveSandbox> {
     const over = new AbortController();
     const tooLong = this.#host.clock.sleep(maxWaitMilliseconds, over.signal).then(
       () => "waiting" as const,

@@ -25,7 +25,7 @@ interface StartedCommand {
   truncateOutputAt: number;
 }
 
-/** As a record keeps it. */
+/** A result as a record keeps it. */
 export interface RecordedResult extends InstanceResult {
   /** Too much to be kept a second time: `withOutput` puts it in where it is asked for. */
   output_in_events?: true;

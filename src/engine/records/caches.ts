@@ -30,6 +30,9 @@ export function takeCache(
     if (free === undefined && sharing === "locked" && caches.length > 0) return undefined;
     const name = free?.name ?? addCache(database, key, now);
     database
+      .query<undefined, [number, string]>("UPDATE caches SET used_at = ? WHERE name = ?")
+      .run(now, name);
+    database
       .query<undefined, [string, string, string, string]>(
         "INSERT INTO cache_uses (cache, operation, owner, sharing) VALUES (?, ?, ?, ?)",
       )
@@ -87,22 +90,27 @@ export function placeCache(database: Database, layout: Layout, name: string, dir
 
 /** Paths of all caches. */
 export function cachePaths(database: Database, layout: Layout): string[] {
-  return database
-    .query<{ name: string }, []>("SELECT name FROM caches")
-    .all()
-    .filter(({ name }) => isCacheName(name))
-    .map(({ name }) => cacheDirectory(layout, name));
+  return cacheNames(database).map((name) => cacheDirectory(layout, name));
 }
 
-/** Names of the caches that no command has at the moment. Call it inside a transaction to remove them. */
-export function unusedCaches(database: Database): string[] {
+/** The caches that no command has at the moment, and when one had. Call it inside a transaction to remove them. */
+export function cachesByUse(database: Database): { name: string; usedAt: number }[] {
   const uses = database
     .query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses")
     .all();
   const used = new Set(uses.filter(({ owner }) => isAlive(owner)).map(({ cache }) => cache));
   return database
+    .query<{ name: string; usedAt: number }, []>(
+      "SELECT name, ifnull(used_at, created_at) AS usedAt FROM caches",
+    )
+    .all()
+    .filter(({ name }) => isCacheName(name) && !used.has(name));
+}
+
+function cacheNames(database: Database): string[] {
+  return database
     .query<{ name: string }, []>("SELECT name FROM caches")
     .all()
     .map(({ name }) => name)
-    .filter((name) => isCacheName(name) && !used.has(name));
+    .filter(isCacheName);
 }

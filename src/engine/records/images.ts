@@ -1,14 +1,18 @@
 import type { Database } from "bun:sqlite";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import type { ImageRecord } from "../../service/types.ts";
 import { RequestError } from "../http/answers.ts";
+import { machineArchitecture } from "../system/machine.ts";
 import { parseObject } from "./json-column.ts";
+import { createImageSizes } from "./layer-sizes.ts";
 import { createLayerCheck, type Records } from "./whole-layers.ts";
 
 export interface Image {
   uuid: string;
   layer: number;
   config: ImageConfig;
+  origin: ImageOrigin;
 }
 
 export function addImage(
@@ -16,6 +20,7 @@ export function addImage(
   image: {
     layer: number;
     config: ImageConfig;
+    origin: ImageOrigin;
     configDigest?: string | undefined;
     operation: string | null;
     createdAt: number;
@@ -23,13 +28,14 @@ export function addImage(
 ): string {
   const uuid = crypto.randomUUID();
   database
-    .query<undefined, [string, number, string, string | null, string | null, number]>(
-      "INSERT INTO images (uuid, layer, config, config_digest, operation, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+    .query<undefined, [string, number, string, string, string | null, string | null, number]>(
+      "INSERT INTO images (uuid, layer, config, origin, config_digest, operation, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )
     .run(
       uuid,
       image.layer,
       JSON.stringify(image.config),
+      JSON.stringify(image.origin),
       image.configDigest ?? null,
       image.operation,
       image.createdAt,
@@ -45,10 +51,10 @@ export function findImage(records: Records, reference: string): Image | undefine
     tag === undefined
       ? "SELECT uuid, layer FROM images WHERE uuid = ?"
       : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?";
-  const row = database.query<Omit<Image, "config">, [string]>(query).get(tag ?? reference);
-  const config = row === null ? undefined : readConfig(database, row.uuid);
-  if (row === null || config === undefined || !createLayerCheck(records)(row.layer)) return undefined;
-  return { ...row, config };
+  const row = database.query<{ uuid: string; layer: number }, [string]>(query).get(tag ?? reference);
+  const described = row === null ? undefined : readDescription(database, row.uuid);
+  if (row === null || described === undefined || !createLayerCheck(records)(row.layer)) return undefined;
+  return { ...row, ...described };
 }
 
 export function requireImage(records: Records, reference: string): Image {
@@ -63,33 +69,34 @@ export function requireImage(records: Records, reference: string): Image {
  */
 export function findImportedImage(
   database: Database,
-  image: { layer: number; config: ImageConfig; configDigest: string },
+  image: { layer: number; config: ImageConfig; origin: ImageOrigin; configDigest: string },
 ): string | undefined {
+  const { layer, config, origin, configDigest } = image;
   return database
-    .query<{ uuid: string }, [number, string, string]>(
-      "UPDATE images SET layer = ?, config = ? WHERE config_digest = ? RETURNING uuid",
+    .query<{ uuid: string }, [number, string, string, string]>(
+      "UPDATE images SET layer = ?, config = ?, origin = ? WHERE config_digest = ? RETURNING uuid",
     )
-    .get(image.layer, JSON.stringify(image.config), image.configDigest)?.uuid;
+    .get(layer, JSON.stringify(config), JSON.stringify(origin), configDigest)?.uuid;
 }
 
 /**
- * The image with the same files and this configuration: the same one whenever it is asked for. An image's own configuration
- * never changes, so that what was built on it stays true.
+ * The image with the same files and this configuration and origin: the same one whenever it is asked for. An image's own ones
+ * never change, so that what was built on it stays true. `origin`: the image's, where none is given.
  */
 export function configureImage(
   database: Database,
-  { uuid, layer, config: before }: Image,
-  config: ImageConfig,
+  { uuid, layer, config: before, origin: originBefore }: Image,
+  { config, origin = originBefore }: { config: ImageConfig; origin: ImageOrigin | undefined },
   createdAt: number,
 ): string {
-  if (Bun.deepEquals(before, config)) return uuid;
-  const text = JSON.stringify([layer, config]);
+  if (Bun.deepEquals(before, config) && Bun.deepEquals(originBefore, origin)) return uuid;
+  const text = JSON.stringify([layer, config, origin]);
   const configDigest = `configured:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
-  const known = findImportedImage(database, { layer, config, configDigest });
+  const known = findImportedImage(database, { layer, config, origin, configDigest });
   const { operation } = database
     .query<{ operation: string | null }, [string]>("SELECT operation FROM images WHERE uuid = ?")
     .get(uuid) ?? { operation: null };
-  return known ?? addImage(database, { layer, config, configDigest, operation, createdAt });
+  return known ?? addImage(database, { layer, config, origin, configDigest, operation, createdAt });
 }
 
 /** A tag names one image; an image may have several tags. Setting a tag moves it. */
@@ -124,6 +131,8 @@ interface ImageFilter {
   /** Milliseconds since the epoch, both inclusive. */
   since: number | undefined;
   until: number | undefined;
+  /** With their sizes. */
+  sizes: boolean;
   limit: number;
   offset: number;
 }
@@ -150,11 +159,12 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   if (filter.until !== undefined) where("created_at <= ?", filter.until);
   const rows = database
     .query<RecordRow & { layer: number }, (string | number)[]>(
-      `SELECT uuid, layer, tag, created_at, operation FROM images LEFT JOIN tags ON tags.image = images.uuid
+      `SELECT uuid, layer, tag, created_at, operation, config_digest FROM images LEFT JOIN tags ON tags.image = images.uuid
        WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag`,
     )
     .all(...parameters, filter.tagPrefix ?? "");
   const isWhole = createLayerCheck(records);
+  const sizeOf = createImageSizes(records);
   const page: ImageRecord[] = [];
   let passedOver = 0;
   for (const row of rows) {
@@ -162,7 +172,11 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
     const config = isWhole(row.layer) ? readConfig(database, row.uuid) : undefined;
     if (config === undefined) continue;
     if (passedOver < filter.offset) passedOver++;
-    else page.push(toRecord(row, isNamed(row, filter) ? config : undefined));
+    else
+      page.push({
+        ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),
+        ...(filter.sizes ? { size: sizeOf(row.layer) } : {}),
+      });
   }
   return page;
 }
@@ -175,11 +189,13 @@ function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilt
 /** One image under one of its tags, or as an untagged one. */
 export function describeImage(database: Database, uuid: string, tag: string | null): ImageRecord {
   const row = database
-    .query<Omit<RecordRow, "tag">, [string]>("SELECT uuid, created_at, operation FROM images WHERE uuid = ?")
+    .query<Omit<RecordRow, "tag">, [string]>(
+      "SELECT uuid, created_at, operation, config_digest FROM images WHERE uuid = ?",
+    )
     .get(uuid);
-  const config = readConfig(database, uuid);
-  if (row === null || config === undefined) throw new RequestError(404, `there is no image ${uuid}`);
-  return toRecord({ ...row, tag }, config);
+  const described = readDescription(database, uuid);
+  if (row === null || described === undefined) throw new RequestError(404, `there is no image ${uuid}`);
+  return toRecord({ ...row, tag }, described);
 }
 
 interface RecordRow {
@@ -187,16 +203,36 @@ interface RecordRow {
   tag: string | null;
   created_at: number;
   operation: string | null;
+  config_digest: string | null;
 }
 
-function toRecord(row: RecordRow, config: ImageConfig | undefined): ImageRecord {
+function toRecord(row: RecordRow, described: Description | undefined): ImageRecord {
+  const { author, history } = described?.origin ?? {};
   return {
     uuid: row.uuid,
     tag: row.tag,
     created_at: new Date(row.created_at).toISOString(),
     operation_uuid: row.operation,
-    ...(config === undefined ? {} : { oci_config: config }),
+    ...(described === undefined ? {} : { oci_config: described.config, identity: identityOf(row) }),
+    ...(author === undefined ? {} : { oci_author: author }),
+    ...(history === undefined ? {} : { oci_history: history }),
   };
+}
+
+/** An imported image is what its configuration says, whenever it was imported; one that was made here is itself. */
+function identityOf({ uuid, config_digest: digest }: RecordRow): string {
+  return `linux/${machineArchitecture()} ${digest?.startsWith("sha256:") === true ? digest : uuid}`;
+}
+
+type Description = Pick<Image, "config" | "origin">;
+
+function readDescription(database: Database, uuid: string): Description | undefined {
+  const config = readConfig(database, uuid);
+  if (config === undefined) return undefined;
+  const row = database
+    .query<{ origin: string | null }, [string]>("SELECT origin FROM images WHERE uuid = ?")
+    .get(uuid);
+  return { config, origin: parseOrigin(parseObject(row?.origin ?? "{}") ?? {}) };
 }
 
 /** `undefined`: there is no record, or a damaged one. */

@@ -6,7 +6,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -31,30 +30,41 @@ export function gatherBlobs(directory: string, blobs: readonly ImportedBlob[]): 
   writeFileSync(join(directory, listName), JSON.stringify(list));
 }
 
-/** Keeps gathered files with the layer that their content has become. Without them it leaves the engine as one layer. */
+/** Keeps gathered files with the layer that their content has become. Without them it leaves the engine as a layer of bough's own. */
 export function keepBlobs(layout: Layout, layer: number, directory: string): void {
   if (!existsSync(directory)) return;
   const place = blobsDirectory(layout, layer);
-  // Of the same content before it was damaged, or of a process that was killed before it recorded the layer.
+  // What is there is of the same content before it was damaged, or of a process that was killed before it recorded the layer.
   if (existsSync(place)) renameSync(place, join(layout.scratch, crypto.randomUUID()));
   renameSync(directory, place);
 }
 
+/** Gives every file that is kept a second name in `directory`, its digest's digits: what is there has not to be fetched again. */
+export function linkKnownBlobs(layout: Layout, directory: string): void {
+  for (const layer of readdirSync(layout.blobs)) {
+    for (const blob of findBlobsIn(join(layout.blobs, layer)) ?? []) {
+      try {
+        linkSync(blob.path, join(directory, nameOf(blob)));
+      } catch (error) {
+        // Several layers may have it; it may have been pruned just now; a file system has so many links to one file, or none.
+        if (!["EEXIST", "ENOENT", "EMLINK", "EPERM"].includes(errorCode(error) ?? "")) throw error;
+      }
+    }
+  }
+}
+
 /** The lowest first; `undefined` where they were not kept, or are not all there. */
 export function findBlobs(layout: Layout, layer: number): ImportedBlob[] | undefined {
-  const directory = blobsDirectory(layout, layer);
+  return findBlobsIn(blobsDirectory(layout, layer));
+}
+
+function findBlobsIn(directory: string): ImportedBlob[] | undefined {
   const blobs = readList(directory)?.map((blob) => ({ ...blob, path: join(directory, nameOf(blob)) }));
   return blobs?.every(({ path, size }) => isFile(path, size)) ? blobs : undefined;
 }
 
 export function blobsDirectory(layout: Layout, layer: number): string {
   return join(layout.blobs, layer.toString(36));
-}
-
-/** Removes what is kept of layers that are not among `layers`. Call it where no layer can be added meanwhile. */
-export function removeOrphanedBlobs(layout: Layout, layers: ReadonlySet<string>): void {
-  for (const name of readdirSync(layout.blobs))
-    if (!layers.has(name)) rmSync(join(layout.blobs, name), { recursive: true, force: true });
 }
 
 function readList(directory: string): LayerBlob[] | undefined {

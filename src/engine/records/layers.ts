@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
+import { noteUnsynced } from "./unsynced-layers.ts";
 
 /** One overlay directory. Its name on disk is its number in base 36, since all names of a mount share one page. */
 export interface LayerRecord {
@@ -20,7 +21,7 @@ export function layerDirectory(layout: Layout, id: number): string {
 }
 
 /**
- * Makes `directory` a layer: a rename, durable before the surrounding transaction is. Call it inside a transaction, which
+ * Makes `directory` a layer: a rename, durable before the surrounding transaction is, or noted as unsynced. Call it inside a transaction, which
  * keeps other processes from taking the renamed directory for a leftover. `content` identifies an imported layer.
  */
 export function addLayer(
@@ -32,6 +33,8 @@ export function addLayer(
     content?: string;
     /** Files in it are those layers', too. */
     linkedLayers?: ReadonlySet<number>;
+    /** The machine's run, where the directory is not known to be on the disk; see `noteUnsynced`. */
+    unsyncedIn?: string;
     createdAt: number;
   },
 ): LayerRecord {
@@ -48,16 +51,22 @@ export function addLayer(
     .get(parent, depth, layer.content ?? null, linkedLayers.size > 0 ? 1 : 0, layer.createdAt);
   if (inserted === null) throw new Error("SQLite answered no row for an inserted layer");
   for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
+  if (layer.unsyncedIn !== undefined) noteUnsynced(database, inserted.id, layer.unsyncedIn);
   placeLayer(layout, inserted.id, layer.directory);
+  if (layer.unsyncedIn === undefined) syncDirectory(layout.layers);
   return { id: inserted.id, parent, depth };
 }
 
 /** Puts the content of an imported layer that was damaged back in its place: all that stands on it is whole again. As `addLayer`. */
 export function restoreLayer(database: Database, layout: Layout, id: number, directory: string): void {
   placeLayer(layout, id, directory);
-  database
-    .query<undefined, [number]>("UPDATE layers SET parent = NULL, depth = 1, fingerprint = NULL WHERE id = ?")
-    .run(id);
+  syncDirectory(layout.layers);
+  database.query<undefined, [number]>("UPDATE layers SET fingerprint = NULL WHERE id = ?").run(id);
+}
+
+/** The layer stands for what was imported no more. */
+export function disownContent(database: Database, id: number): void {
+  database.query<undefined, [number]>("UPDATE layers SET content = NULL WHERE id = ?").run(id);
 }
 
 function placeLayer(layout: Layout, id: number, directory: string): void {
@@ -66,9 +75,12 @@ function placeLayer(layout: Layout, id: number, directory: string): void {
   if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined)
     renameSync(destination, join(layout.scratch, crypto.randomUUID()));
   renameSync(directory, destination);
-  const parentDirectory = openSync(layout.layers, "r");
-  fsyncSync(parentDirectory);
-  closeSync(parentDirectory);
+}
+
+function syncDirectory(path: string): void {
+  const directory = openSync(path, "r");
+  fsyncSync(directory);
+  closeSync(directory);
 }
 
 export function findLayer(database: Database, id: number): LayerRecord | undefined {
@@ -92,7 +104,7 @@ export function layersWithLinks(database: Database, ids: readonly number[]): num
   return ids.filter((id) => query.get(id)?.has_links === 1);
 }
 
-/** The layer that holds an imported image's content, by the digest of all its parts. */
+/** The layer that, with those below it, is an imported image's content or the lower part of it, by the digest of all its parts. */
 export function findLayerByContent(database: Database, content: string): LayerRecord | undefined {
   return (
     database

@@ -212,11 +212,14 @@ export function describeCompletion(outcome: Outcome, milliseconds: number): Reco
   };
 }
 
-/** One entry of `GET /v1/operations`: the operation without its output. */
+/** One entry of `GET /v1/operations`: the operation without its output, but with its exit code. */
 export function summarizeOperation(operation: Operation, now: number): OperationRecord {
   const { metadata, ...record } = describeOperation(operation, now);
-  const { result: _, ...rest } = metadata ?? {};
-  return { ...record, metadata: rest };
+  const { result, ...rest } = metadata ?? {};
+  return {
+    ...record,
+    metadata: result?.state === undefined ? rest : { ...rest, result: { state: result.state } },
+  };
 }
 
 function toOperation(row: OperationRow): Operation {

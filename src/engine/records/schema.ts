@@ -72,4 +72,15 @@ export const migrations: readonly string[] = [
      owner TEXT NOT NULL,
      sharing TEXT NOT NULL
    ) STRICT;`,
+  // Layers that may not be on the disk yet, and the run of the machine that made them.
+  `CREATE TABLE unsynced_layers (
+     layer INTEGER PRIMARY KEY REFERENCES layers (id) ON DELETE CASCADE,
+     boot TEXT NOT NULL
+   ) STRICT;`,
+  // Bytes on disk; measured when somebody first asks.
+  "ALTER TABLE layers ADD COLUMN size INTEGER;",
+  // Who made an image, and by which steps: its author and its history as OCI has them.
+  "ALTER TABLE images ADD COLUMN origin TEXT;",
+  // When a command last had the cache.
+  "ALTER TABLE caches ADD COLUMN used_at INTEGER;",
 ];

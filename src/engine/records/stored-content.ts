@@ -6,7 +6,7 @@ export const readingStored = constants.O_RDONLY | constants.O_NOFOLLOW | constan
 
 /** The disk has lost the bytes, or something else stands in their place. */
 export function isUnreadable(error: unknown): boolean {
-  return ["EIO", "EISDIR", "ELOOP", "ENOENT", "ENOTDIR", "ENXIO"].includes(errorCode(error) ?? "");
+  return ["EAGAIN", "EIO", "EISDIR", "ELOOP", "ENOENT", "ENOTDIR", "ENXIO"].includes(errorCode(error) ?? "");
 }
 
 const pieceBytes = 1024 * 1024;

@@ -1,6 +1,7 @@
 import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
+import { parseOrigin } from "../../image/history.ts";
 import { isTag } from "../../service/types.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
@@ -15,7 +16,6 @@ import {
 import { readFlag, readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
-import { performImport } from "../import/import-image.ts";
 import {
   configureImage,
   describeImage,
@@ -24,6 +24,7 @@ import {
   requireImage,
   setTag,
 } from "../records/images.ts";
+import { removeImage } from "../remove-image.ts";
 import { startOperation } from "../run-operation.ts";
 import { type Environment, findProgram } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
@@ -40,6 +41,7 @@ export const imageRoutes: readonly Route[] = [
           uuid: readText(url, "uuid"),
           since: readTime(url, "since", state.clock.now()),
           until: readTime(url, "until", state.clock.now()),
+          sizes: readFlag(url, "sizes"),
           ...readPage(url),
         }),
       }),
@@ -71,7 +73,8 @@ export const imageRoutes: readonly Route[] = [
       const uuid = startOperation(state, {
         kind: "image_import",
         metadata: { registry: { url }, tag: tag ?? null, timeout: spec.timeoutSeconds },
-        perform: (run) => performImport(state, spec, run),
+        // Most builds find their base on the engine.
+        perform: async (run) => (await import("../import/import-image.ts")).performImport(state, spec, run),
       });
       return answerStarted(uuid);
     },
@@ -96,15 +99,25 @@ export const imageRoutes: readonly Route[] = [
     path: "/v1/images/:uuid/config",
     async answer({ state, request, parameters }) {
       const body = await readBody(request);
-      refuseUnknown(body, ["config"]);
+      refuseUnknown(body, ["config", "author", "history"]);
       const fields = optionalFields(body, "config") ?? refuse("config", "is missing");
       const config = parseImageConfig(fields, (problem) => refuse("config", problem));
+      const malformed = (problem: string) => {
+        throw new RequestError(400, problem);
+      };
+      const origin = body.history == null ? undefined : parseOrigin(body, malformed);
       return inTransaction(state.database, () => {
         const image = requireImage(state, parameters.uuid ?? "");
-        const uuid = configureImage(state.database, image, config, state.clock.now());
+        const uuid = configureImage(state.database, image, { config, origin }, state.clock.now());
         return jsonResponse(describeImage(state.database, uuid, null));
       });
     },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/images/:uuid",
+    answer: async ({ state, parameters }) =>
+      jsonResponse({ freed_bytes: await removeImage(state, parameters.uuid ?? "") }),
   },
   {
     method: "DELETE",
@@ -121,7 +134,6 @@ export const imageRoutes: readonly Route[] = [
 
 function requirePrograms(kind: ImageSource["kind"], environment: Environment): void {
   if (kind === "registry") findProgram("skopeo", environment);
-  findProgram("umoci", environment);
   // An image is of little use without it: told before one waits for an import.
   findProgram("runc", environment);
 }

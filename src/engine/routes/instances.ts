@@ -23,6 +23,11 @@ export const instanceRoutes: readonly Route[] = [
         );
       if (spec.mounts.some(({ type }) => type === "ssh") && !state.allowsHostNetwork)
         throw new RequestError(403, "mounts of ssh: what runs on a server's machine is not for its clients");
+      if (spec.mounts.some(({ type }) => type === "host") && !state.allowsHostNetwork)
+        throw new RequestError(403, "mounts of host: files of a server's machine are not for its clients");
+      const lent = spec.lentFiles === undefined ? [] : state.loans.get(spec.lentFiles);
+      if (lent === undefined)
+        throw new RequestError(404, `there are no lent files ${JSON.stringify(spec.lentFiles)}`);
       const image = requireImage(state, spec.image);
       const copies = spec.copies.map((copy) => ({ spec: copy, image: requireImage(state, copy.image) }));
       const mounts = spec.mounts.map((mount) => {
@@ -36,7 +41,7 @@ export const instanceRoutes: readonly Route[] = [
         metadata,
         startImage: image.uuid,
         otherImages: [...copies, ...mounts].flatMap((other) => other.image?.uuid ?? []),
-        perform: (run) => performInstance(state, { image, spec, copies, mounts }, run),
+        perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),
       });
       return answerStarted(uuid, metadata);
     },

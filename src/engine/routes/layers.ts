@@ -1,11 +1,12 @@
 import type { ImageLayer } from "../../service/types.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readNumber } from "../http/query.ts";
+import { readFlag, readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { contentDigestOf } from "../import/image-config.ts";
 import { requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
+import { layerSize } from "../records/layer-sizes.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 
@@ -14,8 +15,11 @@ export const layerRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/images/:uuid/layers",
-    answer({ state, parameters }) {
-      const layers = layersOf(state, parameters.uuid ?? "").map(({ place: _, ...layer }) => layer);
+    answer({ state, parameters, url }) {
+      const measures = readFlag(url, "sizes");
+      const layers = layersOf(state, parameters.uuid ?? "").map(({ place: _, number, ...layer }) =>
+        measures && !layer.is_imported ? { ...layer, size: layerSize(state, number) } : layer,
+      );
       return jsonResponse({ layers });
     },
   },
@@ -61,25 +65,35 @@ async function streamArchive(
 }
 
 /** A layer, and its directory, or the file that it came in. */
-type PlacedLayer = ImageLayer & { place: string };
+type PlacedLayer = ImageLayer & { number: number; place: string };
+
+/** A layer by its number; its directory is `layerDirectory`. */
+type UnpackedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & { number: number };
 
 /** The lowest first, without the empty one that `FROM scratch` starts from: an image of nothing has no layers. */
-function layersOf(state: EngineState, reference: string): PlacedLayer[] {
-  const { database, layout } = state;
+export function unpackedLayers(state: EngineState, reference: string): UnpackedLayer[] {
+  const { database } = state;
   const query = database.query<{ created_at: number; content: string | null }, [number]>(
     "SELECT created_at, content FROM layers WHERE id = ?",
   );
+  const emptyContent = contentDigestOf([]);
   const chain = layerChain(database, requireImage(state, reference).layer).reverse();
-  return chain.flatMap((number): PlacedLayer[] => {
+  return chain.flatMap((number): UnpackedLayer[] => {
     const row = query.get(number);
     if (row === null) throw new RequestError(404, `image ${reference} has lost a layer`);
     if (row.content === emptyContent) return [];
-    const layer = {
-      // The time makes it another one than that of a directory that was here before.
-      id: `${number}-${row.created_at}`,
-      created_at: new Date(row.created_at).toISOString(),
-      is_imported: row.content !== null,
-    };
+    // The time makes it another one than that of a directory that was here before.
+    const id = `${number}-${row.created_at}`;
+    const createdAt = new Date(row.created_at).toISOString();
+    return [{ number, id, created_at: createdAt, is_imported: row.content !== null }];
+  });
+}
+
+/** The same as they leave the engine: those that came as files are these files. */
+function layersOf(state: EngineState, reference: string): PlacedLayer[] {
+  const { layout } = state;
+  return unpackedLayers(state, reference).flatMap((layer): PlacedLayer[] => {
+    const { number } = layer;
     const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
     return (
       blobs?.map(({ path, mediaType, digest, size, diffId }) => ({
@@ -91,5 +105,3 @@ function layersOf(state: EngineState, reference: string): PlacedLayer[] {
     );
   });
 }
-
-const emptyContent = contentDigestOf([]);

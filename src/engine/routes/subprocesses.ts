@@ -73,7 +73,7 @@ async function requireInstance({ state, parameters }: Call): Promise<Operation> 
   throw new RequestError(409, `operation ${operation.uuid} is an import, and runs no command`);
 }
 
-function requireProcesses({ state }: Call, operation: Operation): InstanceProcesses {
+export function requireProcesses({ state }: Pick<Call, "state">, operation: Operation): InstanceProcesses {
   const { uuid, finishedAt, status } = operation;
   if (finishedAt !== null) throw new RequestError(409, `operation ${uuid} has already ended (${status})`);
   const processes = state.instances.get(uuid);

@@ -25,14 +25,36 @@ const extensions: readonly string[] = [
   "resource-limits",
   // `oci_config` in an image's record, where the list is asked for it by `uuid` or by its `tag`: its whole configuration.
   "config",
+  // `identity` in such a record: what the image is, whoever has imported it.
+  "identity",
   // `GET /v1/images/{image}/layers` lists an image's layers, `.../layers/{id}` is one of them as OCI has it.
   "layers",
+  // `.../layers?sizes=1`: how much each that is not imported takes on disk.
+  "layer-sizes",
+  // `GET /v1/images/{image}/changes` says what each layer adds, changes and deletes, `.../changes/{id}` of which files.
+  "changes",
+  // `sizes=1` in `GET /v1/images`: how much each takes on disk.
+  "image-sizes",
+  // `DELETE /v1/images/{uuid}`.
+  "image-removal",
   // `POST /v1/images/{uuid}/config`: the image with the same files and another configuration.
   "configure",
+  // `author` and `history` in that request, and `oci_author` and `oci_history` beside `oci_config`: as OCI has them. `history` in
+  // `POST /v1/instances`: the lines that the result has beyond its image's.
+  "history",
+  // `terminal` in `POST /v1/instances`, and `GET` and `POST /v1/operations/{uuid}/terminal`.
+  "terminals",
 ];
 
 /** What is for a client in the same process alone. */
-const localExtensions = ["host-network", "ssh-mounts"];
+const localExtensions = [
+  "host-network",
+  "ssh-mounts",
+  // `host` in `mounts`: directories of this machine.
+  "host-mounts",
+  // `lent_files` in `POST /v1/instances`: files of this machine that the client has lent to the engine.
+  "lent-files",
+];
 
 /** The engine has no tokens of its own: a server in front of it asks for one. */
 const token = "00000000-0000-4000-8000-000000000000";

@@ -4,12 +4,14 @@ import { endProcesses } from "../system/helper-process.ts";
 /** Ends a sandbox at whatever point it has reached: when the request's signal says so, or its time is over. */
 export class KillSwitch {
   readonly #signal: AbortSignal;
+  readonly #onUse: () => void;
   #helper: Subprocess | undefined;
   timedOut = false;
   used = false;
 
-  constructor(signal: AbortSignal) {
+  constructor(signal: AbortSignal, onUse: () => void) {
     this.#signal = signal;
+    this.#onUse = onUse;
     signal.addEventListener("abort", this.#kill);
   }
 
@@ -23,7 +25,7 @@ export class KillSwitch {
     this.#kill();
   }
 
-  /** For another reason, which whoever calls it keeps. */
+  /** Ends it for another reason, which the caller keeps. */
   end(): void {
     this.#kill();
   }
@@ -36,6 +38,7 @@ export class KillSwitch {
 
   readonly #kill = () => {
     this.used = true;
+    this.#onUse();
     this.#end();
   };
 

@@ -1,3 +1,4 @@
+import type { TerminalSize } from "../../service/types.ts";
 import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
@@ -13,6 +14,8 @@ export interface SandboxProcess {
   uid: number;
   gid: number;
   additionalGids: readonly number[];
+  /** It has one for its standard streams, of this size at first. */
+  terminal?: TerminalSize | undefined;
 }
 
 /**
@@ -88,7 +91,7 @@ export interface SandboxConfigOptions {
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
   network: SandboxNetwork;
-  /** As the OCI image specification spells it. */
+  /** The OCI image specification's word for it. */
   architecture: string;
   limits: LimitSettings;
 }
@@ -162,7 +165,12 @@ export function processConfig({
   const granted = grantedWith(network);
   const effective = command.uid === 0 ? granted : [];
   return {
-    terminal: false,
+    ...(command.terminal === undefined
+      ? { terminal: false }
+      : {
+          terminal: true,
+          consoleSize: { width: command.terminal.columns, height: command.terminal.rows },
+        }),
     user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
     args: command.args,
     env: Object.entries({ ...command.env, ...command.secretEnv }).map(([name, value]) => `${name}=${value}`),
@@ -184,7 +192,7 @@ function grantedWith(network: SandboxNetwork): readonly string[] {
  */
 const privateNamespace = "/proc/1/fd/3/net";
 
-/** Without a path runc makes one, with its loopback up. */
+/** runc makes a network namespace where no path is given, with its loopback up. */
 function networkNamespace(network: SandboxNetwork): object[] {
   switch (network.kind) {
     case "private":

@@ -9,6 +9,7 @@ import type { InstanceLimits } from "./limits/limits.ts";
 import type { EventResources } from "./limits/usage.ts";
 import type { NamespaceMount } from "./root/mount-namespace.ts";
 import type { MountPoints } from "./root/mount-points.ts";
+import type { NamespaceSupply } from "./root/namespace-supply.ts";
 import type { Locate } from "./root/root-path.ts";
 import type { PlacedFile } from "./root/staging.ts";
 import type { SandboxMount, SandboxProcess } from "./sandbox-config.ts";
@@ -19,6 +20,7 @@ export interface SandboxHost {
   clock: Clock;
   inUserNamespace: boolean;
   networks: Networks;
+  namespaces: NamespaceSupply;
 }
 
 /** What else a sandbox has in place while its command runs. */
@@ -63,7 +65,12 @@ export interface SandboxRequest {
   timeoutSeconds: number;
   limits: InstanceLimits;
   onStart: (sandbox: LiveSandbox) => void;
-  onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
+  /** The terminal by which runc knows the size of the command's own, if that has one: an open descriptor. */
+  terminal?: number | undefined;
+  /** No more is read before the promise is resolved, if it returns one. */
+  onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => Promise<void> | void;
+  /** Called where the command is ended before its time. */
+  onKill: () => void;
   /** Awaited as soon as the command has ended, and all that ran beside it. */
   onEnd: () => Promise<void>;
   /** Ends the command and all that it started. */

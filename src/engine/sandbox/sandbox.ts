@@ -33,22 +33,21 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   copyRootAttributes(layerDirectory(layout, request.layers[0]), upper);
   await request.fill?.(upper);
   const guard = new LimitGuard(host, request);
-  const kill = new KillSwitch(request.signal);
+  const kill = new KillSwitch(request.signal, request.onKill);
   // The first of a process takes as long to make as the layers to be mounted.
   const network = host.networks.provide(request.network);
   try {
-    const namespace = await enterMountNamespace(layout, environment, {
+    const helper = host.namespaces.take(network.shared, request.terminal);
+    recordHelper(request.directory, helper.pid);
+    kill.arm(helper);
+    const namespace = await enterMountNamespace(layout, environment, helper, {
+      file: join(request.directory, "words"),
       layers: request.layers,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       mounts: request.mounts.inNamespace,
       clock: host.clock,
       command: [...guard.prefix, ...runcCommand(host, request)],
-      descriptor: network.namespaces,
-      started(process) {
-        recordHelper(request.directory, process.pid);
-        kill.arm(process);
-      },
     });
     await stageFiles(namespace.root, request.files);
     const points = provideMountPoints(namespace.root, upper);
@@ -69,6 +68,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const outcome = await supervise(host, request, namespace, kill, guard, (pid) => {
       // runc has read it: should this process be killed, it is not left behind.
       rmSync(join(directory, bundleConfig), { force: true });
+      host.namespaces.prepare(network.shared);
       request.onStart({ id, directory, pid, process: placed, configure, locate, prefix, helpers });
     }).finally(request.onEnd);
     removeMountPoints(upper, points);
@@ -79,7 +79,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   }
 }
 
-/** By the OCI runtime specification. */
+/** The OCI runtime specification has this name. */
 const bundleConfig = "config.json";
 
 /** Where runc finds its configuration. What must be on no disk is in memory, and gone with the mount namespace. */
@@ -144,7 +144,7 @@ function writeBundle(
   return (other) => processConfig({ ...options, process: other });
 }
 
-/** As in docker build's: the names that this machine gives to others are no part of what an image is built from. */
+/** The file has what docker build's has: names that this machine gives to others are no part of what an image is built from. */
 function hostsOf(hostname: string): string {
   return [
     "127.0.0.1\tlocalhost",

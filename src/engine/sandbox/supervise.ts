@@ -32,7 +32,7 @@ export async function supervise(
   };
   const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
     started();
-    request.onOutput(stream, chunk);
+    return request.onOutput(stream, chunk);
   };
 
   request.signal.throwIfAborted();
@@ -48,7 +48,7 @@ export async function supervise(
   });
   const watch = guard.watch(helper.pid, kill, ended.signal);
   try {
-    namespace.proceed();
+    await namespace.proceed();
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, (chunk) => output("stdout", chunk)),
@@ -63,7 +63,7 @@ export async function supervise(
   if (failure?.kind === "sandbox" && !kill.used) {
     throw new BoughError(`the sandbox could not be started: ${failure.message}`);
   }
-  if (failure?.kind === "command") request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
+  if (failure?.kind === "command") await request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
   else started();
   return {
     pid: pid ?? 0,
@@ -97,7 +97,7 @@ function withoutComplaint(chunk: Uint8Array): Uint8Array {
 
 export async function forEachChunk(
   chunks: AsyncIterable<Uint8Array>,
-  use: (chunk: Uint8Array) => void,
+  use: (chunk: Uint8Array) => Promise<void> | void,
 ): Promise<void> {
-  for await (const chunk of chunks) use(chunk);
+  for await (const chunk of chunks) await use(chunk);
 }

@@ -87,7 +87,7 @@ export const conditionalCalls: readonly {
   operator: "LT" | "EQ" | "GT" | "MASKED_EQ";
   value: number;
   mask?: number;
-  /** Who has it needs no condition. */
+  /** A process that has this capability needs no condition. */
   unlessCapability?: string;
 }[] = [
   // Every family of addresses but AF_ALG (38) and AF_VSOCK (40).

@@ -3,6 +3,7 @@ import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { type Environment, findProgram } from "./programs.ts";
+import { nameSeconds } from "./seconds.ts";
 
 export type Helper = Subprocess<"pipe", "pipe", "pipe">;
 
@@ -10,8 +11,8 @@ interface HelperPlace {
   /** All that the program gets to see of it; see `helperEnvironment`. */
   environment: Readonly<Record<string, string>>;
   workingDirectory?: string;
-  /** An open file that it gets as its descriptor 3. */
-  descriptor?: number | undefined;
+  /** Open files that it gets as its descriptors 3 and so on. */
+  descriptors?: readonly (number | undefined)[];
 }
 
 export interface Deadline {
@@ -38,10 +39,12 @@ interface HelperEnd {
  * what it started. Whoever starts one waits for it with a deadline, or for as long as the operation's own timeout allows.
  */
 export function startHelper(command: readonly string[], place: HelperPlace): Helper {
+  const { descriptors = [] } = place;
+  const given = descriptors.slice(0, descriptors.findLastIndex((descriptor) => descriptor !== undefined) + 1);
   return Bun.spawn([...command], {
     ...(place.workingDirectory === undefined ? {} : { cwd: place.workingDirectory }),
     env: { ...place.environment },
-    stdio: ["pipe", "pipe", "pipe", ...(place.descriptor === undefined ? [] : [place.descriptor])],
+    stdio: ["pipe", "pipe", "pipe", ...given.map((descriptor) => descriptor ?? null)],
     detached: true,
   });
 }
@@ -52,6 +55,15 @@ export function startHelper(command: readonly string[], place: HelperPlace): Hel
  */
 export function dyingWithParent(command: readonly string[], environment: Environment): string[] {
   return [findProgram("setpriv", environment), "--pdeathsig", "KILL", ...command];
+}
+
+/** Writes a line that a program waits for. One that cannot read it has ended, or will: that says why. */
+export async function sendLine({ stdin }: Helper, line = ""): Promise<void> {
+  try {
+    await Promise.all([stdin.write(`${line}\n`), stdin.flush()]);
+  } catch {
+    // The pipe is closed at its other end.
+  }
 }
 
 /** Kills the helper and all that it started, also what is left of them after its end. */
@@ -82,7 +94,7 @@ export async function beforeDeadline<T>(
   const over = new AbortController();
   const stop = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
   const deadline = clock.sleep(seconds * 1000, stop).then(() => {
-    throw new BoughError(`${programOf(command)} ${failure} within ${seconds} seconds, and was stopped`, {
+    throw new BoughError(`${programOf(command)} ${failure} within ${nameSeconds(seconds)}, and was stopped`, {
       hint: hint ?? `See by hand where it stands still: ${command.join(" ")}`,
     });
   });

@@ -6,7 +6,6 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const packages = {
   runc: "runc",
   skopeo: "skopeo",
-  umoci: "umoci",
   unshare: "util-linux",
   setpriv: "util-linux",
   mount: "mount",

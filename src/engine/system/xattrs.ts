@@ -1,9 +1,10 @@
 /** Extended attributes and device files, which neither Bun nor Node has calls for: the C library's own functions. */
 import { dlopen } from "bun:ffi";
+import { constants } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { bytesOf, type Path } from "../copies/path.ts";
 
-/** As the kernel bounds them (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
+/** The kernel's bounds (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
 const maxBytes = 65_536;
 
 /** What belongs to the file system that a file is on, not to the file. */
@@ -25,12 +26,17 @@ export function readAttributes(path: Path): Attribute[] {
   if (length <= 0) return [];
   const names = list.toString("latin1", 0, length - 1).split("\0");
   return names.flatMap((name) => {
-    const value = foreign.test(name) ? undefined : readValue(file, name);
+    const value = isForeign(name) ? undefined : readValue(file, name);
     return value === undefined ? [] : [{ name, value }];
   });
 }
 
-/** As far as the file system and this process's rights allow, which is all that BuildKit asks for. */
+/** Returns whether an attribute says something to the file system that a file is on, and nothing of the file. */
+export function isForeign(name: string): boolean {
+  return foreign.test(name);
+}
+
+/** Writes what the file system and this process's rights allow, which is all that BuildKit asks for. */
 export function writeAttributes(path: Path, attributes: readonly Attribute[]): void {
   if (attributes.length === 0) return;
   const file = terminate(path);
@@ -41,10 +47,27 @@ export function writeAttributes(path: Path, attributes: readonly Attribute[]): v
   }
 }
 
-/** Whether overlayfs shows nothing of what layers further down have in this directory of a layer. */
+/** Returns whether overlayfs shows nothing of what layers further down have in this directory of a layer. */
 export function isOpaque(directory: Path, inUserNamespace: boolean): boolean {
-  const name = `${inUserNamespace ? "user" : "trusted"}.overlay.opaque`;
-  return readValue(terminate(directory), name)?.toString("latin1") === "y";
+  return readValue(terminate(directory), opaqueName(inUserNamespace))?.toString("latin1") === "y";
+}
+
+export function markOpaque(directory: Path, inUserNamespace: boolean): void {
+  const name = opaqueName(inUserNamespace);
+  writeAttributes(directory, [{ name, value: Buffer.from("y") }]);
+  if (!isOpaque(directory, inUserNamespace))
+    throw new BoughError(`${directory} cannot get the attribute ${name}, which overlayfs needs`, {
+      hint: "The engine's directory has to be on ext4, xfs, btrfs or tmpfs.",
+    });
+}
+
+function opaqueName(inUserNamespace: boolean): string {
+  return `${inUserNamespace ? "user" : "trusted"}.overlay.opaque`;
+}
+
+/** Makes what says, in a layer, that what layers further down have of a name is gone. False where this process may not. */
+export function makeWhiteout(path: Path): boolean {
+  return makeNode(path, constants.S_IFCHR, 0);
 }
 
 /** Makes a pipe, a socket or a device; `mode` has its type. False where this process may not. */

@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { checkEngine } from "../../../src/engine/check.ts";
-import { measureUsage, planPrune, prune } from "../../../src/engine/prune.ts";
+import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
+import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { isOpaque, readAttributes, writeAttributes } from "../../../src/engine/system/xattrs.ts";
 import type { ImageCopy } from "../../../src/service/types.ts";
 import { TestEngine } from "../../support/engine.ts";
+import { keeping } from "../../support/prune-selection.ts";
 
 let engine: TestEngine;
 let busybox: string;
@@ -88,12 +90,12 @@ describe("files that layers share", () => {
     try {
       const base = await own.importBase();
       const source = await own.run(base, "dd if=/dev/urandom of=/big bs=1M count=4 2> /dev/null");
-      const before = (await measureUsage(own.directory)).layers.bytes;
+      const before = (await measureUsage(own.directory, keeping())).layers.bytes;
       const copies = [{ image: source.image ?? "", sources: ["/big"], destination: "/copy" }];
       const copied = await own.run(base, "", { copies });
-      expect((await measureUsage(own.directory)).layers.bytes - before).toBeLessThan(1024 * 1024);
+      expect((await measureUsage(own.directory, keeping())).layers.bytes - before).toBeLessThan(1024 * 1024);
 
-      const keepCopy = { keep: new Set([base, copied.image ?? ""]), all: false };
+      const keepCopy = keeping(base, copied.image ?? "");
       expect((await planPrune(own.directory, keepCopy)).layers.bytes).toBeLessThan(1024 * 1024);
       await prune(own.directory, keepCopy);
       expect((await own.run(copied.image ?? "", "wc -c < /copy")).stdout.trim()).toBe(
@@ -101,7 +103,7 @@ describe("files that layers share", () => {
       );
       const check = { signal: new AbortController().signal, onProgress() {} };
       expect((await checkEngine(own.directory, check)).damage).toEqual([]);
-      const freed = await prune(own.directory, { keep: new Set([base]), all: false });
+      const freed = await prune(own.directory, keeping(base));
       expect(freed.layers.bytes).toBeGreaterThan(4 * 1024 * 1024);
     } finally {
       await own.close();

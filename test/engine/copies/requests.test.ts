@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/engine.ts";
+import { expectRefusal } from "../refused-request.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -47,17 +48,9 @@ test.each<[string, object, number, string]>([
     400,
     "mtime must be a number of seconds",
   ],
-])("%s is refused", async (_, change, status, message) => {
-  const { uuid } = await engine.upload("content");
-  const body = JSON.stringify({ image: base, command: "true", shell: true, cwd: "/", ...change });
-  const response = await engine.fetch(
-    "POST",
-    "/v1/instances",
-    body.replace("UUID", uuid).replaceAll("BASE", base),
-  );
-  expect(response.status).toBe(status);
-  expect(((await response.json()) as { error: string }).error).toContain(message);
-});
+])("%s is refused", (_, change, status, message) =>
+  expectRefusal(engine, { image: base, ...change }, status, message),
+);
 
 test("the operation's record tells of its copies, and that nothing ran", async () => {
   const copies = [{ ...copy, image: base }];

@@ -3,11 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/database.ts";
-import { measureUsage, planPrune, prune } from "../../../src/engine/prune.ts";
+import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
+import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { takeCache } from "../../../src/engine/records/caches.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
 import type { InstanceMount } from "../../../src/service/types.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
+import { keeping } from "../../support/prune-selection.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -129,7 +131,7 @@ describe("sharing", () => {
     await until(holder.has);
     const late = await engine.run(base, "true", { mounts: [cache("wait", "locked")], timeout: 1 });
     expect(late.operation.error).toContain(
-      'the cache "wait" is locked by another command: the mounts were not in place within 1 seconds',
+      'the cache "wait" is locked by another command: the mounts were not in place within 1 second',
     );
     const started = await engine.start({ image: base, command: "true", mounts: [cache("wait", "locked")] });
     await engine.fetch("DELETE", `/v1/operations/${started.uuid}`);
@@ -184,12 +186,12 @@ describe("a part of a cache", () => {
 test("df counts them, prune removes those that no command has, and a start what has no record", async () => {
   const directory = engine.directory;
   await run("head -c 100000 /dev/zero > /c/x", cache("measured"));
-  const usage = (await measureUsage(directory)).caches;
+  const usage = (await measureUsage(directory, keeping(base))).caches;
   expect(usage.count).toBe(readdirSync(join(directory, "caches")).length);
   expect(usage.bytes).toBeGreaterThan(100_000);
   const holder = await hold(cache("in use"));
   await until(holder.has);
-  const selection = { keep: new Set<string>([base]), all: false };
+  const selection = keeping(base);
   expect((await planPrune(directory, selection)).caches.count).toBe(usage.count);
   expect((await prune(directory, selection)).caches.count).toBe(usage.count);
   expect(readdirSync(join(directory, "caches"))).toHaveLength(1);

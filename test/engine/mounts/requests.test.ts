@@ -4,6 +4,7 @@ import { imagesInUse } from "../../../src/engine/records/operations.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
 import type { InstanceMount } from "../../../src/service/types.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
+import { expectRefusal } from "../refused-request.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -97,17 +98,9 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
     400,
     "mounts[0].agent must be an absolute path",
   ],
-])("%s is refused", async (_, mounts, status, message) => {
-  const { uuid } = await engine.upload("content");
-  const body = JSON.stringify({ image: base, command: "true", shell: true, cwd: "/", mounts });
-  const response = await engine.fetch(
-    "POST",
-    "/v1/instances",
-    body.replaceAll("UUID", uuid).replaceAll("BASE", base),
-  );
-  expect(response.status).toBe(status);
-  expect(((await response.json()) as { error: string }).error).toContain(message);
-});
+])("%s is refused", (_, mounts, status, message) =>
+  expectRefusal(engine, { image: base, mounts }, status, message),
+);
 
 test("what is wrong with a secret is said without it", async () => {
   const mounts = [{ ...secret, value: "no*base64*at*all" }];

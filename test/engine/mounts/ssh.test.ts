@@ -18,6 +18,7 @@ let server: Server;
 beforeAll(async () => {
   engine = await TestEngine.open();
   base = await engine.importBase();
+  for (const command of ["true", "true"]) await engine.run(base, command);
   agent = join(temporaryDirectory(), "agent");
   // An agent that says back what it is told, in upper case.
   server = createServer((socket) => {

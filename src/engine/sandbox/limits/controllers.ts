@@ -6,7 +6,7 @@ import { containerParent, type Hierarchy } from "./hierarchies.ts";
 export const controllerNames = ["memory", "pids", "cpu"] as const;
 type ControllerName = (typeof controllerNames)[number];
 
-/** By which version of control groups each can be limited. */
+/** The version of control groups that can limit each. */
 export type Controllers = Partial<Record<ControllerName, { version: 1 | 2 }>> & {
   memory?: { version: 1 | 2; countsSwap: boolean };
 };
@@ -50,7 +50,7 @@ function handOn(parent: string, name: ControllerName): boolean {
   }
 }
 
-/** Whether swap can be limited: not where the kernel was started without accounting for it. */
+/** Returns whether swap can be limited: not where the kernel was started without accounting for it. */
 function countsSwap({ version, directory: own }: Hierarchy): boolean {
   if (version === 1) return existsSync(join(own, "memory.memsw.limit_in_bytes"));
   // The group at the very top has no limits, and so none of the files.

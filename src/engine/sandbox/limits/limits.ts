@@ -16,7 +16,7 @@ export interface InstanceLimits {
 
 /** Docker's least. */
 const minMemory = 6 * 1024 ** 2;
-/** With fewer runc can't start a command. */
+/** runc can't start a command with fewer. */
 const minProcesses = 8;
 const minCpus = 0.01;
 

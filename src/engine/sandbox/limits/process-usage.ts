@@ -43,7 +43,7 @@ export function allProcesses(): number {
 /** How many processes are looked at where all would be too many. */
 const sampleSize = 256;
 
-/** As `processes` of `usageBelow`, put at what a sample of all processes says: quick while a fork bomb takes the processors. */
+/** Estimates the `processes` of `usageBelow` at what a sample of all processes says: quick while a fork bomb takes the processors. */
 export function estimateBelow(helpers: ReadonlySet<number>): number {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const pageSize = readPageSize();

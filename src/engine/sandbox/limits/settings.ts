@@ -27,7 +27,7 @@ interface OwnLimits {
   fileSize: number;
 }
 
-/** As far as the kernel can hold a container to its limits. */
+/** Returns the settings for those limits that the kernel can hold a container to. */
 export function limitSettings(
   { memory, pids, cpu }: Controllers,
   limits: InstanceLimits,

@@ -14,7 +14,7 @@ export interface Watcher {
 const betweenLooks = 500;
 /** Milliseconds in which every look finds new refusals: who goes on like that is no build that makes do with fewer. */
 const patience = 5_000;
-/** Who starts another hog after so many were ended does nothing else. */
+/** A command that starts another hog after so many were ended does nothing else. */
 const maxKills = 10;
 
 /** The kernel enforces the limits itself; a command that makes nothing of it would go on until its time is over. */
@@ -46,7 +46,7 @@ const tolerance = 256;
 /** Bytes of the machine's memory: with less left, shared memory that belongs to nobody counts as the command's. */
 const littleMemory = 512 * 1024 ** 2;
 
-/** Where no control group counts: adds up what the processes below the helpers take. */
+/** Adds up what the processes below the helpers take, where no control group counts. */
 export function watchProcesses(
   helpers: ReadonlySet<number>,
   limits: { memory: number | undefined; processes: number | undefined },

@@ -38,7 +38,7 @@ function requireReadable(root: string, path: string): void {
   throw new BoughError(`${path} in the image is a pipe or a device: no process can be started there`);
 }
 
-/** As many as Linux lets a process have (NGROUPS_MAX). */
+/** Linux lets a process have no more (NGROUPS_MAX). */
 const maxGroups = 65_536;
 
 /** What is no number of a group, a negative one for instance, is left out: no process could start with it. */

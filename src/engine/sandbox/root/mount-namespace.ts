@@ -1,9 +1,10 @@
-import type { Subprocess } from "bun";
+import { writeFileSync } from "node:fs";
+import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import { beforeDeadline, dyingWithParent, startHelper } from "../../system/helper.ts";
+import { beforeDeadline, dyingWithParent, type Helper, sendLine, startHelper } from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 
 /**
@@ -11,7 +12,7 @@ import { type Environment, findProgram, helperEnvironment } from "../../system/p
  * kernel takes the mount away with the last process in there, however that one ends, so that none is ever left behind.
  */
 export interface MountNamespace {
-  process: Subprocess<"pipe", "pipe", "pipe">;
+  process: Helper;
   /** The root directory of this machine with the mounts that only the process has. */
   machine: string;
   /** The mounted root, reachable from outside of the namespace for as long as the process runs. */
@@ -19,15 +20,17 @@ export interface MountNamespace {
   /** What the process writes after it said that the mount is there. */
   stdout: AsyncIterable<Uint8Array>;
   /** Lets the process go on to its command. */
-  proceed(): void;
+  proceed(): Promise<void>;
 }
 
 /**
- * Mounts, says so with an empty line, waits for one, and becomes the command. What follows that line is the command's own. The
- * source of a bind may be changed by other sandboxes: it is where the process is, and has made sure to be. What is in memory is
- * not swapped to a disk where Linux offers that: from 6.4 on, and not to a user namespace.
+ * Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that line
+ * is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
+ * by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped to a disk where
+ * Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to have one.
  */
-const script = `mount -t overlay -o "$1" overlay ../root || exit 125
+const script = `read -r words && . "$words" || exit 125
+mount -t overlay -o "$1" overlay ../root || exit 125
 shift
 while [ "$1" != -- ]; do
   case "$1" in
@@ -42,6 +45,7 @@ while [ "$1" != -- ]; do
 done
 shift
 echo && read -r go || exit 125
+[ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
 
 /** A mount that only the processes of the namespace have, at the absolute path `place`. */
@@ -57,54 +61,56 @@ const maxMountSeconds = 60;
 /** What the kernel ends together with bough: a process namespace of its own, with a `/proc` that shows it. */
 const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
 
+/** What a process is told once it is in its namespaces. */
+interface Words {
+  layers: readonly number[];
+  /** The directory with `upper` and `work`; without one the mount is read-only. */
+  operation?: string;
+  inUserNamespace: boolean;
+  mounts?: readonly NamespaceMount[];
+  /** Runs once it may proceed; without one the process only holds the mount, for as long as its standard input is open. */
+  command?: readonly string[];
+}
+
 /**
- * Mounts the overlay of `layers` (the uppermost layer first) at the layout's `root`. `command` runs there once it may proceed,
- * as the first process of a namespace: it and all that it starts are gone the moment bough is. Without a command the process
- * only holds the mount, for as long as its standard input is open.
+ * Starts a process in a mount namespace of its own, which waits to be told what to mount. `forCommand`: it is the first of a
+ * process namespace, too; it and all that it starts are gone the moment bough is.
+ */
+export function startNamespace(
+  layout: Layout,
+  environment: Environment,
+  options: {
+    forCommand: boolean;
+    /** An open file that the command gets as its descriptor 3. */
+    descriptor?: number | undefined;
+    /** A terminal that becomes the command's standard error. */
+    terminal?: number | undefined;
+  },
+): Helper {
+  findProgram("mount", environment);
+  return startHelper(dyingWithParent(enterCommand(environment, options.forCommand), environment), {
+    workingDirectory: layout.layers,
+    environment: helperEnvironment(environment),
+    descriptors: [options.descriptor, options.terminal],
+  });
+}
+
+/**
+ * Mounts the overlay of `layers` (the uppermost layer first) at the layout's `root`, in what `startNamespace` has started.
+ * `file`: made for what the process is told; nobody needs it afterwards.
  */
 export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
-  options: {
-    layers: readonly number[];
-    /** The directory with `upper` and `work`; without one the mount is read-only. */
-    operation?: string;
-    inUserNamespace: boolean;
-    mounts?: readonly NamespaceMount[];
-    clock: Clock;
-    command?: readonly string[];
-    /** An open file that the command gets as its descriptor 3. */
-    descriptor?: number | undefined;
-    started?: (process: Subprocess) => void;
-  },
+  helper: Helper,
+  { clock, file, ...words }: Words & { clock: Clock; file: string },
 ): Promise<MountNamespace> {
-  findProgram("mount", environment);
-  const overlay = overlayOptions(layout, options.layers, {
-    operation: options.operation,
-    inUserNamespace: options.inUserNamespace,
-  });
-  const { command } = options;
-  const unshare = [
-    findProgram("unshare", environment),
-    "--mount",
-    ...(command === undefined ? [] : withProcesses),
-  ];
-  const enter = [...unshare, findProgram("sh", environment), "-c", script, "sh"];
-  const mounts = (options.mounts ?? []).flatMap((mount) => [
-    mount.type,
-    mount.type === "bind" ? mount.source : mount.options,
-    mount.place,
-  ]);
-  const words = [...enter, overlay, ...mounts, "--", ...(command ?? [])];
-  const helper = startHelper(dyingWithParent(words, environment), {
-    workingDirectory: layout.layers,
-    environment: helperEnvironment(environment),
-    descriptor: options.descriptor,
-  });
-  options.started?.(helper);
+  writeFileSync(file, `set -- ${quoteWords(layout, words)}\n`, { mode: 0o600 });
+  await sendLine(helper, relative(layout.layers, file));
   const stdout = helper.stdout[Symbol.asyncIterator]();
+  const enter = enterCommand(environment, words.command !== undefined);
   const first = await beforeDeadline(helper, enter, stdout.next(), {
-    clock: options.clock,
+    clock,
     seconds: maxMountSeconds,
     failure: "did not mount the image's layers",
     hint: "`bough doctor` tries such a mount.",
@@ -123,10 +129,30 @@ export async function enterMountNamespace(
     machine: `/proc/${helper.pid}/root`,
     root: `/proc/${helper.pid}/root${layout.root}`,
     stdout: { [Symbol.asyncIterator]: () => stdout },
-    proceed() {
-      helper.stdin.write("\n");
-    },
+    proceed: () => sendLine(helper),
   };
+}
+
+function enterCommand(environment: Environment, forCommand: boolean): string[] {
+  const unshare = [findProgram("unshare", environment), "--mount", ...(forCommand ? withProcesses : [])];
+  return [...unshare, findProgram("sh", environment), "-c", script];
+}
+
+function quoteWords(
+  layout: Layout,
+  { layers, operation, inUserNamespace, mounts = [], command = [] }: Words,
+): string {
+  const overlay = overlayOptions(layout, layers, { operation, inUserNamespace });
+  const placed = mounts.flatMap((mount) => [
+    mount.type,
+    mount.type === "bind" ? mount.source : mount.options,
+    mount.place,
+  ]);
+  return [overlay, ...placed, "--", ...command].map(quote).join(" ");
+}
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function firstLine(text: string): string {

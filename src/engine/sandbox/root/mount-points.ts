@@ -15,7 +15,7 @@ import { resolveInRoot } from "./root-path.ts";
 import { makeDirectories } from "./staging.ts";
 
 /** The directories that the sandbox mounts its own file systems on: what an image has there is not to be seen inside. */
-const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
+export const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
 
 /** The root directory of a new upper directory is the image's root as far as anyone can see: it has to look the same. */
 export function copyRootAttributes(layerDirectory: string, upper: string): void {
@@ -25,7 +25,7 @@ export function copyRootAttributes(layerDirectory: string, upper: string): void 
   utimesSync(upper, root.atimeMs / 1000, root.mtimeMs / 1000);
 }
 
-/** Whether a command left the file system as it was. */
+/** Returns whether a command left the file system as it was. */
 export function isUnchanged(layerDirectory: string, upper: string): boolean {
   return readdirSync(upper).length === 0 && hasSameAttributes(lstatSync(layerDirectory), lstatSync(upper));
 }
@@ -65,7 +65,7 @@ export function provideMountPoint(
   noteMade(place, path, () => makeMountPoint(place.root, path, type, mode));
 }
 
-/** As `provideMountPoint`, in a tree that is thrown away. */
+/** Makes a mount point as `provideMountPoint` does, in a tree that is thrown away. */
 export function makeMountPoint(root: string, path: string, type: "file" | "directory", mode: number): void {
   const directory = makeDirectories(root, dirname(path), `mount ${path}`);
   const made = join(directory, basename(path));
@@ -127,7 +127,7 @@ function provideFile(place: Place, path: string): string {
   return found.inside;
 }
 
-/** Whether a path without links leads to or below one of `directories`. */
+/** Returns whether a path without links leads to or below one of `directories`. */
 function isBelow(path: string, directories: readonly string[]): boolean {
   return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }

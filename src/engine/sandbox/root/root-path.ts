@@ -21,7 +21,7 @@ export class UnreachablePathError extends BoughError {
 /** Where on this machine names below a root are; `undefined` where nothing is known of what will be there. */
 export type Locate = (names: readonly string[]) => string | undefined;
 
-/** As many as Linux follows in one look-up. */
+/** Linux follows no more in one look-up. */
 const maxLinks = 40;
 
 /**

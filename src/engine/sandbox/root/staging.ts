@@ -1,13 +1,18 @@
 import { chmodSync, lstatSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../../errors.ts";
+import { createPace } from "../../../pace.ts";
 import { resolveInRoot } from "./root-path.ts";
 import { createVerifiedCopier, type StoredContent } from "./verified-copy.ts";
 
-/** A stored content on its way to a place in a sandbox. */
-export interface PlacedFile extends StoredContent {
+/** A content on its way to a place in a sandbox. */
+export interface PlacedContent extends StoredContent {
   /** Absolute, as the image sees it. */
   destination: string;
+}
+
+/** A stored one. */
+export interface PlacedFile extends PlacedContent {
   /** The store's name of it. */
   uuid: string;
 }
@@ -37,9 +42,11 @@ export async function stageFiles(root: string, files: readonly PlacedFile[]): Pr
   const directories = new Map<string, string>();
   const copy = createVerifiedCopier();
   const damaged: PlacedFile[] = [];
-  for (const [index, file] of files.entries()) {
-    // Thousands of small files must not keep everything else in this process waiting.
-    if (index % 100 === 99) await Bun.sleep(0);
+  // Thousands of small files must not keep everything else in this process waiting.
+  const pace = createPace(undefined);
+  for (const file of files) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
     const parent = dirname(file.destination);
     const directory =
       directories.get(parent) ?? makeDirectories(root, parent, `put a file at ${file.destination}`);

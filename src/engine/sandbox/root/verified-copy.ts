@@ -3,7 +3,6 @@ import {
   constants,
   fchmodSync,
   fchownSync,
-  fstatSync,
   futimesSync,
   openSync,
   readSync,
@@ -25,8 +24,8 @@ export interface StoredContent {
   mtime: number | undefined;
 }
 
-/** Below it a copy is over before a task could be handed to another thread. */
-const smallBytes = 256 * 1024;
+/** Below it a copy is over before a task could be handed to another thread for its bytes alone. */
+export const smallBytes = 256 * 1024;
 const chunkBytes = 1024 * 1024;
 
 /** Copies stored files one after the other, through the same buffers. */
@@ -44,7 +43,8 @@ export function createVerifiedCopier() {
   };
 }
 
-function copySmall(content: StoredContent, destination: string, buffer: Buffer): boolean {
+/** Copies in one go; see `createVerifiedCopier`. `buffer` has room for one byte more than the content. Throws EEXIST where something is at `destination`. */
+export function copySmall(content: StoredContent, destination: string, buffer: Buffer): boolean {
   const length = readWhole(content, buffer);
   if (length !== content.size) return false;
   const bytes = buffer.subarray(0, length);
@@ -53,7 +53,7 @@ function copySmall(content: StoredContent, destination: string, buffer: Buffer):
   try {
     for (let written = 0; written < length; ) written += writeSync(target, bytes, written);
     fchownSync(target, content.uid, content.gid);
-    // After the owner, whose change takes setuid and setgid away.
+    // The owner comes first, since its change takes setuid and setgid away.
     fchmodSync(target, content.mode);
     if (content.mtime !== undefined) futimesSync(target, content.mtime, content.mtime);
   } finally {
@@ -67,13 +67,8 @@ function readWhole({ source, size }: StoredContent, buffer: Buffer): number | un
   let descriptor: number | undefined;
   try {
     descriptor = openSync(source, readingStored);
-    if (!fstatSync(descriptor).isFile()) return undefined;
-    let length = 0;
-    for (;;) {
-      const count = readSync(descriptor, buffer, length, size + 1 - length, null);
-      length += count;
-      if (count === 0 || length > size) return length;
-    }
+    // A pipe that is empty gives nothing, a directory can't be read, and of anything else the hash is another one.
+    return readSync(descriptor, buffer, 0, size + 1, null);
   } catch (error) {
     return undefinedIfUnreadable(error);
   } finally {

@@ -1,0 +1,92 @@
+import type { Pace } from "../../pace.ts";
+import { createVerifiedCopier, type StoredContent, smallBytes } from "../sandbox/root/verified-copy.ts";
+import { type CopyJob, type CopyThreads, startCopyThreads } from "./copy-threads.ts";
+import { type CopyProblem, clearFile, createNewFileCopier } from "./new-file.ts";
+
+export interface FileCopier<File extends StoredContent> {
+  /** What it returns is to be waited for. Rejects, or throws, with what an earlier one has failed with, too. */
+  copy(file: File, target: string): Promise<void> | undefined;
+  /** Resolves when all are in place. */
+  drain(): Promise<void>;
+  close(): void;
+}
+
+/** Fewer are copied before a thread has started. */
+const worthFiles = 400;
+/** A batch keeps this thread for a few milliseconds. */
+const batchFiles = 64;
+const batchBytes = 1024 * 1024;
+
+/**
+ * Copies files to where most often nothing is, small ones on several threads, of which this is one: they are in place in no certain
+ * order. `report`: told of each that is not.
+ */
+export function createFileCopier<File extends StoredContent>(
+  pace: Pace,
+  report: (file: File, problem: CopyProblem) => void,
+): FileCopier<File> {
+  const copyHere = createNewFileCopier();
+  const copyLarge = createVerifiedCopier();
+  const underWay = new Set<Promise<void>>();
+  let threads: CopyThreads | undefined;
+  let failure: { error: unknown } | undefined;
+  let copied = 0;
+  let batch: (CopyJob & { content: File })[] = [];
+  let bytes = 0;
+
+  function flush(): Promise<void> | undefined {
+    if (failure !== undefined) throw failure.error;
+    const jobs = batch;
+    batch = [];
+    bytes = 0;
+    const given = threads?.give(jobs);
+    if (given !== undefined) {
+      const work = given
+        .then((problems) => {
+          for (const [index, problem] of problems) reportAt(jobs, index, problem);
+        })
+        .catch((error: unknown) => {
+          failure ??= { error };
+        })
+        .finally(() => underWay.delete(work));
+      underWay.add(work);
+      return pace.step();
+    }
+    for (const [index, { content, target }] of jobs.entries()) {
+      const problem = copyHere(content, target);
+      if (problem !== undefined) reportAt(jobs, index, problem);
+    }
+    copied += jobs.length;
+    if (threads === undefined && copied >= worthFiles) threads = startCopyThreads();
+    // The threads' answers come between two turns.
+    return new Promise<void>((resolve) => setImmediate(resolve)).then(() => pace.step());
+  }
+
+  function reportAt(jobs: readonly { content: File }[], index: number, problem: CopyProblem): void {
+    const file = jobs[index]?.content;
+    if (file !== undefined) report(file, problem);
+  }
+
+  async function copyAlone(file: File, target: string): Promise<void> {
+    await pace.step();
+    if (!clearFile(target)) return report(file, "directory");
+    if (!(await copyLarge(file, target))) report(file, "changed");
+  }
+
+  return {
+    copy(file, target) {
+      if (file.size >= smallBytes) return copyAlone(file, target);
+      batch.push({ content: file, target });
+      bytes += file.size;
+      return batch.length >= batchFiles || bytes >= batchBytes ? flush() : undefined;
+    },
+    async drain() {
+      if (batch.length > 0) await flush();
+      await Promise.all(underWay);
+      if (failure !== undefined) throw failure.error;
+    },
+    close() {
+      threads?.close();
+    },
+  };
+}

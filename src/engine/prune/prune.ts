@@ -1,0 +1,104 @@
+import type { Database } from "bun:sqlite";
+import { rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { inTransaction, isDamaged } from "../../database.ts";
+import { withEngineDirectory } from "../engine-directory.ts";
+import type { Layout } from "../layout.ts";
+import { freedBytes } from "../system/disk-usage.ts";
+import { readInventory } from "./inventory.ts";
+import { removeLeftovers } from "./leftovers.ts";
+import { type PruneSelection, type Selected, select } from "./selection.ts";
+import { createSizes, filePaths, pathsOf } from "./sizes.ts";
+
+/** What of an engine would go, or has gone. Sizes are bytes on disk that are free then. */
+export interface PrunePlan {
+  images: { uuid: string; tags: string[] }[];
+  layers: Amount;
+  files: Amount;
+  operations: Amount;
+  caches: Amount;
+}
+
+interface Amount {
+  count: number;
+  bytes: number;
+}
+
+/** What `prune` would remove at this moment. */
+export function planPrune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
+  return withEngineDirectory(directory, (database, layout) => choose(database, layout, selection).plan);
+}
+
+/**
+ * Removes what is selected, with its records, and what no record names. What a running operation starts from stays. With `all` the
+ * records themselves may be damaged. Returns what went.
+ */
+export async function prune(
+  directory: string,
+  selection: PruneSelection,
+): Promise<PrunePlan & { leftoverBytes: number }> {
+  try {
+    return await pruneRecorded(directory, selection);
+  } catch (error) {
+    if (!selection.all || !isDamaged(error)) throw error;
+    // Whoever wants all of it gone has no more use for the records of it.
+    for (const name of ["", "-wal", "-shm"]) rmSync(join(directory, `engine.db${name}`), { force: true });
+    return await pruneRecorded(directory, selection);
+  }
+}
+
+function pruneRecorded(
+  directory: string,
+  selection: PruneSelection,
+): Promise<PrunePlan & { leftoverBytes: number }> {
+  return withEngineDirectory(directory, async (database, layout) => {
+    const { selected, plan } = inTransaction(database, () => {
+      // Records that were damaged may point in any direction.
+      database.run("PRAGMA defer_foreign_keys = ON");
+      const chosen = choose(database, layout, selection);
+      const remove = (table: string, key: string, values: readonly (string | number)[]) => {
+        const statement = database.query(`DELETE FROM ${table} WHERE ${key} = ?`);
+        for (const value of values) statement.run(value);
+      };
+      const { images, layers, files, operations, caches } = chosen.selected;
+      remove("images", "uuid", images);
+      // A layer before the one that it stands on.
+      remove("layers", "id", layers);
+      remove("files", "sha256", files);
+      remove("operations", "uuid", operations);
+      remove("caches", "name", caches);
+      return chosen;
+    });
+    // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
+    const paths = pathsOf(layout, selected);
+    for (const path of [...paths.layers, ...paths.caches]) await rm(path, { recursive: true, force: true });
+    for (const path of paths.operations) rmSync(path, { force: true });
+    inTransaction(database, () => {
+      const kept = new Set(readInventory(database).files.map(({ name }) => name));
+      const doomed = selected.files.filter((sha256) => !kept.has(sha256));
+      for (const path of filePaths(layout, doomed)) rmSync(path, { recursive: true, force: true });
+    });
+    return { ...plan, leftoverBytes: await removeLeftovers({ database, layout }) };
+  });
+}
+
+function choose(
+  database: Database,
+  layout: Layout,
+  selection: PruneSelection,
+): { selected: Selected; plan: PrunePlan } {
+  const inventory = readInventory(database);
+  const selected = select(inventory, selection, createSizes({ database, layout }, inventory));
+  const paths = pathsOf(layout, selected);
+  const tags = new Map(inventory.images.map((image) => [image.uuid, image.tags]));
+  const amount = (count: number, freed: readonly string[]) => ({ count, bytes: freedBytes(freed) });
+  const plan = {
+    images: selected.images.map((uuid) => ({ uuid, tags: [...(tags.get(uuid) ?? [])] })),
+    layers: amount(selected.layers.length, paths.layers),
+    files: amount(paths.files.length, paths.files),
+    operations: amount(selected.operations.length, paths.operations),
+    caches: amount(selected.caches.length, paths.caches),
+  };
+  return { selected, plan };
+}

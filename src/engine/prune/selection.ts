@@ -1,0 +1,126 @@
+import type { Inventory, StoredImage, Used } from "./inventory.ts";
+import { LayerUses } from "./layer-uses.ts";
+
+/** What a session knows of an image that one of its branches leads to. */
+export interface SessionUse {
+  session: string;
+  /** Milliseconds since the epoch. */
+  usedAt: number;
+  /** False if a later build of the same Dockerfile has another layer in its place. */
+  isCurrent: boolean;
+}
+
+export interface PruneSelection {
+  /** By the image's UUID. */
+  uses: ReadonlyMap<string, SessionUse>;
+  /** Tagged images and those of sessions go too: all that no operation needs. */
+  all: boolean;
+  /** Images of sessions go too. */
+  sessions: boolean;
+  /** Milliseconds since the epoch: what was used later stays. */
+  usedBefore?: number | undefined;
+  /** The same, of records of operations. */
+  logsBefore: number;
+  /** Bytes: as long as more would be left, files, caches and images of sessions go too, the least recently used first. */
+  keepBytes?: number | undefined;
+}
+
+/** Names of what goes. */
+export interface Selected {
+  images: string[];
+  /** The uppermost first. */
+  layers: number[];
+  files: string[];
+  operations: string[];
+  caches: string[];
+}
+
+/** Bytes on disk. */
+export interface Sizes {
+  layer(id: number): number;
+  file(sha256: string): number;
+  cache(name: string): number;
+  operation(uuid: string): number;
+  /** What all that these hold takes. */
+  total(): number;
+}
+
+/** Decides what goes. */
+export function select(inventory: Inventory, selection: PruneSelection, sizes: Sizes): Selected {
+  const { uses, all, keepBytes, usedBefore = Number.POSITIVE_INFINITY } = selection;
+  const isOld = ({ usedAt }: { usedAt: number }) => usedAt < usedBefore;
+  const layers = new LayerUses(inventory);
+  const images = inventory.images
+    .filter(({ isInUse, tags }) => !isInUse && (all || tags.length === 0))
+    .map((image) => ({ ...image, usedAt: Math.max(image.usedAt, uses.get(image.uuid)?.usedAt ?? 0) }));
+  const old = images.filter(isOld);
+  const gone = new Set<StoredImage>();
+  const remove = (image: StoredImage) => {
+    gone.add(image);
+    return layers.remove(image);
+  };
+  /** Images that are one layer. Of one that stays for something else a build may as well go on finding them. */
+  const removeLayer = (group: readonly StoredImage[]) =>
+    layers.isOnlyOf(group) ? group.flatMap((image) => remove(image)) : [];
+  for (const image of old) if (all || selection.sessions || !uses.has(image.uuid)) remove(image);
+  const byLayer = (isCurrent: boolean) =>
+    Map.groupBy(
+      layers.uppermostFirst(
+        old.filter((image) => !gone.has(image) && uses.get(image.uuid)?.isCurrent === isCurrent),
+      ),
+      ({ layer }) => layer,
+    );
+  for (const group of byLayer(false).values()) removeLayer(group);
+
+  const files = inventory.hasRunning ? [] : inventory.files.filter(isOld);
+  const caches = inventory.caches.filter(isOld);
+  const operations = inventory.operations.filter(({ usedAt }) => all || usedAt < selection.logsBefore);
+  const selected = (chosenFiles: readonly Used[], chosenCaches: readonly Used[]): Selected => ({
+    images: Array.from(gone, ({ uuid }) => uuid),
+    layers: inventory.layers.filter(({ id }) => layers.isUnused(id)).map(({ id }) => id),
+    files: namesOf(chosenFiles),
+    operations: namesOf(operations),
+    caches: namesOf(chosenCaches),
+  });
+  if (keepBytes === undefined) return selected(files, caches);
+
+  const taken = { files: [] as Used[], caches: [] as Used[] };
+  let left =
+    sizes.total() - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), sizes.layer);
+  const candidates = [
+    ...files.map((file) => ({
+      usedAt: file.usedAt,
+      take: () => {
+        taken.files.push(file);
+        return sizes.file(file.name);
+      },
+    })),
+    ...caches.map((cache) => ({
+      usedAt: cache.usedAt,
+      take: () => {
+        taken.caches.push(cache);
+        return sizes.cache(cache.name);
+      },
+    })),
+    // A build's last steps go before what they stand on, where all was used at one time.
+    ...Array.from(byLayer(true).values(), (group) => ({
+      usedAt: Math.max(...group.map((image) => image.usedAt)),
+      take: () => sum(removeLayer(group), sizes.layer),
+    })),
+  ].sort((one, other) => one.usedAt - other.usedAt);
+  for (const { take } of candidates) {
+    if (left <= keepBytes) break;
+    left -= take();
+  }
+  return selected(taken.files, taken.caches);
+}
+
+function namesOf(things: readonly Used[]): string[] {
+  return things.map(({ name }) => name);
+}
+
+function sum<Item>(items: Iterable<Item>, sizeOf: (item: Item) => number): number {
+  let total = 0;
+  for (const item of items) total += sizeOf(item);
+  return total;
+}

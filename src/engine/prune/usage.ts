@@ -1,0 +1,145 @@
+import { withEngineDirectory } from "../engine-directory.ts";
+import { cachePaths } from "../records/caches.ts";
+import { blobsDirectory } from "../records/imported-blobs.ts";
+import { layerSize } from "../records/layer-sizes.ts";
+import { layerDirectory, layersWithLinks } from "../records/layers.ts";
+import { createDiskUsage, diskUsage } from "../system/disk-usage.ts";
+import { type Inventory, readInventory } from "./inventory.ts";
+import { type PruneSelection, select } from "./selection.ts";
+import { createSizes, eventPaths, filePaths } from "./sizes.ts";
+
+/** What an engine's directory holds. Sizes are bytes on disk. */
+export interface EngineUsage {
+  images: { count: number; tagged: number };
+  layers: Amount;
+  /** The same layers, by whose they are: each is one's. */
+  owners: LayerOwner[];
+  /** The files that imported layers came in. */
+  blobs: Amount;
+  files: Amount;
+  /** Finished ones, with their event logs. */
+  operations: Amount;
+  /** The directories of mounts of type cache. */
+  caches: Amount;
+}
+
+interface Amount {
+  count: number;
+  bytes: number;
+  /** What of it a prune with this selection would free. */
+  reclaimableBytes: number;
+}
+
+export interface LayerOwner extends Amount {
+  /** `tagged`: of images that have a tag and no session here. */
+  kind: "imported" | "session" | "tagged" | "unused";
+  /** The session's key; else empty. */
+  name: string;
+}
+
+/** Opens the directory for as long as it takes; other processes may go on using it. */
+export function measureUsage(directory: string, selection: PruneSelection): Promise<EngineUsage> {
+  return withEngineDirectory(directory, (database, layout) => {
+    const records = { database, layout };
+    const inventory = readInventory(database);
+    const { images } = inventory;
+    const selected = select(inventory, selection, createSizes(records, inventory));
+    const column = (query: string) =>
+      database
+        .query<{ name: string }, []>(query)
+        .all()
+        .map(({ name }) => name);
+    const operations = column("SELECT uuid AS name FROM operations WHERE finished_at IS NOT NULL");
+    const files = inventory.files.map(({ name }) => name);
+    const caches = cachePaths(database, layout);
+    const linked = new Set(
+      layersWithLinks(
+        database,
+        inventory.layers.map(({ id }) => id),
+      ),
+    );
+    const measureLinked = createDiskUsage();
+    const sizeOfLayer = (id: number) =>
+      linked.has(id) ? measureLinked(layerDirectory(layout, id)) : layerSize(records, id);
+    const doomed = new Set(selected.layers);
+    const layers = inventory.layers.map(({ id }) => ({
+      ...{ id, bytes: sizeOfLayer(id), blobs: diskUsage(blobsDirectory(layout, id)) },
+      isDoomed: doomed.has(id),
+    }));
+    const withBlobs = layers.filter(({ blobs }) => blobs > 0);
+    const cacheSizes = createSizes(records, inventory).cache;
+    return {
+      images: { count: images.length, tagged: images.filter(({ tags }) => tags.length > 0).length },
+      layers: addUp(layers),
+      owners: groupByOwner(layers, ownersOfLayers(inventory, selection)),
+      blobs: addUp(withBlobs.map(({ blobs, isDoomed }) => ({ bytes: blobs, isDoomed }))),
+      files: {
+        ...{ count: files.length, bytes: diskUsage(filePaths(layout, files)) },
+        reclaimableBytes: diskUsage(filePaths(layout, selected.files)),
+      },
+      operations: {
+        ...{ count: operations.length, bytes: diskUsage(eventPaths(layout, operations)) },
+        reclaimableBytes: diskUsage(eventPaths(layout, selected.operations)),
+      },
+      caches: {
+        ...{ count: caches.length, bytes: diskUsage(caches) },
+        reclaimableBytes: selected.caches.reduce((sum, name) => sum + cacheSizes(name), 0),
+      },
+    };
+  });
+}
+
+interface MeasuredLayer {
+  bytes: number;
+  isDoomed: boolean;
+}
+
+function addUp(layers: readonly MeasuredLayer[]): Amount {
+  const sum = (chosen: readonly MeasuredLayer[]) => chosen.reduce((total, { bytes }) => total + bytes, 0);
+  return {
+    ...{ count: layers.length, bytes: sum(layers) },
+    reclaimableBytes: sum(layers.filter(({ isDoomed }) => isDoomed)),
+  };
+}
+
+type Owner = Pick<LayerOwner, "kind" | "name">;
+
+/** An imported layer is nobody's own. Another is the session's that has made it, or else that of what stands on it. */
+function ownersOfLayers(
+  { layers, images }: Inventory,
+  { uses }: Pick<PruneSelection, "uses">,
+): Map<number, Owner> {
+  const owners = new Map<number, Owner>();
+  const imagesOf = Map.groupBy(images, ({ layer }) => layer);
+  for (const { id, parent, isImported } of layers) {
+    const own = imagesOf.get(id) ?? [];
+    const session = own.flatMap(({ uuid }) => uses.get(uuid)?.session ?? [])[0];
+    const owner: Owner = isImported
+      ? { kind: "imported", name: "" }
+      : session !== undefined
+        ? { kind: "session", name: session }
+        : own.some(({ tags }) => tags.length > 0)
+          ? { kind: "tagged", name: "" }
+          : (owners.get(id) ?? { kind: "unused", name: "" });
+    owners.set(id, owner);
+    if (parent !== null && !owners.has(parent)) owners.set(parent, owner);
+  }
+  return owners;
+}
+
+function groupByOwner(
+  layers: readonly (MeasuredLayer & { id: number })[],
+  owners: ReadonlyMap<number, Owner>,
+): LayerOwner[] {
+  const kinds: readonly Owner["kind"][] = ["imported", "tagged", "session", "unused"];
+  const groups = Map.groupBy(layers, ({ id }) => {
+    const { kind, name } = owners.get(id) ?? { kind: "unused", name: "" };
+    return `${kind} ${name}`;
+  });
+  return [...groups]
+    .map(([key, own]): LayerOwner => {
+      const [kind, name = ""] = key.split(/ (.*)/s);
+      return { kind: kind as Owner["kind"], name, ...addUp(own) };
+    })
+    .sort((one, other) => kinds.indexOf(one.kind) - kinds.indexOf(other.kind) || other.bytes - one.bytes);
+}

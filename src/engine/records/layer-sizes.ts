@@ -1,0 +1,28 @@
+import { diskUsage } from "../system/disk-usage.ts";
+import { layerChain, layerDirectory } from "./layers.ts";
+import type { Records } from "./whole-layers.ts";
+
+/** Bytes on disk of an image's layers, all of them. A layer never changes: each is measured once. */
+export function createImageSizes(records: Records): (layer: number) => number {
+  const sizes = new Map<number, number>();
+  return (layer) => {
+    let bytes = 0;
+    for (const id of layerChain(records.database, layer)) {
+      const size = sizes.get(id) ?? layerSize(records, id);
+      sizes.set(id, size);
+      bytes += size;
+    }
+    return bytes;
+  };
+}
+
+/** Bytes on disk of one layer. */
+export function layerSize({ database, layout }: Records, id: number): number {
+  const row = database
+    .query<{ size: number | null }, [number]>("SELECT size FROM layers WHERE id = ?")
+    .get(id);
+  if (row?.size != null) return row.size;
+  const size = diskUsage(layerDirectory(layout, id));
+  database.query<undefined, [number, number]>("UPDATE layers SET size = ? WHERE id = ?").run(size, id);
+  return size;
+}

@@ -1,0 +1,51 @@
+import { existsSync, renameSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { inTransaction } from "../database.ts";
+import { RequestError } from "./http/answers.ts";
+import { requireImage } from "./records/images.ts";
+import { blobsDirectory } from "./records/imported-blobs.ts";
+import { findLayer, layerDirectory } from "./records/layers.ts";
+import { imagesInUse } from "./records/operations.ts";
+import type { Records } from "./records/whole-layers.ts";
+import { freedBytes } from "./system/disk-usage.ts";
+
+/**
+ * Removes an image with its tags, and of its layers those that nothing else stands on. Rejects with a RequestError (404, 409).
+ * Returns how many bytes are free again.
+ */
+export async function removeImage(records: Records, uuid: string): Promise<number> {
+  const { database } = records;
+  const doomed = inTransaction(database, () => {
+    const image = requireImage(records, uuid);
+    if (imagesInUse(database).has(image.uuid))
+      throw new RequestError(409, `image ${image.uuid} is in use: an operation runs on it`);
+    database.query<undefined, [string]>("DELETE FROM images WHERE uuid = ?").run(image.uuid);
+    return takeUnusedLayers(records, image.layer);
+  });
+  const freed = freedBytes(doomed);
+  for (const path of doomed) await rm(path, { recursive: true, force: true });
+  return freed;
+}
+
+/** From `top` down, as long as no image and no other layer stands on them. Returns where their files are now. */
+function takeUnusedLayers({ database, layout }: Records, top: number): string[] {
+  const isUsed = database.query<{ used: number }, [number, number]>(
+    "SELECT EXISTS (SELECT 1 FROM images WHERE layer = ?) OR EXISTS (SELECT 1 FROM layers WHERE parent = ?) AS used",
+  );
+  const doomed: string[] = [];
+  for (let layer = findLayer(database, top); layer !== undefined; ) {
+    const { id, parent } = layer;
+    if (isUsed.get(id, id)?.used !== 0) break;
+    database.query<undefined, [number]>("DELETE FROM layers WHERE id = ?").run(id);
+    for (const path of [layerDirectory(layout, id), blobsDirectory(layout, id)]) {
+      const place = join(layout.scratch, crypto.randomUUID());
+      // One of the two is not always there.
+      if (!existsSync(path)) continue;
+      renameSync(path, place);
+      doomed.push(place);
+    }
+    layer = parent === null ? undefined : findLayer(database, parent);
+  }
+  return doomed;
+}

@@ -1,0 +1,33 @@
+import { jsonResponse, RequestError } from "../http/answers.ts";
+import { readNumber } from "../http/query.ts";
+import type { Route } from "../http/router.ts";
+import { unpackedLayers } from "./layers.ts";
+
+/** More than anybody reads; an answer is held as a whole. */
+const maxListed = 100_000;
+
+/** What an image's layers add, change and delete: the extension `changes`. */
+export const changeRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/images/:uuid/changes",
+    async answer({ state, parameters }) {
+      const { summarizeChanges } = await import("../inspect/image-changes.ts");
+      const layers = await summarizeChanges(unpackedLayers(state, parameters.uuid ?? ""), state);
+      return jsonResponse({ layers: layers.map(({ number: _, ...layer }) => layer) });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/images/:uuid/changes/:layer",
+    async answer({ state, parameters, url }) {
+      const { uuid = "", layer = "" } = parameters;
+      const layers = unpackedLayers(state, uuid);
+      const index = layers.findIndex(({ id }) => id === layer);
+      if (index < 0) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
+      const limit = readNumber(url, "limit", 1, maxListed) ?? maxListed;
+      const { listChanges } = await import("../inspect/image-changes.ts");
+      return jsonResponse(await listChanges(layers, index, limit, state));
+    },
+  },
+];

@@ -1,0 +1,54 @@
+import { readdirSync, readlinkSync } from "node:fs";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { TerminalSize } from "../../service/types.ts";
+
+/** A terminal of this machine that nobody sees: runc asks it for its size, and tells the sandbox's own when it is told to look. */
+export interface PseudoTerminal {
+  /** The end that programs have. */
+  descriptor: number;
+  resize(size: TerminalSize): void;
+  close(): void;
+}
+
+export function openPseudoTerminal({ columns, rows }: TerminalSize): PseudoTerminal {
+  const before = openTerminals();
+  const terminal = open(columns, rows);
+  terminal.unref();
+  // Bun.Terminal names no descriptor, and nothing else of this process runs in between.
+  const descriptor = openTerminals().find((other) => !before.includes(other));
+  if (descriptor === undefined) {
+    terminal.close();
+    throw new BoughError("the command's terminal can't be found below /proc/self/fd");
+  }
+  return {
+    descriptor,
+    resize: (size) => terminal.resize(size.columns, size.rows),
+    close: () => terminal.close(),
+  };
+}
+
+function open(cols: number, rows: number): Bun.Terminal {
+  try {
+    return new Bun.Terminal({ cols, rows });
+  } catch (error) {
+    throw new BoughError(`this machine gives the command no terminal: ${messageOf(error)}`, {
+      hint: "Is there a /dev/ptmx, and a devpts at /dev/pts?",
+      cause: error,
+    });
+  }
+}
+
+function openTerminals(): number[] {
+  return readdirSync("/proc/self/fd")
+    .filter((descriptor) => /^\/dev\/pts\/\d+$/.test(targetOf(descriptor)))
+    .map(Number);
+}
+
+/** The directory's own descriptor is closed by the time it is looked at. */
+function targetOf(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,63 @@
+import { RequestError } from "../http/answers.ts";
+
+/**
+ * What a command writes to its terminal, on its way to the one client who sees it: kept nowhere, and no more of it is read than that
+ * client takes.
+ */
+export class TerminalOutput {
+  #isAttached = false;
+  #hasEnded = false;
+  /** What the client has not taken yet. */
+  #waiting: { chunk: Uint8Array; taken: () => void } | undefined;
+  /** Called when there is something to take, or nothing more to come. */
+  #notify: () => void = () => {};
+
+  /** `onLeave` is called where the client goes before the end. */
+  attach(onLeave: () => void): ReadableStream<Uint8Array> {
+    if (this.#isAttached) throw new RequestError(409, "somebody else has this terminal");
+    this.#isAttached = true;
+    let hasBegun = false;
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      hasBegun = true;
+      const chunk = await this.#take();
+      if (chunk === undefined) controller.close();
+      else controller.enqueue(chunk);
+    };
+    const cancel = () => {
+      // A `HEAD` looks, and takes nothing.
+      this.#isAttached = hasBegun;
+      if (!hasBegun) return;
+      this.abandon();
+      onLeave();
+    };
+    return new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 });
+  }
+
+  /** Resolves when the client has taken it, or never will. One write at a time. */
+  write(chunk: Uint8Array): Promise<void> {
+    if (this.#hasEnded || chunk.length === 0) return Promise.resolve();
+    return new Promise((taken) => {
+      this.#waiting = { chunk: chunk.slice(), taken };
+      this.#notify();
+    });
+  }
+
+  /** There is nothing more to come, and nobody waits for what was not taken. */
+  abandon(): void {
+    this.#hasEnded = true;
+    this.#waiting?.taken();
+    this.#waiting = undefined;
+    this.#notify();
+  }
+
+  async #take(): Promise<Uint8Array | undefined> {
+    while (this.#waiting === undefined && !this.#hasEnded)
+      await new Promise<void>((resolve) => {
+        this.#notify = resolve;
+      });
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.taken();
+    return waiting?.chunk;
+  }
+}

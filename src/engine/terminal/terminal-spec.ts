@@ -1,0 +1,24 @@
+import type { TerminalSize } from "../../service/types.ts";
+import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../http/fields.ts";
+
+/** The kernel keeps 16 bits of each. */
+const maxCharacters = 65_535;
+
+/** `terminal` of a request. */
+export function readTerminal(body: Fields, { command }: { command: string }): TerminalSize | undefined {
+  const fields = optionalFields(body, "terminal");
+  if (fields === undefined) return undefined;
+  if (command === "") refuse("terminal", "must be left out where there is no command");
+  return readSize(fields, "terminal.");
+}
+
+/** @param within what stands before the fields' names in messages */
+export function readSize(fields: Fields, within = ""): TerminalSize {
+  refuseUnknown(fields, ["columns", "rows"], within === "" ? undefined : within.slice(0, -1));
+  const read = (name: "columns" | "rows") => {
+    const whole = `${within}${name}`;
+    const count = optionalNumber({ [whole]: fields[name] }, whole, 1) ?? refuse(whole, "is missing");
+    return count > maxCharacters ? refuse(whole, `must be at most ${maxCharacters}`) : count;
+  };
+  return { columns: read("columns"), rows: read("rows") };
+}

@@ -1,0 +1,89 @@
+import { linkSync, lstatSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import type { Pace } from "../../pace.ts";
+import { copyContent } from "../copies/copy-content.ts";
+import { LayerTree, lookUp, type MergedDirectory } from "../copies/layer-tree.ts";
+import { joinPath, type Path } from "../copies/path.ts";
+import { giveAttributes, giveTimes } from "../copies/upper-tree.ts";
+import { makeWhiteout, markOpaque, readAttributes, writeAttributes } from "../system/xattrs.ts";
+import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";
+import type { OpenEnds } from "./layer-writer.ts";
+
+/**
+ * Gives an unpacked layer what its archive leaves to the layers below: attributes of directories that have no entry, targets of hard
+ * links, and what there is to hide where nothing of them is to be seen. `below`: their directories, the uppermost first.
+ */
+export async function completeLayer(
+  directory: string,
+  openEnds: OpenEnds,
+  below: readonly string[],
+  { inUserNamespace, pace }: { inUserNamespace: boolean; pace: Pace },
+): Promise<void> {
+  const tree = new LayerTree(
+    [directory, ...below].map((path, layer) => ({ layer, path })),
+    inUserNamespace,
+  );
+  if (openEnds.isRootOpaque) hideAll(directory, tree.root.slice(1), inUserNamespace);
+  if (!openEnds.hasRoot) describeAs(directory, below[0]);
+  const entered = new Map<BytePath, MergedDirectory>();
+  for (const path of openEnds.implied) {
+    await pace.step();
+    const at = path.lastIndexOf("/");
+    const parent = entered.get(path.slice(0, at)) ?? enter(tree, namesIn(path.slice(0, at)));
+    const merged = tree.enter(parent, toPath(path.slice(at + 1)));
+    entered.set(path, merged);
+    const [own] = merged;
+    // Also of one that is opaque: the mark says nothing of the directory itself.
+    const [lower] = tree.enter(parent.slice(1), toPath(path.slice(at + 1)));
+    if (own?.layer === 0) describeAs(own.path, lower?.path);
+  }
+  for (const { path, target } of openEnds.links) {
+    await pace.step();
+    await link(joinPath(directory, toPath(path.slice(1))), tree, target);
+  }
+}
+
+/** A directory whose attributes no archive has is as the one below it, or as most are. */
+function describeAs(directory: Path, lower: Path | undefined): void {
+  if (lower === undefined) {
+    giveAttributes(directory, { uid: 0, gid: 0 }, { mode: 0o755 });
+    return;
+  }
+  const stats = lstatSync(lower);
+  giveAttributes(directory, stats, stats);
+  writeAttributes(directory, readAttributes(lower));
+  giveTimes(directory, stats);
+}
+
+function enter(tree: LayerTree, names: readonly BytePath[]): MergedDirectory {
+  return names.reduce((directory, name) => tree.enter(directory, toPath(name)), tree.root);
+}
+
+async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void> {
+  const names = namesIn(target);
+  const name = names.pop();
+  const found = name === undefined ? undefined : tree.find(enter(tree, names), toPath(name));
+  if (found === undefined || !found.stats.isFile())
+    throw new BoughError(`a hard link leads to ${showPath(target)}, and there is no such file`);
+  // A later entry may have the link's name.
+  if (lookUp(path) !== undefined) return;
+  if (found.layer === 0) {
+    linkSync(found.path, path);
+    return;
+  }
+  // Layers share no inodes: it is the same file by its content.
+  await copyContent(found.path, path, found.stats.size);
+  giveAttributes(path, found.stats, found.stats);
+  writeAttributes(path, readAttributes(found.path));
+  giveTimes(path, found.stats);
+}
+
+/** overlayfs knows no opaque root. */
+function hideAll(directory: string, below: MergedDirectory, inUserNamespace: boolean): void {
+  for (const { name } of new LayerTree(below, inUserNamespace).list(below)) {
+    const path = joinPath(directory, name);
+    const stats = lookUp(path);
+    if (stats?.isDirectory()) markOpaque(path, inUserNamespace);
+    else if (stats === undefined) makeWhiteout(path);
+  }
+}

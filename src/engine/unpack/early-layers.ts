@@ -1,0 +1,42 @@
+import { constants, lstatSync } from "node:fs";
+import { join } from "node:path";
+import type { Room } from "../import/limits.ts";
+import { isWorthThread, type LayerThreads } from "./layer-threads.ts";
+import type { UnpackedLayer } from "./unpack-layer.ts";
+
+/** A layer that is being unpacked, or has been, to `place`. */
+interface EarlyLayer {
+  place: string;
+  unpacked: Promise<UnpackedLayer>;
+}
+
+/** Unpacks what comes from a registry before all of it has come, and thus before it is known which layer of the image it is. */
+export class EarlyLayers {
+  readonly #options: { directory: string; threads: LayerThreads; room: Room; inUserNamespace: boolean };
+  #started = 0;
+  readonly #layers = new Map<string, EarlyLayer>();
+
+  constructor(options: { directory: string; threads: LayerThreads; room: Room; inUserNamespace: boolean }) {
+    this.#options = options;
+  }
+
+  /** `path`: a file that is verified by its digest. Whether it is a layer comes out when somebody asks for it. */
+  start(digest: string, path: string): void {
+    const { directory, threads, room, inUserNamespace } = this.#options;
+    const { size } = lstatSync(path);
+    if (!isWorthThread(size)) return;
+    const place = join(directory, `early-${this.#started++}`);
+    const file = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
+    const job = { name: path, file, digest, copyTo: undefined, directory: place, inUserNamespace, room };
+    const unpacked = threads.unpack(job);
+    unpacked.catch(() => undefined);
+    this.#layers.set(digest, { place, unpacked });
+  }
+
+  /** Each is there once: an image may have the same layer twice. */
+  take(digest: string | undefined): EarlyLayer | undefined {
+    const layer = digest === undefined ? undefined : this.#layers.get(digest);
+    if (digest !== undefined) this.#layers.delete(digest);
+    return layer;
+  }
+}

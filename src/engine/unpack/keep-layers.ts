@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { keepBlobs } from "../records/imported-blobs.ts";
+import {
+  addLayer,
+  disownContent,
+  findLayerByContent,
+  type LayerRecord,
+  restoreLayer,
+} from "../records/layers.ts";
+import { createLayerCheck } from "../records/whole-layers.ts";
+import type { EngineState } from "../state.ts";
+import type { LayerGroup } from "./layer-plan.ts";
+import { placesOf } from "./unpack-layers.ts";
+
+/** Whether the engine's own sync brings an import's layers to the disk in time: what takes the place of a damaged one is older than it. */
+export function maySyncLater(groups: readonly LayerGroup[]): boolean {
+  return groups.every(({ existing, isWhole, hasBlobs }) => existing === undefined || (isWhole && hasBlobs));
+}
+
+/** Makes layers of what has been unpacked, and returns the uppermost one. To be called in a transaction. */
+export function keepLayers(
+  state: EngineState,
+  groups: readonly LayerGroup[],
+  directory: string,
+  createdAt: number,
+): number {
+  const syncsLater = maySyncLater(groups);
+  let top: LayerRecord | undefined;
+  for (const group of groups) {
+    const places = placesOf(directory, group);
+    const layer = { content: group.content, parent: top, directory: places.content, createdAt };
+    top = keepLayer(state, syncsLater ? { ...layer, unsyncedIn: state.boot } : layer);
+    keepBlobs(state.layout, top.id, places.blobs);
+  }
+  if (syncsLater) state.layerSync.request();
+  if (top === undefined) throw new Error("an image has no layer");
+  return top.id;
+}
+
+function keepLayer(
+  { database, layout }: EngineState,
+  layer: {
+    content: string;
+    parent: LayerRecord | undefined;
+    directory: string;
+    createdAt: number;
+    unsyncedIn?: string;
+  },
+): LayerRecord {
+  const { content, parent, directory } = layer;
+  const existing = findLayerByContent(database, content);
+  if (existing !== undefined && createLayerCheck({ database, layout })(existing.id)) return existing;
+  if (!existsSync(directory))
+    throw new BoughError("a layer of the image was removed while it was being imported: import it again");
+  const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;
+  if (existing !== undefined && stands) {
+    restoreLayer(database, layout, existing.id, directory);
+    return existing;
+  }
+  // Its record leads elsewhere: what stands on it is lost.
+  if (existing !== undefined) disownContent(database, existing.id);
+  return addLayer(database, layout, layer);
+}

@@ -1,0 +1,240 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  ftruncateSync,
+  futimesSync,
+  lchownSync,
+  linkSync,
+  lutimesSync,
+  openSync,
+  symlinkSync,
+  writeSync,
+} from "node:fs";
+import { BoughError } from "../../errors.ts";
+import type { TarEntry } from "../../image/tar-reader.ts";
+import { errorCode } from "../../system-error.ts";
+import { isWhiteout, lookUp } from "../copies/layer-tree.ts";
+import { isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
+import { type BytePath, showPath, toPath } from "./byte-path.ts";
+import { LayerDirectory, type Spot } from "./layer-directory.ts";
+
+/** What a layer's own archive does not say of it: the layers below do. Paths begin with a slash. */
+export interface OpenEnds {
+  /** Directories without an entry of their own. */
+  implied: BytePath[];
+  /** Hard links to what is in no earlier entry. */
+  links: { path: BytePath; target: BytePath }[];
+  /** Whether the root directory has an entry. */
+  hasRoot: boolean;
+  /** Whether nothing of the layers below is left. */
+  isRootOpaque: boolean;
+  hasWhiteouts: boolean;
+  /** Devices that could not be made: in a user namespace nobody may. */
+  leftOut: number;
+}
+
+const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+const whiteoutPrefix = ".wh.";
+/** Of the marks of a layer; all but one are AUFS's own. */
+const metaPrefix = ".wh..wh.";
+const opaqueMark = ".wh..wh..opq";
+/** More links than that to what is not there are no image's. */
+const maxLinks = 100_000;
+/** Directories whose time is set at the end; of more, those that came first get theirs earlier. */
+const maxTimes = 200_000;
+
+/**
+ * Writes a layer's entries to a directory as overlayfs has them: what the layer deletes is marked in it.
+ * https://github.com/opencontainers/image-spec/blob/main/layer.md
+ */
+export class LayerWriter {
+  readonly #directory: LayerDirectory;
+  readonly #inUserNamespace: boolean;
+  readonly #links: OpenEnds["links"] = [];
+  /** When directories were changed: what is put into them changes that. */
+  readonly #times = new Map<BytePath, number>();
+  /** What is made in a directory with setgid does not belong to this process's group. */
+  #hasSetgid = false;
+  #hasRoot = false;
+  #isRootOpaque = false;
+  #hasWhiteouts = false;
+  #leftOut = 0;
+
+  constructor(root: string, inUserNamespace: boolean) {
+    this.#directory = new LayerDirectory(root, inUserNamespace);
+    this.#inUserNamespace = inUserNamespace;
+  }
+
+  async write(entry: TarEntry): Promise<void> {
+    const spot = this.#directory.locate(entry.name);
+    if (spot === undefined) this.#writeRoot(entry);
+    else if (spot.name.startsWith(whiteoutPrefix)) this.#writeMark(spot);
+    else if (entry.type === "file") await this.#writeFile(spot, entry);
+    else if (entry.type === "directory") this.#writeDirectory(spot, entry);
+    else if (entry.type === "symlink") this.#writeSymlink(spot, entry);
+    else if (entry.type === "hardlink") this.#writeHardLink(spot, entry.target);
+    else this.#writeNode(spot, entry);
+  }
+
+  /** Directories that were made without an entry. */
+  get impliedCount(): number {
+    return this.#directory.implied.size;
+  }
+
+  /** To be called after the last entry. */
+  finish(): OpenEnds {
+    this.#setTimes();
+    return {
+      implied: [...this.#directory.implied],
+      links: this.#links,
+      hasRoot: this.#hasRoot,
+      isRootOpaque: this.#isRootOpaque,
+      hasWhiteouts: this.#hasWhiteouts,
+      leftOut: this.#leftOut,
+    };
+  }
+
+  #writeRoot(entry: TarEntry): void {
+    if (entry.type !== "directory") throw new BoughError("its root is no directory");
+    this.#hasRoot = true;
+    this.#describeDirectory(this.#directory.root, entry, false);
+  }
+
+  #writeMark({ parent, name, path }: Spot): void {
+    if (name === opaqueMark) {
+      if (parent === this.#directory.root) this.#isRootOpaque = true;
+      else this.#directory.makeOpaque(parent);
+      return;
+    }
+    if (name.startsWith(metaPrefix)) return;
+    const hidden = name.slice(whiteoutPrefix.length);
+    if (["", ".", ".."].includes(hidden)) throw new BoughError(`${showPath(name)} deletes what has no name`);
+    const place = `${path.slice(0, -name.length)}${hidden}`;
+    const stats = lookUp(toPath(place));
+    // What the layer itself has of the name stays.
+    if (stats?.isDirectory()) this.#directory.makeOpaque(place);
+    if (stats !== undefined) return;
+    if (!makeWhiteout(toPath(place)))
+      throw new BoughError("a deleted file cannot be marked as overlayfs does it");
+    this.#hasWhiteouts = true;
+  }
+
+  async #writeFile({ path }: Spot, entry: TarEntry): Promise<void> {
+    const place = toPath(path);
+    const descriptor = this.#make(path, () => openSync(place, creating, 0o600));
+    try {
+      for await (const { offset, bytes } of entry.pieces()) {
+        for (let done = 0; done < bytes.byteLength; )
+          done += writeSync(descriptor, bytes, done, bytes.byteLength - done, offset + done);
+      }
+      if (entry.isSparse) ftruncateSync(descriptor, entry.size);
+      if (this.#isOwned(entry)) fchownSync(descriptor, entry.uid, entry.gid);
+      fchmodSync(descriptor, entry.mode);
+      writeAttributes(place, ownAttributes(entry));
+      futimesSync(descriptor, entry.modified, entry.modified);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  #writeDirectory(spot: Spot, entry: TarEntry): void {
+    const isNew = this.#directory.makeDirectory(spot, entry.name);
+    this.#describeDirectory(spot.path, entry, isNew);
+  }
+
+  #describeDirectory(path: BytePath, entry: TarEntry, isNew: boolean): void {
+    const place = toPath(path);
+    if (!isNew || this.#isOwned(entry)) chownSync(place, entry.uid, entry.gid);
+    chmodSync(place, entry.mode);
+    if ((entry.mode & 0o2000) !== 0) this.#hasSetgid = true;
+    writeAttributes(place, ownAttributes(entry));
+    if (this.#times.size >= maxTimes) this.#setTimes();
+    this.#times.set(path, entry.modified);
+  }
+
+  #writeSymlink({ path }: Spot, entry: TarEntry): void {
+    const place = toPath(path);
+    this.#make(path, () => symlinkSync(toPath(entry.target), place));
+    if (this.#isOwned(entry)) lchownSync(place, entry.uid, entry.gid);
+    writeAttributes(place, ownAttributes(entry));
+    lutimesSync(place, entry.modified, entry.modified);
+  }
+
+  #writeHardLink({ path }: Spot, target: BytePath): void {
+    const found = this.#directory.find(target);
+    if (found === undefined) {
+      if (this.#links.length >= maxLinks)
+        throw new BoughError(`more than ${maxLinks} hard links lead to no file`);
+      this.#links.push({ path: path.slice(this.#directory.root.length), target });
+      return;
+    }
+    if (found.stats.isDirectory() || isWhiteout(found.stats))
+      throw new BoughError(`a hard link leads to ${showPath(target)}, which is no file`);
+    if (found.path !== path) this.#make(path, () => linkSync(toPath(found.path), toPath(path)));
+  }
+
+  #writeNode({ path }: Spot, entry: TarEntry): void {
+    const types: Record<string, number> = {
+      "3": constants.S_IFCHR,
+      "4": constants.S_IFBLK,
+      "6": constants.S_IFIFO,
+    };
+    const type = types[entry.flag];
+    if (type === undefined) throw new BoughError(`${showPath(entry.name)} is of no type that a layer has`);
+    // To overlayfs this one means that a file is deleted.
+    const isMark = entry.flag === "3" && entry.major === 0 && entry.minor === 0;
+    if (entry.isDevice && (this.#inUserNamespace || isMark)) {
+      this.#leftOut += 1;
+      return;
+    }
+    this.#directory.clear(path);
+    const place = toPath(path);
+    if (!makeNode(place, type, entry.isDevice ? deviceNumber(entry) : 0))
+      throw new BoughError(`${showPath(entry.name)} is a device, which cannot be made here`, {
+        hint: "Only root may make devices.",
+      });
+    lchownSync(place, entry.uid, entry.gid);
+    chmodSync(place, entry.mode);
+    writeAttributes(place, ownAttributes(entry));
+    lutimesSync(place, entry.modified, entry.modified);
+  }
+
+  /** Makes something where nothing is, mostly: an archive may have a name twice, and the last one counts. */
+  #make<T>(path: BytePath, make: () => T): T {
+    try {
+      return make();
+    } catch (error) {
+      if (errorCode(error) !== "EEXIST") throw error;
+      this.#directory.clear(path);
+      return make();
+    }
+  }
+
+  #isOwned({ uid, gid }: TarEntry): boolean {
+    return uid !== 0 || gid !== 0 || this.#hasSetgid;
+  }
+
+  #setTimes(): void {
+    for (const [path, time] of this.#times) {
+      // A later entry may have put something else there, which has a time of its own.
+      const isThere = !this.#directory.hasReplaced || lookUp(toPath(path))?.isDirectory();
+      if (isThere) lutimesSync(toPath(path), time, time);
+    }
+    this.#times.clear();
+  }
+}
+
+/** overlayfs's own marks are not an archive's to make. */
+function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
+  return attributes.filter(({ name }) => !isForeign(name));
+}
+
+/** As Linux puts a device's numbers together: it has 12 bits for the first and 20 for the second. */
+function deviceNumber({ name, major, minor }: TarEntry): number {
+  if (major >= 2 ** 12 || minor >= 2 ** 20) throw new BoughError(`${showPath(name)} is no device of Linux's`);
+  return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
+}

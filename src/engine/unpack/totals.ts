@@ -1,0 +1,36 @@
+/** What the layers of one import have come to so far, counted by several threads at once. */
+export interface Totals {
+  /** Throws where the import has ended meanwhile. */
+  add(more: { bytes?: number; entries?: number; written?: number }): void;
+  read(): { bytes: number; entries: number; written: number };
+}
+
+const cells = { bytes: 0, entries: 1, written: 2, isOver: 3 } as const;
+
+/** What `openTotals` opens, in any thread. */
+export function makeTotals(): SharedArrayBuffer {
+  return new SharedArrayBuffer(Object.keys(cells).length * BigInt64Array.BYTES_PER_ELEMENT);
+}
+
+export function openTotals(memory: SharedArrayBuffer): Totals {
+  const counts = new BigInt64Array(memory);
+  const read = (cell: number) => Number(Atomics.load(counts, cell));
+  return {
+    add({ bytes = 0, entries = 0, written = 0 }) {
+      if (read(cells.isOver) !== 0) throw new Error("the import is over");
+      if (bytes !== 0) Atomics.add(counts, cells.bytes, BigInt(bytes));
+      if (entries !== 0) Atomics.add(counts, cells.entries, BigInt(entries));
+      if (written !== 0) Atomics.add(counts, cells.written, BigInt(written));
+    },
+    read: () => ({
+      bytes: read(cells.bytes),
+      entries: read(cells.entries),
+      written: read(cells.written),
+    }),
+  };
+}
+
+/** Has all that count stop. */
+export function endTotals(memory: SharedArrayBuffer): void {
+  Atomics.store(new BigInt64Array(memory), cells.isOver, 1n);
+}

@@ -1,0 +1,135 @@
+import { renameSync } from "node:fs";
+import { join } from "node:path";
+import { createPace } from "../../pace.ts";
+import { makeEmptyRoot } from "../import/empty-image.ts";
+import type { ImportedConfig } from "../import/image-config.ts";
+import type { ImageParts, LayerFile } from "../import/image-parts.ts";
+import type { Room } from "../import/limits.ts";
+import { gatherBlobs, type ImportedBlob } from "../records/imported-blobs.ts";
+import { layerDirectory } from "../records/layers.ts";
+import type { OperationRun } from "../run-operation.ts";
+import type { EngineState } from "../state.ts";
+import { completeLayer } from "./complete-layer.ts";
+import type { EarlyLayers } from "./early-layers.ts";
+import type { LayerGroup } from "./layer-plan.ts";
+import type { LayerThreads } from "./layer-threads.ts";
+import { mergeLayers } from "./merge-layers.ts";
+import { removeNeedlessWhiteouts } from "./needless-whiteouts.ts";
+import { requireSame, type UnpackedLayer } from "./unpack-layer.ts";
+
+interface UnpackOptions {
+  parts: ImageParts;
+  image: ImportedConfig;
+  run: OperationRun;
+  threads: LayerThreads;
+  early: EarlyLayers;
+  room: Room;
+  signal: AbortSignal;
+  report: (message: string) => void;
+}
+
+/** In the operation's directory: what is on its way to become part of the engine. */
+export const unpackingDirectory = "unpacking";
+
+/** Where the content of a group is, and where the files that it came in are, in the operation's directory. */
+export function placesOf(directory: string, { to }: LayerGroup): { content: string; blobs: string } {
+  return { content: join(directory, `content-${to}`), blobs: join(directory, `blobs-${to}`) };
+}
+
+/** Brings what is missing of each group: its content, the files that it came in, or both. */
+export async function unpackLayers(
+  { layout, inUserNamespace }: EngineState,
+  groups: readonly LayerGroup[],
+  options: UnpackOptions,
+): Promise<void> {
+  const { parts, run, signal } = options;
+  const pace = createPace(signal);
+  const missing = groups.filter(({ isWhole, hasBlobs }) => !isWhole || !hasBlobs);
+  const unpacking = new Map(missing.map((group) => [group, unpackGroup(group, inUserNamespace, options)]));
+  for (const unpacked of unpacking.values()) unpacked.catch(() => undefined);
+  /** The directories of the layers below, the uppermost first. */
+  const below: string[] = [];
+  for (const group of groups) {
+    const unpacked = (await unpacking.get(group)) ?? [];
+    const { content, blobs } = placesOf(run.directory, group);
+    if (unpacked.length > 0)
+      gatherBlobs(
+        blobs,
+        unpacked.map(({ blob }) => blob),
+      );
+    if (group.isWhole) {
+      if (group.existing !== undefined) below.unshift(layerDirectory(layout, group.existing.id));
+      continue;
+    }
+    if (parts.layers.length === 0) makeEmptyRoot(content);
+    const own: string[] = [];
+    for (const { openEnds, place } of unpacked) {
+      if (openEnds !== undefined)
+        await completeLayer(place, openEnds, [...own, ...below], { inUserNamespace, pace });
+      own.unshift(place);
+    }
+    const [lowest, ...others] = own.reverse();
+    for (const other of others) await mergeLayers(lowest ?? "", other, { inUserNamespace, pace });
+    if (lowest !== undefined) renameSync(lowest, content);
+    if (unpacked.some(({ openEnds }) => openEnds?.hasWhiteouts))
+      await removeNeedlessWhiteouts(content, below, { inUserNamespace, pace });
+    below.unshift(content);
+  }
+}
+
+interface PlacedLayer extends UnpackedLayer {
+  blob: ImportedBlob;
+  place: string;
+}
+
+function unpackGroup(
+  group: LayerGroup,
+  inUserNamespace: boolean,
+  options: UnpackOptions,
+): Promise<PlacedLayer[]> {
+  const { parts, image, room, report } = options;
+  return Promise.all(
+    parts.layers.slice(group.from, group.to).map(async (layer, offset): Promise<PlacedLayer> => {
+      const index = group.from + offset;
+      const placed = await unpackOne(
+        layer,
+        index,
+        { inUserNamespace, isContentThere: group.isWhole },
+        options,
+      );
+      requireSame(
+        placed.diffId,
+        image.diffIds[index],
+        `${room.image} is damaged or forged: the content of ${layer.file.name} is not its configuration's`,
+      );
+      const leftOut = placed.openEnds?.leftOut ?? 0;
+      const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be made here`;
+      report(`Unpacked layer ${index + 1} of ${parts.layers.length}${remark}`);
+      return placed;
+    }),
+  );
+}
+
+async function unpackOne(
+  { file, digest }: LayerFile,
+  index: number,
+  { inUserNamespace, isContentThere }: { inUserNamespace: boolean; isContentThere: boolean },
+  { run, threads, early, room }: UnpackOptions,
+): Promise<PlacedLayer> {
+  const begun = early.take(digest);
+  const place = begun?.place ?? join(run.directory, unpackingDirectory, `layer-${index}`);
+  const copyTo = file.isOwn ? undefined : join(run.directory, unpackingDirectory, `copy-${index}`);
+  const unpacked =
+    (await begun?.unpacked) ??
+    (await threads.unpack({
+      name: file.name,
+      file: file.place,
+      digest,
+      copyTo,
+      directory: isContentThere ? undefined : place,
+      inUserNamespace,
+      room,
+    }));
+  const { openEnds: _, ...described } = unpacked;
+  return { ...unpacked, blob: { ...described, path: copyTo ?? file.place.path }, place };
+}

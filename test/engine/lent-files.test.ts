@@ -1,0 +1,179 @@
+/** Files of this machine that the engine takes where they are: the extension `lent-files`. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LentFile, OperationRecord } from "../../src/service/types.ts";
+import { TestEngine } from "../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+let directory: string;
+
+function prepare(root: string): void {
+  mkdirSync(join(root, "usr/lib/taken"), { recursive: true });
+  symlinkSync("usr/lib", join(root, "lib"));
+  writeFileSync(join(root, "usr/lib/old"), "old");
+  symlinkSync("/etc/passwd", join(root, "usr/lib/outward"));
+}
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importConfigured({ prepare });
+  directory = mkdtempSync(join(tmpdir(), "bough-lent-"));
+});
+
+afterAll(async () => {
+  await engine.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+let made = 0;
+
+/** A file with that content, lent to be at `destination`. */
+function lend(destination: string, content: string | Uint8Array, attributes: Partial<LentFile> = {}) {
+  const path = join(directory, `file${made++}`);
+  writeFileSync(path, content);
+  const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+  const size = Buffer.byteLength(content);
+  const file = { destination, path, sha256, size, uid: 0, gid: 0, mode: 0o644, mtime: undefined };
+  return { ...file, ...attributes, path };
+}
+
+const large = Buffer.alloc(3_000_000, "large");
+
+test("they come as they are described, in their order, through links of the image, and stay what they are here", async () => {
+  const stored = await engine.upload("stored");
+  const own = lend("/a/own", "own");
+  const { path: _, ...described } = lend("/a/stored", "stored");
+  const files = [
+    own,
+    { ...described, uuid: stored.uuid },
+    lend("/a/b/attributes", "#!/bin/sh\n", { uid: 7, gid: 8, mode: 0o6755, mtime: 1_000_000_000.5 }),
+    lend("/a/large", large, { mode: 0o600, mtime: 1_000_000_000 }),
+    lend("/a/empty", ""),
+    lend("/lib/old", "through a link"),
+    lend("/usr/lib/twice", "first"),
+    lend("/lib/twice", "second"),
+    lend("/usr/lib/outward", "no link"),
+    lend("/../a b/\n\\é'\"$x", "odd"),
+  ];
+  const command = `cd /a; for f in * b/attributes; do stat -c '%n %a %u:%g %s' $f; done; stat -c '%Y' b/attributes large
+cat /a/stored /usr/lib/old /usr/lib/twice /usr/lib/outward '/a b/'*; head -c 4 /etc/passwd; echo more >> own`;
+  const { stdout, operation } = await engine.runWith(base, files, command);
+  expect(operation.error).toBeNull();
+  expect(stdout).toBe(
+    `${[
+      "b 755 0:0 4096",
+      "empty 644 0:0 0",
+      "large 600 0:0 3000000",
+      "own 644 0:0 3",
+      "stored 644 0:0 6",
+      "b/attributes 6755 7:8 10",
+      "1000000000",
+      "1000000000",
+      "storedthrough a linksecondno linkoddroot",
+    ].join("\n")}`,
+  );
+  expect(await Bun.file(own.path).text()).toBe("own");
+});
+
+test("thousands of them, of which threads copy most; no file that stands in the way of another is left", async () => {
+  const [one, other] = [lend("", "first"), lend("", "again")];
+  const indexes = Array.from({ length: 2000 }, (_, index) => index);
+  const files = indexes.map((index) => ({ ...one, destination: `/many/${index % 7}/${index}` }));
+  const again = indexes.map((index) => ({ ...other, destination: `/link/${index % 7}/${index}` }));
+  const request = { entries: { "/link": { type: "symlink" as const, target: "/many", uid: 0, gid: 0 } } };
+  const image = (await engine.runWith(base, [...files, ...again], "", request)).image ?? "";
+  const { stdout } = await engine.run(image, "cat $(find /many -type f) | fold -w 5 | sort | uniq -c");
+  expect(stdout.trim().split(/\s+/)).toEqual(["2000", "again"]);
+});
+
+/** What becomes of a file after it was hashed. */
+const changes: [what: string, change: (path: string, size: number) => void][] = [
+  ["was written over", (path, size) => writeFileSync(path, Buffer.alloc(size, "y"))],
+  ["has grown", (path) => appendFileSync(path, "more")],
+  ["has shrunk", (path, size) => truncateSync(path, size / 2)],
+  ["is empty", (path) => truncateSync(path, 0)],
+  ["has vanished", (path) => rmSync(path)],
+  [
+    "is a directory",
+    (path) => {
+      rmSync(path);
+      mkdirSync(path);
+    },
+  ],
+  [
+    "is a link",
+    (path) => {
+      renameSync(path, `${path}.target`);
+      symlinkSync(`${path}.target`, path);
+    },
+  ],
+  [
+    "is a pipe",
+    (path) => {
+      rmSync(path);
+      Bun.spawnSync(["mkfifo", path]);
+    },
+  ],
+];
+
+function requireRefused({ operation }: { operation: OperationRecord }, path: string): void {
+  expect(operation.status).toBe("FAILED");
+  expect(operation.error).toBe(
+    `cannot put a file at /o/changed: ${path} changed while it was being read. Build again once nothing writes to it any more.`,
+  );
+  expect(operation.result?.image ?? null).toBeNull();
+}
+
+describe.each([
+  ["small", 20_000],
+  ["large", 3_000_000],
+])("a %s file that is no longer what was hashed", (_, size) => {
+  test.each(changes)("%s: an error that names it, and no image", async (_, change) => {
+    const file = lend("/o/changed", Buffer.alloc(size, "x"));
+    change(file.path, size);
+    requireRefused(await engine.runWith(base, [file], "true"), file.path);
+  });
+});
+
+test("one of thousands that a thread finds changed", async () => {
+  const [first, file] = [lend("/o/0", "same"), lend("/o/changed", "x")];
+  rmSync(file.path);
+  const others = Array.from({ length: 2000 }, (_, index) => ({ ...first, destination: `/o/${index}` }));
+  requireRefused(await engine.runWith(base, [...others, file, ...others], "true"), file.path);
+});
+
+test("what stands in the way: a failed operation that says so", async () => {
+  const errors: unknown[] = [];
+  for (const destination of ["/usr/lib/taken", "/usr/lib/old/f"])
+    errors.push((await engine.runWith(base, [lend(destination, "x")], "true")).operation.error);
+  expect(errors).toEqual([
+    "cannot put a file at /usr/lib/taken: there is a directory in the image",
+    "cannot put a file at /usr/lib/old/f: /usr/lib/old in the image is not a directory",
+  ]);
+});
+
+test("a stored one whose bytes are gone is asked for again; a loan that has ended is none", async () => {
+  const { path: _, ...described } = lend("/f", "never stored");
+  const { operation } = await engine.runWith(base, [{ ...described, uuid: crypto.randomUUID() }], "true");
+  expect(operation.error).toContain("no longer has the bytes that were uploaded (for /f): upload again");
+  const response = await engine.fetch("POST", "/v1/instances", {
+    ...{ image: base, command: "true", shell: false, cwd: "/", disposable: true },
+    lent_files: "none",
+  });
+  expect([response.status, await response.text()]).toEqual([
+    404,
+    expect.stringContaining('there are no lent files \\"none\\"'),
+  ]);
+});

@@ -1,0 +1,78 @@
+/** The namespaces of the next command are made while one runs: nobody may notice but by the time. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import type { NetworkMode } from "../../src/service/types.ts";
+import { TestEngine } from "../support/engine.ts";
+
+let engine: TestEngine;
+let base: string;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  base = await engine.importBase();
+});
+afterAll(() => engine.close());
+
+/** Processes of this one that wait to be told what to mount. */
+function waiting(): number[] {
+  return readdirSync(`/proc/${process.pid}/task`)
+    .flatMap((thread) => readFileSync(`/proc/${process.pid}/task/${thread}/children`, "utf8").split(" "))
+    .filter((pid) => pid !== "" && commandLine(pid).includes("--kill-child"))
+    .map(Number);
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+test("one command makes none ahead, the second one does", async () => {
+  await engine.run(base, "true");
+  expect(waiting()).toEqual([]);
+  await engine.run(base, "true");
+  expect(waiting()).toHaveLength(1);
+});
+
+test("each command has namespaces, a root and a result of its own", async () => {
+  const said: (string | undefined)[] = [];
+  let image = base;
+  for (const word of ["one", "two", "three"]) {
+    const run = await engine.run(
+      image,
+      `cat /said; echo ${word} >> /said; echo $$; ls /proc | grep -c '^[0-9]'`,
+    );
+    image = run.image ?? "";
+    said.push(run.stdout);
+  }
+  expect(said).toEqual(["1\n3\n", "one\n1\n3\n", "one\ntwo\n1\n3\n"]);
+});
+
+test.each<NetworkMode[]>([
+  ["none", "default"],
+  ["host", "none"],
+  ["default", "host"],
+])("a command with the network %s after one with %s has its own", async (mode, before) => {
+  await engine.run(base, "true", { networking: { mode: before } });
+  const { stdout } = await engine.run(base, "ls /sys/class/net", { networking: { mode } });
+  const own = await engine.run(base, "ls /sys/class/net", { networking: { mode } });
+  expect(stdout).toBe(own.stdout);
+});
+
+test("one that was killed meanwhile is replaced", async () => {
+  for (const pid of waiting()) process.kill(pid, "SIGKILL");
+  while (waiting().length > 0) await Bun.sleep(2);
+  expect((await engine.run(base, "echo here")).stdout).toBe("here\n");
+});
+
+test("the engine's end is theirs", async () => {
+  const other = await TestEngine.open();
+  const image = await other.importBase();
+  const before = waiting();
+  for (const command of ["true", "true"]) await other.run(image, command);
+  expect(waiting()).toHaveLength(before.length + 1);
+  await other.close();
+  expect(waiting()).toEqual(before);
+});

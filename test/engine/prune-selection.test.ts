@@ -1,0 +1,135 @@
+/** What a prune takes of what there is, and in which order. */
+import { expect, test } from "bun:test";
+import type { Inventory } from "../../src/engine/prune/inventory.ts";
+import { type PruneSelection, type SessionUse, select } from "../../src/engine/prune/selection.ts";
+
+/**
+ * base (tagged) <- old1 <- old2, base <- new1 <- new2 (configured: final), base <- lone, base <- done (tagged) and nobody's. Each
+ * layer takes 100 bytes, a file 10, a cache 20. `usedAt` is the number behind the name.
+ */
+const layers = ["base", "old1", "old2", "new1", "new2", "lone", "done"];
+const parents: Record<string, string> = {
+  old1: "base",
+  old2: "old1",
+  new1: "base",
+  new2: "new1",
+  lone: "base",
+  done: "new1",
+};
+const idOf = (name: string) => layers.indexOf(name) + 1;
+const image = (uuid: string, layer: string, usedAt: number, more: object = {}) => ({
+  ...{ uuid, layer: idOf(layer), usedAt, tags: [], isInUse: false },
+  ...more,
+});
+const inventory: Inventory = {
+  layers: layers
+    .map((name) => ({
+      id: idOf(name),
+      parent: idOf(parents[name] ?? "") || null,
+      isImported: name === "base",
+    }))
+    .reverse(),
+  images: [
+    image("base", "base", 1, { tags: ["base:1"] }),
+    image("old1", "old1", 10),
+    image("old2", "old2", 11),
+    image("new1", "new1", 20),
+    image("new2", "new2", 21),
+    image("final", "new2", 21),
+    image("lone", "lone", 5),
+    image("done", "done", 30, { tags: ["done:1"] }),
+  ],
+  files: [{ name: "file", usedAt: 15 }],
+  caches: [{ name: "cache", usedAt: 25 }],
+  operations: [
+    { name: "early", usedAt: 2 },
+    { name: "late", usedAt: 40 },
+  ],
+  hasRunning: false,
+};
+const use = (isCurrent: boolean, usedAt: number): SessionUse => ({ session: "k", usedAt, isCurrent });
+const uses = new Map([
+  ["base", use(true, 50)],
+  ["old1", use(false, 10)],
+  ["old2", use(false, 11)],
+  ["new1", use(true, 50)],
+  ["new2", use(true, 50)],
+  ["final", use(true, 50)],
+]);
+const sizes = {
+  ...{ layer: () => 100, file: () => 10, cache: () => 20, operation: () => 1 },
+  total: () => 732,
+};
+
+const outcome = (selection: Partial<PruneSelection>, from: Partial<Inventory> = {}) => {
+  const bare = { uses, all: false, sessions: false, logsBefore: 3 };
+  const taken = select({ ...inventory, ...from }, { ...bare, ...selection }, sizes);
+  const names = taken.layers.map((id) => layers[id - 1]);
+  return [taken.images, names, taken.files, taken.caches, taken.operations]
+    .map((list) => list.join(" "))
+    .join("; ");
+};
+
+test.each<[string, Partial<PruneSelection>, string]>([
+  ["nothing else: what nobody needs", {}, "lone old2 old1; lone old2 old1; file; cache; early"],
+  [
+    "an age: of that, what is old and nothing newer stands on",
+    { usedBefore: 11, logsBefore: 11 },
+    "lone; lone; ; ; early",
+  ],
+  [
+    "sessions: theirs, too",
+    { sessions: true },
+    "old1 old2 new1 new2 final lone; lone new2 old2 old1; file; cache; early",
+  ],
+  [
+    "all: everything",
+    { all: true },
+    "base old1 old2 new1 new2 final lone done; done lone new2 new1 old2 old1 base; file; cache; early late",
+  ],
+  [
+    "room for all that is needed: only what nobody needs",
+    { keepBytes: 431 },
+    "lone old2 old1; lone old2 old1; ; ; early",
+  ],
+  [
+    "less room: the file is the least recently used",
+    { keepBytes: 425 },
+    "lone old2 old1; lone old2 old1; file; ; early",
+  ],
+  ["then the cache", { keepBytes: 420 }, "lone old2 old1; lone old2 old1; file; cache; early"],
+  [
+    "then the last steps of a build, which are one layer",
+    { keepBytes: 399 },
+    "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
+  ],
+  [
+    "tags stay with what they stand on, however little is to be left",
+    { keepBytes: 0 },
+    "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
+  ],
+])("%s", (_, selection, expected) => {
+  expect(outcome(selection)).toBe(expected);
+});
+
+test("what operations need stays, and with one under way all uploaded files", () => {
+  const images = inventory.images.map((each) => ({ ...each, isInUse: each.uuid === "old2" }));
+  expect(outcome({ all: true }, { images, hasRunning: true })).toBe(
+    "base old1 new1 new2 final lone done; done lone new2 new1; ; cache; early late",
+  );
+});
+
+test("of a superseded build stays what a tag stands on, as the cache that it is", () => {
+  const images = inventory.images.map((each) => (each.uuid === "old2" ? { ...each, tags: ["old:1"] } : each));
+  expect(outcome({}, { images })).toBe("lone; lone; file; cache; early");
+});
+
+test("records that lead in a circle end nothing", () => {
+  const circle = [
+    { id: 1, parent: 2, isImported: false },
+    { id: 2, parent: 1, isImported: false },
+  ];
+  expect(outcome({ all: true }, { layers: circle, images: [image("base", "base", 1)] })).toStartWith(
+    "base; ;",
+  );
+});

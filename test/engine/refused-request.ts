@@ -1,0 +1,20 @@
+import { expect } from "bun:test";
+import type { TestEngine } from "../support/engine.ts";
+
+/** `POST /v1/instances` is refused. In the request "UUID" stands for an uploaded file, and "BASE" for its image. */
+export async function expectRefusal(
+  engine: TestEngine,
+  request: { image: string; [field: string]: unknown },
+  status: number,
+  message: string,
+): Promise<void> {
+  const { uuid } = await engine.upload("content");
+  const body = JSON.stringify({ command: "true", shell: true, cwd: "/", ...request });
+  const response = await engine.fetch(
+    "POST",
+    "/v1/instances",
+    body.replaceAll("UUID", uuid).replaceAll("BASE", request.image),
+  );
+  expect(response.status).toBe(status);
+  expect(((await response.json()) as { error: string }).error).toContain(message);
+}
