@@ -120,6 +120,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     namesStage: () => false,
     startFromImage: (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
+    noteStep: (_, stage) => stage,
     async changeWorkdir(instruction, path, stage) {
       if (path === undefined)
         return { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
@@ -168,7 +169,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
 
 /** What the context lacks is found without the service. */
 async function planMounts(
-  { mounts, ...run }: RunInstruction,
+  { mounts }: RunInstruction,
   stage: DryStage,
   { context, ignore, signal, files }: DryOptions & { files: FileSystem },
   escape: EscapeCharacter,
@@ -177,7 +178,7 @@ async function planMounts(
   const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
   const given = { lookup: lookUp(stage), escape, workdir: stage.workdir ?? "/workdir" };
   const found: Awaited<ReturnType<typeof findMountedFiles>>[] = [];
-  for (const spec of expandMounts({ ...run, mounts: known }, given)) {
+  for (const spec of expandMounts({ mounts: known }, given)) {
     if (spec.type === "bind" && spec.from === undefined)
       found.push(await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files })));
   }

@@ -1,4 +1,9 @@
-import { reachableFrom, stagesByInstruction, triggersByFrom } from "../builder/graph/build-graph.ts";
+import {
+  edgesByInstruction,
+  reachableFrom,
+  stagesAmong,
+  triggersByFrom,
+} from "../builder/graph/build-graph.ts";
 import { graphOf, requireTarget } from "../builder/graph/stage-references.ts";
 import {
   interpretFrom,
@@ -54,12 +59,14 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
     );
   const graph = graphOf(dockerfile, globals);
   const ends: DryStage[] = [];
-  const stagesOf = stagesByInstruction(graph);
-  const baseOf = (from: FromInstruction) => ends[stagesOf.get(from)?.[0] ?? -1];
+  const edges = edgesByInstruction(graph);
+  const baseOf = (from: FromInstruction) => ends[stagesAmong(edges.get(from))[0] ?? -1];
   const triggers = triggersByFrom(graph);
   const triggersOf = (from: FromInstruction) => triggers.get(from) ?? [];
   const world = createDryWorld({ ...options, baseOf, triggersOf }, escape, plan);
-  const needed = new Set(mode === "docker" ? reachableFrom(graph, requireTarget(graph, options.target)) : []);
+  const needed = new Set(
+    mode === "docker" ? reachableFrom(graph, requireTarget(dockerfile, options.target)) : [],
+  );
   for (const { index, from, instructions } of dockerfile.stages) {
     if (mode === "docker" && !needed.has(index)) continue;
     // A FROM that fails starts a stage all the same: what follows is none of the one before.

@@ -29,7 +29,7 @@ export const dockerRules = [
 export const ownRules = [
   /** `ADD archive.tar`: copied as it is. */
   "ArchiveNotUnpacked",
-  /** `COPY --from`: builds of several stages are yet to come. */
+  /** `COPY --from`: only a build with `--docker` copies between stages. */
   "CopyFromSkipped",
   /** The sources of a COPY or ADD come to no file at all. */
   "CopyMatchesNothing",
@@ -37,7 +37,7 @@ export const ownRules = [
   "DefaultExclude",
   /** A source is empty once its variables are replaced, which stands for the whole context. */
   "EmptySource",
-  /** An image of the service has no such setting. */
+  /** Only a build with `--docker` keeps such a setting. */
   "InstructionSkipped",
   /** `RUN --mount=type=secret` or `ssh`, which the service in use, as far as one can tell, does not have. */
   "MountUnsupported",

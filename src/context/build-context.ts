@@ -35,7 +35,7 @@ export async function openBuildContext(path: string, workingDirectory: string): 
         hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
       });
     }
-    // Not access(2), which asks for the user who started the process, not for the one that it runs as.
+    // access(2) would ask for the user who started the process, not for the one that it runs as.
     readdirSync(realPath);
     return { path, absolutePath, realPath };
   } catch (error) {

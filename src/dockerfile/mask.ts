@@ -3,6 +3,8 @@ import { isSecretName } from "./secret-name.ts";
 
 /** `fill`: what is shown in place of so many characters. A mere `key=` is somebody's example more often than a secret. */
 export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
+  // Nearly all texts, of which paths of large contexts are many.
+  if (!maySay.test(text)) return text;
   return text
     .replace(credentials, (_, scheme: string, hidden: string) => `${scheme}${fill(hidden.length)}@`)
     .replace(legacyEnv, (whole, before: string, name: string, between: string, value: string) =>
@@ -23,6 +25,8 @@ export function isSecretParameter(name: string): boolean {
   return /token|key|secret|passw|signature|credential|auth|^sig$/i.test(name);
 }
 
+/** What each of the patterns below has to meet. */
+const maySay = /=|:\/\/|env[ \t]/i;
 // No quantifier meets what the one before it could have taken: the time is that of one pass.
 // The last @ before the path counts: a password may have one in it.
 const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#'"]+)@/gi;

@@ -3,7 +3,7 @@ import { isSecretName } from "./secret-name.ts";
 
 /** What must not be seen of a command's variables. */
 export interface Secrets {
-  /** Whether a variable's value is a secret, has one in it, or has a password in an address. */
+  /** Returns whether a variable's value is a secret, has one in it, or has a password in an address. */
   has(name: string): boolean;
   /** The text without secret values, and without what gives itself away as one. */
   mask(text: string): string;
@@ -47,7 +47,7 @@ function isSecretVariable(name: string): boolean {
   return isSecretName(name) && !/^key$/i.test(name);
 }
 
-/** As it stands inside of single quotes of a shell's. */
+/** Returns the value as it stands inside of a shell's single quotes. */
 function quoted(value: string): string {
   return value.replaceAll("'", "'\\''");
 }

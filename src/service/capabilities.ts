@@ -1,5 +1,5 @@
 /** What a service can do: learnt at most once, from `GET /v1/whoami` or from the first call that it refuses. */
-import { asRecord, asText, type JsonRecord } from "./http/json.ts";
+import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
 import type { Capabilities, OptionalCall } from "./service.ts";
 
@@ -9,7 +9,7 @@ export const unsupportedStatuses: readonly number[] = [404, 405, 501];
 /** These, and those for a token that is good for a build and no more: for calls that bough can do without. */
 export const unavailableStatuses: readonly number[] = [401, 403, ...unsupportedStatuses];
 
-/** For the calls themselves, which find out. */
+/** What the calls themselves have: they note what they have found out. */
 export interface LearntCapabilities extends Capabilities {
   learn(call: OptionalCall, isServed: boolean): void;
 }
@@ -32,6 +32,7 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
     },
     lacks: (call) => served[call] === false,
     has: (call) => served[call] === true,
+    maxTimeoutSeconds: async () => asNumber(asRecord((await account())?.limits)?.instance_max_timeout),
     platform: async () => asText((await account())?.platform),
     async extensions() {
       const names = (await account())?.extensions;

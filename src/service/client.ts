@@ -3,9 +3,10 @@ import type { Clock } from "../clock.ts";
 import { createCapabilities } from "./capabilities.ts";
 import { createFiles, type KnownFiles } from "./files/files.ts";
 import { uploadStream } from "./files/upload-stream.ts";
-import { withoutCredentials } from "./http/address.ts";
+import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import { createTransport } from "./http/transport.ts";
+import { createImageChanges, type ImageChanges } from "./images/changes.ts";
 import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
 import { createImages, type Images } from "./images/images.ts";
@@ -14,12 +15,16 @@ import { createImageLayers, type ImageLayers } from "./images/layers.ts";
 import { createEventSnapshots, type EventSnapshots } from "./operations/event-snapshot.ts";
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
 import { createOperations } from "./operations/operations.ts";
+import { createTerminals, type Terminals } from "./operations/terminals.ts";
 import { type Accounts, createAccounts } from "./profiles/account.ts";
-import type { Fetch, ImageInspector, ImageService } from "./service.ts";
+import type { Fetch, ImageInspector, ImageService, ServedTime } from "./service.ts";
+import type { LendFiles } from "./types.ts";
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */
   fetch: Fetch;
+  /** Embedded: the engine's own. */
+  lendFiles?: LendFiles;
   /** May carry a path prefix. */
   baseUrl: string;
   /** Shown to people instead of the base address. */
@@ -31,6 +36,8 @@ export interface ServiceOptions {
   /** Ends everything but `cancel`. */
   signal: AbortSignal;
   onNotice?: (notice: ServiceNotice) => void;
+  /** Told at the end of each operation. */
+  onServed?: (time: ServedTime) => void;
   knownFiles?: KnownFiles;
   /** Kept for this process alone if not given. */
   seenImages?: SeenImages;
@@ -44,11 +51,13 @@ export interface ServiceOptions {
 export interface Service
   extends ImageService,
     ImageInspector,
+    ImageChanges,
     ImageLayers,
-    Pick<Images, "listImages" | "untagImage" | "removeTag">,
+    Pick<Images, "listImages" | "removeImage" | "untagImage" | "removeTag">,
     Accounts,
     OperationRecords,
-    EventSnapshots {}
+    EventSnapshots,
+    Terminals {}
 
 /** Rejects a base address or a token that cannot be used with a BoughError of kind `usage`. */
 export function createService(options: ServiceOptions): Service {
@@ -63,6 +72,7 @@ export function createService(options: ServiceOptions): Service {
     clock,
     signal,
     onNotice,
+    ...(options.onServed === undefined ? {} : { onServed: options.onServed }),
     random,
     running: options.running ?? new Set(),
   });
@@ -81,6 +91,7 @@ export function createService(options: ServiceOptions): Service {
   });
   return {
     capabilities,
+    base: parseBaseUrl(options.baseUrl).href,
     address: options.address ?? withoutCredentials(options.baseUrl).replace(/\/+$/, ""),
     configureImage: images.configureImage,
     findImage: images.findImage,
@@ -90,7 +101,9 @@ export function createService(options: ServiceOptions): Service {
     tagImage: images.tagImage,
     untagImage: images.untagImage,
     removeTag: images.removeTag,
+    removeImage: images.removeImage,
     uploadFiles: files.uploadFiles,
+    lendFiles: options.lendFiles,
     findFile: files.findFile,
     uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),
     newRequestId: operations.newRequestId,
@@ -103,6 +116,8 @@ export function createService(options: ServiceOptions): Service {
     ...createAccounts(transport),
     ...createOperationRecords(transport, capabilities),
     ...createEventSnapshots(transport, signal),
+    ...createTerminals(transport, { clock, signal }),
+    ...createImageChanges(transport),
     ...createImageFiles(transport),
     ...createImageLayers(transport),
   };

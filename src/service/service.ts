@@ -4,7 +4,8 @@
  * and with the signal's reason once the signal that the service was made with is aborted.
  */
 import type { ImageConfig } from "../image/config.ts";
-import type { ImageCopy, InstanceRequest, LimitHit } from "./types.ts";
+import type { ImageOrigin } from "../image/history.ts";
+import type { ImageCopy, InstanceRequest, LendFiles, LimitHit, OperationKind } from "./types.ts";
 
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
@@ -12,6 +13,9 @@ export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Res
 export interface ImageService extends ImageFiles {
   /** For people: the base address without credentials, or `embedded engine (<directory>)`. */
   readonly address: string;
+
+  /** The base address as a URL: a UUID is one image of this service, and another one or none elsewhere. */
+  readonly base: string;
 
   readonly capabilities: Capabilities;
 
@@ -21,7 +25,7 @@ export interface ImageService extends ImageFiles {
    */
   findImage(reference: string): Promise<FoundImage | undefined | "unsupported">;
 
-  /** Whether the service still has an image. `"unsupported"`: it cannot be asked. */
+  /** Returns whether the service still has an image. `"unsupported"`: it cannot be asked. */
   hasImage(uuid: string): Promise<boolean | "unsupported">;
 
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and returns the new image's UUID. */
@@ -30,11 +34,14 @@ export interface ImageService extends ImageFiles {
   /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
 
+  /** An image's layers that bough has made, each with its bytes on disk. Only with the extension `layer-sizes`. */
+  layerSizes(image: string): Promise<{ id: string; size: number }[]>;
+
   /**
    * The UUID of the image with the same files and this configuration, which is the whole of it. Only with the extension
-   * `configure`; rejects with `NotFoundError` where the image is gone.
+   * `configure`; rejects with `NotFoundError` where the image is gone. `origin`: with the extension `history`; else the image's.
    */
-  configureImage(uuid: string, config: ImageConfig): Promise<string>;
+  configureImage(uuid: string, config: ImageConfig, origin?: ImageOrigin): Promise<string>;
 
   /**
    * Makes sure that the service has each content, several at a time, and answers the file's id by SHA-256. Two items
@@ -45,6 +52,12 @@ export interface ImageService extends ImageFiles {
     progress?: (done: UploadProgress) => void,
     options?: UploadOptions,
   ): Promise<Map<string, string>>;
+
+  /**
+   * Lets a service in this very process take files where they are, for the request that names the loan; they are asked for when the
+   * service comes to them. `undefined`: the service is elsewhere. Only with the extension `lent-files`.
+   */
+  readonly lendFiles: LendFiles | undefined;
 
   /** The id of the file with these bytes; `undefined` where the service has none, or does not say. */
   findFile(sha256: string): Promise<string | undefined>;
@@ -62,7 +75,7 @@ export interface ImageService extends ImageFiles {
    */
   spawn(request: InstanceRequest, options?: { requestId?: number; mayRunTwice?: boolean }): Promise<string>;
 
-  /** For `spawn`. */
+  /** Makes a number for `spawn`. */
   newRequestId(): number;
 
   /** The operation of a request that an earlier process has sent, or was about to send; needs `operationList`. */
@@ -104,6 +117,9 @@ export interface Capabilities {
    */
   platform(): Promise<string | undefined>;
 
+  /** Seconds: the longest `timeout` of an instance, where the service says it. */
+  maxTimeoutSeconds(): Promise<number | undefined>;
+
   /**
    * What the service can do beyond the public API, by name: `extensions` in its response to `GET /v1/whoami`. Empty where
    * it says nothing. A request uses an extension only where the service names it.
@@ -111,7 +127,7 @@ export interface Capabilities {
   extensions(): Promise<ReadonlySet<string>>;
 }
 
-export interface SentRequest {
+interface SentRequest {
   requestId: number;
   /** The `truncate_output_at` that was asked for. */
   truncateAt: number;
@@ -130,8 +146,11 @@ export interface ImageImport {
 
 export interface FoundImage {
   uuid: string;
-  /** Where the service says it. */
+  /** What it is, whoever has imported it, where the service says it: else its UUID is all that is known. */
+  identity?: string;
+  /** Set where the service says it, as are those that follow. */
   config?: ImageConfig;
+  origin?: ImageOrigin;
 }
 
 /** A look into an image without starting anything. `"unsupported"`: this service has no such call. */
@@ -194,7 +213,7 @@ export interface StreamOptions {
   inspect?: ((sha256: string) => void) | undefined;
 }
 
-export interface UploadOptions {
+interface UploadOptions {
   /** Ends this upload alone. */
   signal?: AbortSignal;
   /** Called for each content that the service has from now on, or had already. */
@@ -246,6 +265,19 @@ export interface OperationOutcome {
   stderr: CapturedOutput;
   /** The resulting image; for a command that changed nothing it may be the one it started from. */
   image: string | undefined;
+  /** Its size, as far as the service says it. */
+  imageBytes?: number | undefined;
+  /** As far as the service says it. */
+  served?: Pick<ServedTime, "since" | "seconds">;
+}
+
+/** How long an operation took the service. */
+export interface ServedTime {
+  operation: string;
+  kind: OperationKind;
+  /** Milliseconds since the epoch, by the service's clock. */
+  since: number;
+  seconds: number;
 }
 
 /** Decoded as UTF-8 with replacement, across chunk borders. */

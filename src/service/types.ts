@@ -3,6 +3,7 @@
  * the same calls. A client reads them from `unknown` and checks; only what is listed as required can be relied on.
  */
 import type { ImageConfig } from "../image/config.ts";
+import type { HistoryLine } from "../image/history.ts";
 
 export const operationStatuses = [
   "PENDING",
@@ -18,6 +19,8 @@ export type OperationKind = "instance" | "image_import";
 export function isTerminal(status: OperationStatus): boolean {
   return status === "SUCCESS" || status === "FAILED" || status === "CANCELLED";
 }
+
+export const activeStatuses = operationStatuses.filter((status) => !isTerminal(status));
 
 export const maxTagLength = 256;
 
@@ -44,6 +47,30 @@ export interface InstanceFile {
 }
 
 /**
+ * A file put in place before an instance's command starts: one of this machine, which must still be what was hashed, or one that
+ * the service has. Part of the extension `lent-files`, which bough's own engine has for a client in the same process.
+ */
+export type LentFile = {
+  /** Absolute, in the image. */
+  destination: string;
+  sha256: string;
+  size: number;
+  uid: number;
+  gid: number;
+  mode: number;
+  /** Seconds since the epoch. */
+  mtime: number | undefined;
+} & ({ path: string } | { uuid: string });
+
+export type LendFiles = (files: Iterable<LentFile>) => Loan;
+
+/** Files that a request can name until the loan ends. */
+export interface Loan {
+  readonly id: string;
+  end(): void;
+}
+
+/**
  * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a
  * `mode` a directory that is there stays as it is. What is above it is made, too, as for files.
  */
@@ -59,8 +86,46 @@ export interface ImageLayer {
   created_at: string;
   /** Otherwise bough has made it. */
   is_imported: boolean;
+  /** Bytes on disk, of a layer that bough has made, where that was asked for. Part of the extension `layer-sizes`. */
+  size?: number;
   /** What it was imported as: then its bytes come as they were, compressed or not. */
   blob?: { media_type: string; digest: string; size: number; diff_id: string };
+}
+
+/** Files, directories not counted, and the bytes of their contents: of a file with several names once. */
+export interface ChangedAmount {
+  files: number;
+  bytes: number;
+}
+
+/** What a layer does to those below it. Part of the extension `changes`, which bough's own engine has. */
+export interface ImageLayerChanges {
+  /** Names this content for as long as the service has it, and never another one. */
+  id: string;
+  created_at: string;
+  /** Otherwise bough has made it. */
+  is_imported: boolean;
+  added: ChangedAmount;
+  /** Bytes of what stands in place of the old. */
+  changed: ChangedAmount;
+  /** Of the layers below. */
+  deleted: ChangedAmount;
+  /** Of this layer's own: what later ones have changed or deleted. */
+  hidden: ChangedAmount;
+}
+
+/** What a layer does to one path. */
+export interface LayerChange {
+  kind: "added" | "changed" | "deleted";
+  /** Absolute. */
+  path: string;
+  type: "file" | "directory" | "symlink" | "other";
+  /** Permission bits; of what is deleted, those that it had. */
+  mode: number;
+  /** Bytes in the layer. */
+  size: number;
+  /** What of the layers below it takes out of sight. */
+  hidden: ChangedAmount;
 }
 
 /** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
@@ -143,6 +208,12 @@ export type InstanceMount = {
       env?: string;
     }
   | {
+      /** A file or directory of this machine itself. Only where the service announces the extension `host-mounts`, too. */
+      type: "host";
+      source: string;
+      readonly: boolean;
+    }
+  | {
       /** A socket that leads to an SSH agent. Only where the service announces the extension `ssh-mounts`, too. */
       type: "ssh";
       /** The path of the agent's socket on this machine. */
@@ -170,6 +241,8 @@ export interface InstanceRequest {
   /** Absolute. The service's own default is `/root`, so it is always sent. */
   cwd: string;
   files?: Record<string, InstanceFile>;
+  /** Names what the client has lent; placed after `files`. Only with the extension `lent-files`. */
+  lent_files?: string;
   /** By absolute path. Only with the extension `entries`. */
   entries?: Record<string, InstanceEntry>;
   /** Done in their order, after the files and before the command. Only with the extension `copies`. */
@@ -183,15 +256,26 @@ export interface InstanceRequest {
   hostname?: string;
   /** `mode` only where the service announces the extension `host-network`. */
   networking?: { enabled: boolean } | { mode: NetworkMode };
-  stdin?: { value: string; encoding: string };
+  /** `close: false`: more is to come. */
+  stdin?: { value: string; encoding: string; close?: boolean };
+  /** The command runs on a terminal of this size. Part of the extension `terminals`, which bough's own engine has. */
+  terminal?: TerminalSize;
   /** Bytes of each output stream that are kept. */
   truncate_output_at?: number;
   preserve_env?: boolean;
   /** Without the image's variables and working directory. Part of the extension `configure`, which bough's own engine has. */
   ignore_config?: boolean;
   resources_limits?: ResourcesLimits;
+  /** The lines of the result's history that the image has not, one of them with a layer. Only with the extension `history`. */
+  history?: readonly HistoryLine[];
   uid?: number;
   gid?: number;
+}
+
+/** In characters. */
+export interface TerminalSize {
+  columns: number;
+  rows: number;
 }
 
 /** The last three are the extension `resource-limits`, which bough's own engine has. */
@@ -276,11 +360,21 @@ export interface ImageRecord {
   tag: string | null;
   created_at: string;
   operation_uuid?: string | null;
+  /** Bytes on disk of all its layers, where a list is asked for it (`sizes=1`). Part of the extension `image-sizes`. */
+  size?: number;
   /**
    * Where the image was asked for by its UUID or tag. Part of the extension `config`, which bough's own engine has. Not `config`:
    * older versions have another shape under that name.
    */
   oci_config?: ImageConfig;
+  /** Beside it, part of the extension `history`. */
+  oci_author?: string;
+  oci_history?: readonly HistoryLine[];
+  /**
+   * Likewise: platform and configuration's digest, or the UUID of an image that nobody has imported. Part of the extension
+   * `identity`, which bough's own engine has.
+   */
+  identity?: string;
 }
 
 export interface FileRecord {

@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 export interface CopiedSource {
   /** Absolute, links followed. */
   path: string;
-  /** Under which it goes into a directory. */
+  /** The name under which it goes into a directory. */
   name: string;
   type: "file" | "directory";
   /** A directory's, each after the one that it is in; not the directory itself. Of a file: that one. */
@@ -26,7 +26,7 @@ export interface CopiedFile extends Entry {
   size: number;
   /** Seconds since the epoch, where it is known. */
   mtime?: number;
-  /** Of a further link to a file: the path of the first one. */
+  /** For a further link to a file: the path of the first one. */
   original?: string;
 }
 

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 
 /** A `COPY --from` that has made a layer, or has found the layer of an equal one. */
 export interface CopyLayer {
-  /** Of the copy: all that it is made from. */
+  /** Hash of all that the copy is made from. */
   hash: string;
   /** The same without the image that it is from. */
   place: string;
@@ -12,7 +12,7 @@ export interface CopyLayer {
   layer: string;
 }
 
-/** By session, which layers copies between images have come to. */
+/** The layers that copies between images have come to, by session. */
 export interface CopyLayerStore {
   /** The layer's chain hash. */
   get(session: string, hash: string): string | undefined;

@@ -39,19 +39,23 @@ export interface NewEntry {
 
 /** Sessions: named trees of images, with branches at their tips. A build's layers are branches `layer:<chain-hash>`. */
 export interface SessionStore {
-  /** Those whose key contains `filter`, by key. */
+  /** Those whose key contains `filter`, the latest changed first. */
   list(filter: string): SessionSummary[];
   /** The whole history, oldest first; `undefined` where there is no such session. */
   history(key: string): HistoryEntry[] | undefined;
   findBranch(key: string, branch: string): HistoryEntry | undefined;
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
-  /** Says which build context the session is of; nothing where there is no such session. */
-  setContext(key: string, path: string): void;
+  /** Says which build context the session is of, and that it was used; nothing where there is no such session. */
+  noteBuild(key: string, path: string): void;
+  /** What the latest step of the session's builds that failed has left. Returns what that was before. */
+  setFailedImage(key: string, image: string | null): string | null;
   deleteBranch(key: string, branch: string): void;
-  /** All images that a branch of any session leads to, those before its tip included: a roll-back needs them. */
-  branchImages(): string[];
-  /** With its whole history. False where there is none. */
+  /** Drops entries of images that are gone, with the branches at them; and a session with its last entry. */
+  forgetImages(images: Iterable<string>): void;
+  /** All images that are in a session's history. */
+  images(): string[];
+  /** Deletes a session with its whole history. False where there is none. */
   delete(key: string): boolean;
 }
 
@@ -99,6 +103,18 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       .run(session?.id ?? 0, branch, history?.id ?? 0);
   });
 
+  const forgetImages = database.transaction((images: Iterable<string>): void => {
+    const forget = database.query<{ session_id: number }, [string]>(
+      "DELETE FROM history WHERE image = ? RETURNING session_id",
+    );
+    const sessions = new Set<number>();
+    for (const image of images) for (const { session_id } of forget.all(image)) sessions.add(session_id);
+    for (const id of sessions)
+      database
+        .query("DELETE FROM session WHERE id = ? AND NOT EXISTS (SELECT 1 FROM history WHERE session_id = ?)")
+        .run(id, id);
+  });
+
   return {
     list: (filter) =>
       database
@@ -107,7 +123,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
              (SELECT count(*) FROM branch WHERE session_id = session.id) AS branches,
              (SELECT count(*) FROM history WHERE session_id = session.id) AS entries,
              (SELECT image FROM history WHERE session_id = session.id ORDER BY id DESC LIMIT 1) AS image
-           FROM session WHERE instr(key, ?) > 0 ORDER BY key`,
+           FROM session WHERE instr(key, ?) > 0 ORDER BY updated_at DESC, key`,
         )
         .all(filter)
         .map(({ updated_at, ...summary }) => ({ ...summary, updatedAt: updated_at })),
@@ -130,10 +146,22 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       return committed;
     },
 
-    setContext(key, path) {
-      // Asked first: to write takes a lock, also where nothing changes.
-      const isNew = database.query("SELECT 1 FROM session WHERE key = ? AND context IS NOT ?").get(key, path);
-      if (isNew !== null) database.query("UPDATE session SET context = ? WHERE key = ?").run(path, key);
+    noteBuild(key, path) {
+      const now = clock.now();
+      // Asked first: to write takes a lock, also where nothing changes. An hour more or less is nothing to what goes by age.
+      const isNews = database
+        .query("SELECT 1 FROM session WHERE key = ? AND (context IS NOT ? OR updated_at < ?)")
+        .get(key, path, now - 3_600_000);
+      if (isNews !== null)
+        database.query("UPDATE session SET context = ?, updated_at = ? WHERE key = ?").run(path, now, key);
+    },
+
+    setFailedImage(key, image) {
+      const before = database
+        .query<{ failed_image: string | null }, [string]>("SELECT failed_image FROM session WHERE key = ?")
+        .get(key);
+      database.query("UPDATE session SET failed_image = ? WHERE key = ?").run(image, key);
+      return before?.failed_image ?? null;
     },
 
     deleteBranch(key, branch) {
@@ -144,17 +172,15 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 
     delete: (key) => database.query("DELETE FROM session WHERE key = ?").run(key).changes > 0,
 
-    branchImages: () =>
+    images: () =>
       database
-        .query<{ image: string }, []>(
-          `WITH RECURSIVE used (id) AS (
-             SELECT history_id FROM branch
-             UNION SELECT parent_id FROM history JOIN used USING (id) WHERE parent_id IS NOT NULL
-           )
-           SELECT DISTINCT image FROM history JOIN used USING (id)`,
-        )
+        .query<{ image: string }, []>("SELECT DISTINCT image FROM history")
         .all()
         .map(({ image }) => image),
+
+    forgetImages(images) {
+      forgetImages.immediate(images);
+    },
   };
 }
 

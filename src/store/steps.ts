@@ -21,6 +21,8 @@ export interface StepStore {
   list(session: string, dockerfile: string): StepEntry[];
   /** Chain hashes by place. */
   hashes(session: string, dockerfile: string): Map<number, string>;
+  /** Chain hashes of the latest builds of all of a session's Dockerfiles. */
+  latestHashes(session: string): Set<string>;
   /** Replaces what is known of that place. Nothing is stored for a session that does not exist. */
   set(session: string, dockerfile: string, entry: StepEntry): void;
 }
@@ -41,6 +43,16 @@ export function createStepStore(database: Database): StepStore {
           .query<Pick<StepRow, "ordinal" | "hash">, [string, string]>(`SELECT ordinal, hash ${ofDockerfile}`)
           .all(session, dockerfile)
           .map(({ ordinal, hash }) => [ordinal, hash]),
+      ),
+
+    latestHashes: (session) =>
+      new Set(
+        database
+          .query<{ hash: string }, [string]>(
+            "SELECT hash FROM step JOIN session ON session.id = step.session_id WHERE session.key = ?",
+          )
+          .all(session)
+          .map(({ hash }) => hash),
       ),
 
     set(session, dockerfile, { ordinal, hash, title, inputs }) {

@@ -5,8 +5,10 @@ import { type CopyMemory, createCopyMemory } from "./copies.ts";
 import { type CopyLayerStore, createCopyLayerStore } from "./copy-layers.ts";
 import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
+import { createFailedStepStore, type FailedStepStore } from "./failed-steps.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
+import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";
 import { createUnfinishedStore, type UnfinishedStore } from "./unfinished.ts";
@@ -24,9 +26,11 @@ export interface Store {
   readonly imports: ImportMemory;
   readonly facts: FactStore;
   readonly steps: StepStore;
+  readonly failedSteps: FailedStepStore;
   readonly unfinished: UnfinishedStore;
   readonly hashes: HashStore;
   readonly copyLayers: CopyLayerStore;
+  readonly scopeCopies: ScopeCopies;
   /** All that `work` writes is written, or nothing. */
   atomically<Result>(work: () => Result): Result;
   close(): void;
@@ -47,9 +51,11 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     imports: createImportMemory(database),
     facts: createFactStore(database),
     steps: createStepStore(database),
+    failedSteps: createFailedStepStore(database),
     unfinished: createUnfinishedStore(database),
     hashes: createHashStore(database, clock),
     copyLayers: createCopyLayerStore(database),
+    scopeCopies: createScopeCopies(database),
     atomically: (work) => inTransaction(database, work),
     close() {
       uploads.flush();
@@ -168,5 +174,22 @@ const migrations = [
     UNIQUE (session, hash)
   ) STRICT;
   CREATE INDEX copy_layer_place ON copy_layer (session, place);
+  `,
+  `
+  CREATE TABLE failed_step (
+    session_id INTEGER PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+    step BLOB NOT NULL
+  ) STRICT;
+  `,
+  `
+  -- What the latest step that failed has left, for whoever wants to look at it.
+  ALTER TABLE session ADD COLUMN failed_image TEXT;
+  `,
+  `
+  CREATE TABLE scope_copy (
+    scope TEXT PRIMARY KEY,
+    image TEXT NOT NULL,
+    content BLOB NOT NULL
+  ) STRICT;
   `,
 ];

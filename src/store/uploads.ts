@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 
-/** Which contents the service is known to have, by SHA-256, so that they need not even be asked for. */
+/** The contents that the service is known to have, by SHA-256, so that they need not even be asked for. */
 export interface UploadCache {
   get(sha256: string): string | undefined;
   /** Written together with others, soon, or with `flush`: what is lost by a crash is only asked for once more. */

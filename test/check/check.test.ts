@@ -51,7 +51,7 @@ test("a platform that the embedded engine does not have is an error: nobody need
   writeFiles(context, { Dockerfile: "FROM --platform=linux/s390x base:1 AS s390x\n" });
   const ended = await runBough(["--local", "build", "--check"], { workingDirectory: context });
   expect(ended.exitCode).toBe(2);
-  expect(ended.stdout).toContain("FROM --platform=linux/s390x: the service runs linux/");
+  expect(ended.stdout).toContain("FROM --platform=linux/s390x: only linux/");
 });
 
 test("--quiet prints nothing: the exit code says it", async () => {

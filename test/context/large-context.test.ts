@@ -5,7 +5,7 @@ import type { ContextEntry, FileEntry, SourceMatch } from "../../src/context/sou
 import { findLargeContext } from "../../src/context/sources/large-context.ts";
 
 const mebibyte = 1024 * 1024;
-const noStat = { device: 0n, inode: 0n, size: 0n, mtimeNanoseconds: 0n, ctimeNanoseconds: 0n };
+const noStat = { device: 0, inode: 0, size: 0, mtimeMs: 0, ctimeMs: 0 };
 
 function file(path: string, size: number): FileEntry {
   return {

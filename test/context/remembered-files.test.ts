@@ -16,7 +16,7 @@ test("what was asked once stays as it was, what was not there is asked again", (
     size: files.stat(path("file")).size,
     target: files.readLink(path("link")),
   });
-  const before = { names: ["file", "link"], size: 3n, target: "file" };
+  const before = { names: ["file", "link"], size: 3, target: "file" };
   expect(look()).toEqual(before);
   expect(() => files.stat(path("late"))).toThrow("ENOENT");
 

@@ -12,7 +12,7 @@ import { writeFiles } from "../support/files.ts";
 /** Takes backslashes for separators, has no modes, and tells targets of links with backslashes. */
 const asWindowsAnswers: FileSystem = {
   readDirectory: (path) => readdirSync(withSlashes(path)),
-  stat: (path) => lstatSync(withSlashes(path), { bigint: true }),
+  stat: (path) => lstatSync(withSlashes(path)),
   readLink: () => "d\\deep\\file.sh",
 };
 const files = windowsFileSystem(asWindowsAnswers);

@@ -63,6 +63,8 @@ describe.each(servers)("a server with %s", (_, server) => {
       stdout: { text: "hello\n", truncated: false },
       stderr: { text: "oh\n", truncated: false },
       image: expect.any(String),
+      imageBytes: undefined,
+      served: { since: expect.any(Number), seconds: 0.01 },
     });
     expect(fake.state.images.has(outcome.image ?? "")).toBe(true);
   });

@@ -220,6 +220,12 @@ describe("what is configured but makes no service", () => {
       "work",
     ],
     [
+      "ports, as docker run -p has them",
+      { flags: { profile: "127.0.0.1:8080:80/tcp" } },
+      "there is no profile",
+      "No ports are published",
+    ],
+    [
       "an active profile that does not exist",
       { files: [{ path: "cli.ini", text: "[DEFAULT]\nprofile = x\n" }] },
       "([DEFAULT] profile)",

@@ -94,14 +94,18 @@ test.each([
   expect(() => parseReference(text)).toThrow(BoughError);
 });
 
-test.each(["/tmp/base.tar", "./base", "../images/base.tar.gz", "images/Base.tgz", "~/base.oci"])(
-  "%s looks like a path: the hint says how one is given",
-  (text) => {
-    const message = expect.stringContaining("not an image reference");
-    const hint = expect.stringContaining("docker-archive:/path");
-    expect(() => parseReference(text)).toThrow(expect.objectContaining({ message, hint }));
-  },
-);
+test.each([
+  "/tmp/base.tar",
+  "./base",
+  "../images/base.tar.gz",
+  "images/Base.tgz",
+  "~/base.oci",
+  "oci:layout:3.20",
+])("%s looks like a path: the hint says how one is given", (text) => {
+  const message = expect.stringContaining("not an image reference");
+  const hint = expect.stringContaining("docker-archive:/path");
+  expect(() => parseReference(text)).toThrow(expect.objectContaining({ message, hint }));
+});
 
 describe("--tag", () => {
   test.each([

@@ -1,6 +1,5 @@
 /** Branches: which one is active, where they lead, and what of the history they keep. */
-import { Database } from "bun:sqlite";
-import { beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
@@ -56,42 +55,13 @@ test("a session is deleted with its history and branches, and others stay", () =
   expect(store.sessions.list("").map(({ key }) => key)).toEqual(["other"]);
 });
 
-describe("images in use", () => {
-  test("are those that a branch leads to, and all before them; what no branch leads to any more is not", () => {
-    const first = commit("main", "a");
-    const second = commit("main", "b", first);
-    commit("main", "abandoned", second);
-    store.branches.set("k", "main", second);
-    expect(store.sessions.branchImages().sort()).toEqual(["a", "b"]);
-    store.sessions.delete("k");
-    expect(store.sessions.branchImages()).toEqual([]);
-  });
-});
-
-test("a file of version 1 keeps its sessions, and all are on main", () => {
-  const path = join(temporaryDirectory(), "state.db");
-  const made = openStore(path, systemClock);
-  made.sessions.commit("build:0", "layer:x", {
-    parent: null,
-    image: "a",
-    kind: "from",
-    title: "FROM a",
-    operation: null,
-  });
-  made.close();
-  const old = new Database(path);
-  old.run("ALTER TABLE session DROP COLUMN active_branch");
-  old.run("ALTER TABLE session DROP COLUMN context");
-  old.run("DROP TABLE step");
-  old.run("DROP TABLE hash");
-  old.run("DROP TABLE unfinished");
-  old.run("DROP TABLE copied");
-  old.run("DROP TABLE copy_layer");
-  old.run("DROP TABLE archive");
-  old.run("PRAGMA user_version = 1");
-  old.close();
-  const again = openStore(path, systemClock);
-  expect(again.branches.active("build:0")).toBe("main");
-  expect(again.sessions.findBranch("build:0", "layer:x")?.image).toBe("a");
-  again.close();
+test("images that are gone are forgotten, with the branches at them, and a session with its last one", () => {
+  const first = commit("main", "a");
+  commit("main", "b", first);
+  commit("side", "c", first);
+  store.sessions.forgetImages(["b", "elsewhere"]);
+  expect(store.branches.list("k").map(({ name }) => name)).toEqual(["side"]);
+  expect(store.sessions.images().sort()).toEqual(["a", "c"]);
+  store.sessions.forgetImages(["a", "c"]);
+  expect(store.sessions.list("")).toEqual([]);
 });

@@ -9,11 +9,11 @@ import { temporaryDirectory } from "../support/bough.ts";
 import { runs } from "../support/random.ts";
 
 const state: FileState = {
-  device: 64_769n,
-  inode: 2n ** 63n + 5n,
-  size: 4096n,
-  mtimeNanoseconds: 1_763_683_200_123_456_789n,
-  ctimeNanoseconds: 1_763_683_200_123_456_790n,
+  device: 64_769,
+  inode: 2 ** 52 + 5,
+  size: 4096,
+  mtimeMs: 1_763_683_200_123.25,
+  ctimeMs: 1_763_683_200_123.5,
 };
 const one = "1".repeat(64);
 const two = "2".repeat(64);
@@ -26,7 +26,7 @@ describe("a file's hash is known", () => {
   });
 
   test.each(Object.keys(state) as (keyof FileState)[])("not with another %s", (field) => {
-    expect(table.get("/c/a", { ...state, [field]: state[field] + 1n })).toBeUndefined();
+    expect(table.get("/c/a", { ...state, [field]: state[field] + 1 })).toBeUndefined();
   });
 
   test("not under another path", () => {
@@ -35,15 +35,15 @@ describe("a file's hash is known", () => {
 });
 
 test("a table gives back what was packed, in whatever order it is asked", () => {
-  const number = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
+  const number = fc.double({ noNaN: true });
   const row: fc.Arbitrary<FileRow> = fc.record({
     path: fc.string({ unit: fc.constantFrom("a", "/", "日", "\n", " ", "\u{1f600}"), minLength: 1 }),
     state: fc.record({
       device: number,
       inode: number,
       size: number,
-      mtimeNanoseconds: number,
-      ctimeNanoseconds: number,
+      mtimeMs: number,
+      ctimeMs: number,
     }),
     sha256: fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 }),
   });

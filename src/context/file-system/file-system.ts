@@ -1,4 +1,4 @@
-import type { BigIntStats } from "node:fs";
+import type { Stats } from "node:fs";
 
 /**
  * What a walk asks the file system, in calls that block: a promise for every file of a large context costs more
@@ -7,7 +7,7 @@ import type { BigIntStats } from "node:fs";
 export interface FileSystem {
   /** The names in a directory, in any order. */
   readDirectory(path: string): readonly string[];
-  /** Facts about the path itself: a link is not followed. Times in nanoseconds. */
-  stat(path: string): BigIntStats;
+  /** Facts about the path itself: a link is not followed. */
+  stat(path: string): Stats;
   readLink(path: string): string;
 }

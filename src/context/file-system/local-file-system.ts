@@ -4,7 +4,7 @@ import { windowsFileSystem, withSlashes } from "./windows-file-system.ts";
 
 const nativeFileSystem: FileSystem = {
   readDirectory: (path) => readdirSync(path),
-  stat: (path) => lstatSync(path, { bigint: true }),
+  stat: (path) => lstatSync(path),
   readLink: (path) => readlinkSync(path),
 };
 

@@ -1,10 +1,10 @@
 /** What Windows has otherwise, for code that knows POSIX paths and modes. */
-import type { BigIntStats } from "node:fs";
+import type { Stats } from "node:fs";
 import type { FileSystem } from "./file-system.ts";
 
-const permissionBits = 0o7777n;
+const permissionBits = 0o7777;
 /** What Docker gives files that come from Windows, where there is no mode: scripts have to be executable. */
-const permissions = 0o755n;
+const permissions = 0o755;
 
 /**
  * `files` with `/` alone for a separator, and with modes as Docker makes them up. To Windows a backslash is a separator,
@@ -27,7 +27,7 @@ function checked(path: string): string {
   throw Object.assign(new Error(`no file on Windows is called ${path}`), { code: "ENOENT" });
 }
 
-function withPermissions(stats: BigIntStats): BigIntStats {
+function withPermissions(stats: Stats): Stats {
   if (!stats.isSymbolicLink()) stats.mode = (stats.mode & ~permissionBits) | permissions;
   return stats;
 }

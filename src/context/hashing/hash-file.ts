@@ -97,7 +97,7 @@ function openUnchanged(entry: FileToHash): number {
 }
 
 function requireUnchanged(descriptor: number, entry: FileToHash, bytesRead: number): void {
-  const now = fileStatOf(fstatSync(descriptor, { bigint: true }));
+  const now = fileStatOf(fstatSync(descriptor));
   if (bytesRead !== entry.size || !isSameStat(now, entry.stat)) throw changed(entry, "changed");
 }
 

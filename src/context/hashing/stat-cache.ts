@@ -16,29 +16,26 @@ export interface HashCache {
  * @param readAt when reading began, in milliseconds since the epoch
  */
 export function isSettled(stat: FileStat, readAt: number): boolean {
-  const age = BigInt(Math.floor(readAt)) * nanosecondsPerMillisecond - stat.ctimeNanoseconds;
+  const age = Math.floor(readAt) - stat.ctimeMs;
   return age > (hasWholeSeconds(stat) ? coarseTick : fineTick);
 }
 
 export function isSameStat(one: FileStat, other: FileStat): boolean {
   return (
     one.inode === other.inode &&
-    one.mtimeNanoseconds === other.mtimeNanoseconds &&
-    one.ctimeNanoseconds === other.ctimeNanoseconds &&
+    one.mtimeMs === other.mtimeMs &&
+    one.ctimeMs === other.ctimeMs &&
     one.size === other.size &&
     one.device === other.device
   );
 }
 
-const nanosecondsPerMillisecond = 1_000_000n;
-const nanosecondsPerSecond = 1_000_000_000n;
-
-/** Linux stamps files with the time of its last timer tick, at most 10 ms ago. */
-const fineTick = 100n * nanosecondsPerMillisecond;
+/** Milliseconds. Linux stamps files with the time of its last timer tick, at most 10 ms ago. */
+const fineTick = 100;
 
 /** FAT counts in steps of two seconds, older network file systems in seconds. */
-const coarseTick = 3n * nanosecondsPerSecond;
+const coarseTick = 3000;
 
-function hasWholeSeconds({ mtimeNanoseconds, ctimeNanoseconds }: FileStat): boolean {
-  return ctimeNanoseconds % nanosecondsPerSecond === 0n && mtimeNanoseconds % nanosecondsPerSecond === 0n;
+function hasWholeSeconds({ mtimeMs, ctimeMs }: FileStat): boolean {
+  return ctimeMs % 1000 === 0 && mtimeMs % 1000 === 0;
 }

@@ -49,7 +49,7 @@ export function tokenizeGlob(pattern: string, options: { doubleStar: boolean }):
   return tokens;
 }
 
-/** Whether a path has a wildcard that is not escaped. */
+/** Returns whether a path has a wildcard that is not escaped. */
 export function hasWildcard(path: string): boolean {
   return /^(?:[^\\*?[]|\\.)*[*?[]/s.test(path);
 }

@@ -10,7 +10,7 @@ interface ReadIgnoreRulesOptions {
   contextPath: string;
   /** `undefined` where there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
-  /** Whether the specification's list of excludes applies too. */
+  /** True if the specification's list of excludes applies too. */
   defaultExcludes: boolean;
 }
 

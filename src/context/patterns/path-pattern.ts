@@ -41,7 +41,7 @@ export type PatternPosition = readonly number[];
 
 export const patternStart: PatternPosition = [0];
 
-/** Whether the path that led to `position`, with `name` at its end, matches. */
+/** Returns whether the path that led to `position`, with `name` at its end, matches. */
 export function isMatched(pattern: PathPattern, position: PatternPosition, name: string): boolean {
   return endsAt(pattern, position).some(({ matches }) => matches(name));
 }

@@ -9,7 +9,7 @@ import {
 
 /** One pattern and where it is written, so that a message can name it. */
 export interface Rule {
-  /** As written, with its `!`. */
+  /** The line as written, with its `!`. */
   text: string;
   isNegated: boolean;
   pattern: PathPattern;
@@ -29,7 +29,7 @@ export type RuleOrigin =
 export interface RuleCursor {
   /** The rule that decides about this directory itself; a negated one says that it does not count as matched. */
   readonly decision: Rule | undefined;
-  /** Whether a path below this directory can be decided otherwise than the directory. */
+  /** True if a path below this directory can be decided otherwise than the directory. */
   readonly mayDiffer: boolean;
   /** The rule that decides about `name` in this directory. */
   decide(name: string): Rule | undefined;
@@ -123,7 +123,7 @@ class Cursor implements RuleCursor {
     return isSame ? this : new Cursor(this.rules, decisionIndex, live);
   }
 
-  /** Whether a rule after that one could decide otherwise. */
+  /** Returns whether a rule after that one could decide otherwise. */
   private isUndecidedAfter(index: number): boolean {
     return (isMatch(this.rules[index]) ? this.lastNegated : this.lastPlain) > index;
   }

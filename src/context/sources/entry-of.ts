@@ -1,4 +1,4 @@
-import { type BigIntStats, constants } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { fileError } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import type { ContextEntry, FileStat } from "./entry.ts";
@@ -10,14 +10,14 @@ export interface EntryPaths {
 }
 
 /** The entry for a file, directory or link; `undefined` for what an image can't be given (`specialKind`). */
-export function entryOf(paths: EntryPaths, stats: BigIntStats, files: FileSystem): ContextEntry | undefined {
+export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): ContextEntry | undefined {
   const { contextPath, absolutePath, relativePath } = paths;
-  const bits = Number(stats.mode);
+  const bits = stats.mode;
   const mode = bits & 0o7777;
   switch (bits & constants.S_IFMT) {
     case constants.S_IFREG: {
       const stat = fileStatOf(stats);
-      return { type: "file", contextPath, absolutePath, relativePath, mode, size: Number(stats.size), stat };
+      return { type: "file", contextPath, absolutePath, relativePath, mode, size: stat.size, stat };
     }
     case constants.S_IFDIR:
       return { type: "directory", contextPath, absolutePath, relativePath, mode };
@@ -35,18 +35,17 @@ export function entryOf(paths: EntryPaths, stats: BigIntStats, files: FileSystem
   }
 }
 
-export function fileStatOf(stats: BigIntStats): FileStat {
+export function fileStatOf(stats: Stats): FileStat {
   return {
     device: stats.dev,
     inode: stats.ino,
     size: stats.size,
-    // Most often the same; then one number will do for both, of which large contexts have many.
-    mtimeNanoseconds: stats.mtimeNs === stats.ctimeNs ? stats.ctimeNs : stats.mtimeNs,
-    ctimeNanoseconds: stats.ctimeNs,
+    mtimeMs: stats.mtimeMs,
+    ctimeMs: stats.ctimeMs,
   };
 }
 
-export function specialKind(stats: BigIntStats): string {
+export function specialKind(stats: Stats): string {
   if (stats.isFIFO()) return "named pipe";
   if (stats.isSocket()) return "socket";
   return "device";

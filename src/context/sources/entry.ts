@@ -33,11 +33,12 @@ interface SymlinkEntry extends EntryBase {
 export type ContextEntry = FileEntry | DirectoryEntry | SymlinkEntry;
 
 export interface FileStat {
-  device: bigint;
-  inode: bigint;
-  size: bigint;
-  mtimeNanoseconds: bigint;
-  ctimeNanoseconds: bigint;
+  device: number;
+  inode: number;
+  size: number;
+  /** Milliseconds since the epoch, with a fraction: a number tells a quarter of a microsecond, and takes less than a BigInt. */
+  mtimeMs: number;
+  ctimeMs: number;
 }
 
 /** One match of one source word, in the order of the words, matches of a glob sorted. */

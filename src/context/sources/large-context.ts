@@ -31,17 +31,22 @@ const mainShare = 0.8;
  * names one by one are wanted, however large.
  */
 export function findLargeContext(matches: readonly SourceMatch[]): LargeContext | undefined {
-  const files: FileEntry[] = [];
+  let count = 0;
   let bytes = 0;
-  for (const { entries, source } of matches) {
-    if (entries[0]?.contextPath === source && entries[0].type === "file") continue;
-    for (const entry of entries) {
+  const isNamed = ({ entries: [first], source }: SourceMatch) =>
+    first?.contextPath === source && first.type === "file";
+  for (const match of matches) {
+    if (isNamed(match)) continue;
+    for (const entry of match.entries) {
       if (entry.type !== "file") continue;
-      files.push(entry);
+      count += 1;
       bytes += entry.size;
     }
   }
-  if (bytes <= manyBytes && files.length <= manyFiles) return undefined;
+  if (bytes <= manyBytes && count <= manyFiles) return undefined;
+  const files = matches.flatMap((match) =>
+    isNamed(match) ? [] : match.entries.filter((entry) => entry.type === "file"),
+  );
   const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
   const tops = matches.flatMap(({ entries, isDirectory }) =>
     isDirectory && entries[0]?.type === "directory" ? [entries[0].contextPath] : [],
@@ -66,9 +71,19 @@ interface Node {
 /** All directories, each with the sum of what is below it; of files only those that can be among the largest paths. */
 function growTree(files: readonly FileEntry[]): Node {
   const root = directoryAt("");
+  /** The directory of the file before, its path with a slash, and all that are above it. */
+  let chain: Node[] = [root];
+  let prefix = "";
   for (const file of files) {
     const { contextPath, size } = file;
+    if (contextPath.startsWith(prefix) && !contextPath.includes("/", prefix.length)) {
+      for (const above of chain) add(above, size);
+      keepLargest(chain.at(-1)?.below?.largestFiles ?? [], file);
+      continue;
+    }
     let node = root;
+    add(root, size);
+    chain = [root];
     for (let slash = contextPath.indexOf("/"); slash >= 0; slash = contextPath.indexOf("/", slash + 1)) {
       const path = contextPath.slice(0, slash);
       let child = node.below?.directories.get(path);
@@ -76,13 +91,19 @@ function growTree(files: readonly FileEntry[]): Node {
         child = directoryAt(path);
         node.below?.directories.set(path, child);
       }
-      child.files += 1;
-      child.bytes += size;
+      add(child, size);
       node = child;
+      chain.push(node);
     }
+    prefix = contextPath.slice(0, contextPath.lastIndexOf("/") + 1);
     keepLargest(node.below?.largestFiles ?? [], file);
   }
   return root;
+}
+
+function add(node: Node, size: number): void {
+  node.files += 1;
+  node.bytes += size;
 }
 
 function directoryAt(path: string): Node {

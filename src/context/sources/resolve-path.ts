@@ -1,4 +1,4 @@
-import type { BigIntStats } from "node:fs";
+import type { Stats } from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
@@ -12,7 +12,7 @@ export type Resolution =
       /** Without links; "" is the context root. */
       contextPath: string;
       absolutePath: string;
-      stats: BigIntStats;
+      stats: Stats;
       /** The links that were followed. */
       links: readonly string[];
     }
@@ -48,7 +48,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
   const at: string[] = [];
   const links: string[] = [];
   /** Facts about the place that `at` names, where it was looked at on the way. */
-  let stats: BigIntStats | undefined;
+  let stats: Stats | undefined;
   for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
     if (name === "" || name === ".") continue;
     if (name === "..") {
@@ -84,7 +84,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
 /** The kernel's own limit. */
 const maxLinks = 40;
 
-function statPath(absolutePath: string, contextPath: string, files: FileSystem): BigIntStats | undefined {
+function statPath(absolutePath: string, contextPath: string, files: FileSystem): Stats | undefined {
   if (contextPath.includes("\0")) return undefined;
   try {
     return files.stat(absolutePath);

@@ -1,4 +1,4 @@
-import type { BigIntStats } from "node:fs";
+import type { Stats } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { displayPath } from "../file-system/display-path.ts";
@@ -127,7 +127,7 @@ export function childPaths(parent: EntryPaths, name: string): EntryPaths {
   };
 }
 
-export function statChild(paths: EntryPaths, files: FileSystem): BigIntStats {
+export function statChild(paths: EntryPaths, files: FileSystem): Stats {
   try {
     return files.stat(paths.absolutePath);
   } catch (error) {

@@ -53,7 +53,7 @@ function wholeRange(lines: readonly string[], { start, end }: LineRange): string
   return last < end ? [...rows, row("", cut)] : rows;
 }
 
-/** At most `shownWidth` characters of a line, so chosen that `column` (0-based) is among them; secrets as stars. */
+/** Returns at most `shownWidth` characters of a line, among them the one at `column` (0-based); secrets become stars. */
 function crop(line: string, column: number): { text: string; start: number } {
   const start = Math.max(0, Math.min(column - shownWidth / 2, line.length - shownWidth));
   const around = Math.max(0, start - secretWidth);

@@ -104,7 +104,7 @@ function valueOf(name: string, operator: string, lookup: Lookup): string | undef
   return expandWord(`\${${name}${operator}${end}`, lookup, "\\");
 }
 
-/** Whether the shell reads `value`, written between these characters, as nothing but the text that it is. */
+/** Returns whether the shell reads `value`, written between these characters, as nothing but the text that it is. */
 function isText(value: string, place: Place, before: string, after: string): boolean {
   if (place === "opaque") return false;
   if (place === "double quotes") return !/["$`\\\p{Cc}]/u.test(value);

@@ -186,7 +186,7 @@ export class ShellScan {
       this.scanPart("", "arithmetic");
     }
     const text = this.text.slice(start, this.position);
-    // With quotes in it, it may as well be a group of commands.
+    // Text with quotes in it may as well be a group of commands.
     if (/['"]/.test(text)) this.isUnclear = true;
     if (!arithmeticAssignment.test(text)) return;
     for (const [name] of text.matchAll(/[A-Za-z_]\w*/g)) this.setNames.add(name);

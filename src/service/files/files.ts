@@ -16,7 +16,7 @@ export interface KnownFiles {
   flush?(): void;
 }
 
-export interface FilesOptions {
+interface FilesOptions {
   transport: Transport;
   clock: Clock;
   signal: AbortSignal;

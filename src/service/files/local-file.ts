@@ -73,7 +73,7 @@ function openRegular(file: LocalFile): number {
   }
 }
 
-/** For a file that is sent from the disk: notices from its state that somebody wrote to it. */
+/** Notices from the state of a file that is sent from the disk that somebody wrote to it. */
 export function watchForChanges(file: LocalFile) {
   const before = stateOf(file);
   const check = () => {

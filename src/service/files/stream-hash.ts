@@ -9,7 +9,7 @@ interface StreamHash {
   nextBuffer(): Promise<Uint8Array>;
   /** Takes a piece, the beginning of one of the buffers. */
   update(piece: Uint8Array): void;
-  /** In lower-case hex, after the last piece. */
+  /** Returns lower-case hex. Call it after the last piece. */
   digest(): Promise<string>;
   close(): void;
 }
@@ -19,7 +19,7 @@ const pieceBytes = 1024 * 1024;
 /** One that is being sent, one that is being filled, and one more, so that neither waits for the other. */
 const bufferCount = 3;
 
-/** On this thread: nothing to start, and nothing else happens while a piece is hashed. */
+/** Hashes on this thread: there is nothing to start, and nothing else happens while a piece is hashed. */
 export function createStreamHash(): StreamHash {
   const hasher = new Bun.CryptoHasher("sha256");
   const buffers: Uint8Array[] = [];
@@ -44,7 +44,7 @@ export function createStreamHash(): StreamHash {
 export type HashRequest = { buffers: SharedArrayBuffer[] } | { index: number; length: number } | "end";
 export type HashAnswer = { index: number } | { digest: string };
 
-/** On a thread of its own, while the pieces are sent: for streams that are worth the start of one. */
+/** Hashes on a thread of its own, while the pieces are sent: for streams that are worth the start of one. */
 export function createThreadedStreamHash(): StreamHash {
   const memory = Array.from({ length: bufferCount }, () => new SharedArrayBuffer(pieceBytes));
   const buffers = memory.map((each) => new Uint8Array(each));

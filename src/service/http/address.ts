@@ -34,7 +34,7 @@ export function urlOf(base: URL, path: string, query: Record<string, string> = {
   return `${base.origin}${base.pathname.replace(/\/+$/, "")}${path}${parameters === "" ? "" : `?${parameters}`}`;
 }
 
-/** For messages: whatever stands between `//` and `@` is not shown. */
+/** Returns the address for messages, without what stands between `//` and `@`. */
 export function withoutCredentials(url: string): string {
   return url.replace(/\/\/[^/?#]*@/, "//");
 }

@@ -60,7 +60,7 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
   const isEmpty = text.trim() === "";
   const parsed = parse(text);
   if (parsed instanceof ExcessiveJsonError) return excessive(expectation, status, parsed.message);
-  // Where the Location says what was made, the answer can do without a body.
+  // The answer can do without a body where the Location says what was made.
   const body = parsed ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
   if (body === undefined) {
     return malformed(

@@ -15,7 +15,7 @@ const silenceMilliseconds = 60_000;
 /** A block of an archive: what comes slower never comes to anything. */
 export const minBytes = 512;
 
-/** In words. */
+/** Says in words how slow it is. */
 export function tooSlow(bytes: number, milliseconds: number): DeadlineError {
   const seconds = milliseconds / 1000;
   if (bytes === 0) return new DeadlineError(`nothing came for ${seconds} s`);
@@ -31,7 +31,7 @@ export function watchedBody(
   // A handler's body, unlike a socket's, does not end with the request's signal by itself.
   let interrupt: ((reason: unknown) => void) | undefined;
   stop.signal.addEventListener("abort", () => interrupt?.(stop.signal.reason), { once: true });
-  // Not a race against one promise for all of the body: that promise would keep every chunk until the end.
+  // A race against one promise for all of the body would not do: that promise would keep every chunk until the end.
   const read = async () => {
     stop.signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof reader.read>>>();

@@ -11,7 +11,7 @@ export class ExcessiveJsonError extends Error {
   override readonly name = "ExcessiveJsonError";
 }
 
-/** As JSON.parse, with an ExcessiveJsonError for text that is nested too deep or has too many members. */
+/** Parses JSON; throws an ExcessiveJsonError for text that is nested too deep or has too many members. */
 export function parseBoundedJson(text: string): unknown {
   if (text.length > harmlessCharacters) checkStructure(text);
   return JSON.parse(text);

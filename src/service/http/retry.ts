@@ -30,7 +30,7 @@ type Decision = { action: "wait"; milliseconds: number } | { action: "give up" }
 const firstWaitMilliseconds = 200;
 const maxWaitMilliseconds = 10_000;
 const faultBudgetMilliseconds = 60_000;
-/** Behind a 500 there is more often a defect, which stays, than a restart, which passes. */
+/** A 500 more often means a defect, which stays, than a restart, which passes. */
 const defectBudgetMilliseconds = 15_000;
 /** A mistyped address should not take a minute to be noticed. */
 const firstContactBudgetMilliseconds = 5_000;

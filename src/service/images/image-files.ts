@@ -91,7 +91,7 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
   };
 }
 
-/** Whether seconds since the epoch are a date: JavaScript's end in the year 275760. */
+/** Returns whether seconds since the epoch are a date: JavaScript's end in the year 275760. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }

@@ -1,8 +1,9 @@
 /** `GET /v1/images`, and what may be concluded from it. */
 import { BoughError } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
+import { parseOrigin } from "../../image/history.ts";
 import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
-import { asId, asRecord, asText, idIn } from "../http/json.ts";
+import { asId, asInteger, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageRecord } from "../types.ts";
@@ -15,6 +16,8 @@ export interface ImageFilter {
   /** When it was made: ISO 8601. */
   since?: string;
   until?: string;
+  /** Asks for their sizes, where the service can tell. */
+  sizes?: boolean;
 }
 
 /** Images that lists have shown, by UUID; kept from one process to the next. */
@@ -79,10 +82,11 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
 
   async function list(filter: ImageFilter = {}): Promise<ImageRecord[]> {
     if (capabilities.lacks("imageList")) return [];
+    const sizes = filter.sizes === true && (await capabilities.extensions()).has("image-sizes");
     const images = new Map<string, ImageRecord>();
     let offset = 0;
     for (let pages = 0; pages < maxPages && images.size < maxListed; pages++) {
-      const page = await readPage(filter, offset);
+      const page = await readPage({ ...filter, sizes }, offset);
       const before = images.size;
       // An image with several tags is listed once for each.
       for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
@@ -94,7 +98,7 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
     throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
 
-  /** Whether a list without filters shows images that have no tag. */
+  /** Returns whether a list without filters shows images that have no tag. */
   async function listsUntagged(): Promise<boolean> {
     if ((await capabilities.extensions()).has("image-list")) return true;
     return (await readPage({}, 0)).some(({ tag }) => tag === null);
@@ -123,7 +127,7 @@ function endless(call: string, images: number): BoughError {
 }
 
 function queryOf(
-  { tag, tagged, uuid, since, until }: ImageFilter,
+  { tag, tagged, uuid, since, until, sizes }: ImageFilter,
   offset: number,
   { pageSize, onlyTag }: (typeof manners)[number],
 ): Record<string, string> {
@@ -135,6 +139,7 @@ function queryOf(
     ...(uuid === undefined ? {} : { uuid }),
     ...(since === undefined ? {} : { since }),
     ...(until === undefined ? {} : { until }),
+    ...(sizes === true ? { sizes: "1" } : {}),
     ...(pageSize === undefined ? {} : { limit: String(pageSize) }),
     ...(offset === 0 ? {} : { offset: String(offset) }),
   };
@@ -146,15 +151,27 @@ function readImages(body: unknown): ImageRecord[] {
     const uuid = idIn(record);
     if (uuid === undefined) return [];
     const operation = asId(record?.operation_uuid);
+    const size = asInteger(record?.size);
     const config = asRecord(record?.oci_config);
+    const identity = asText(record?.identity);
     return [
       {
         uuid,
         tag: asText(record?.tag) ?? null,
         created_at: asText(record?.created_at) ?? "",
         ...(operation === undefined ? {} : { operation_uuid: operation }),
-        ...(config === undefined ? {} : { oci_config: parseImageConfig(config) }),
+        ...(size === undefined ? {} : { size }),
+        ...(config === undefined ? {} : { oci_config: parseImageConfig(config), ...originIn(record) }),
+        ...(identity === undefined ? {} : { identity }),
       },
     ];
   });
+}
+
+function originIn(record: JsonRecord | undefined): Pick<ImageRecord, "oci_author" | "oci_history"> {
+  const { author, history } = parseOrigin({ author: record?.oci_author, history: record?.oci_history });
+  return {
+    ...(author === undefined ? {} : { oci_author: author }),
+    ...(history === undefined ? {} : { oci_history: history }),
+  };
 }

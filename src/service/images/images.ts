@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
-import { asId, asRecord, idIn } from "../http/json.ts";
+import { asId, asInteger, asRecord, idIn } from "../http/json.ts";
 import type { Operations } from "../operations/operations.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
 import { type ImageRecord, type ImportRequest, isTag } from "../types.ts";
@@ -18,6 +18,11 @@ export interface Images
     Pick<ImageService, "configureImage" | "findImage" | "hasImage" | "importImage" | "tagImage"> {
   /** All images that the filter lets through. Empty where the service lacks `imageList`. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
+  /**
+   * Removes an image with all of its tags; only with the extension `image-removal`. Returns the bytes that are free again. Rejects
+   * with NotFoundError where the image is gone.
+   */
+  removeImage(uuid: string): Promise<number>;
 }
 
 interface ImagesOptions extends ImageListOptions {
@@ -115,11 +120,20 @@ export function createImages({ transport, operations, signal, seen, capabilities
 
     tagImage,
 
-    async configureImage(uuid, config) {
+    async removeImage(uuid) {
+      const { body } = await transport.call({
+        method: "DELETE",
+        path: `/v1/images/${encodeURIComponent(uuid)}`,
+        repeatable: true,
+      });
+      return asInteger(asRecord(body)?.freed_bytes) ?? 0;
+    },
+
+    async configureImage(uuid, config, origin) {
       const answer = await transport.call({
         method: "POST",
         path: `/v1/images/${encodeURIComponent(uuid)}/config`,
-        json: { config },
+        json: { config, ...origin },
         // The same request is answered by the same image.
         repeatable: true,
         requires: { what: "an image", isMet: (answer) => imageIn(answer) !== undefined },
@@ -144,7 +158,18 @@ function namesOperation({ headers }: Answer): boolean {
   return headers.get("location")?.includes("/operations/") === true;
 }
 
-function foundImage({ uuid, oci_config: config }: ImageRecord, capabilities: LearntCapabilities): FoundImage {
+function foundImage(record: ImageRecord, capabilities: LearntCapabilities): FoundImage {
+  const { uuid, identity, oci_config: config, oci_author: author, oci_history: history } = record;
   if (config !== undefined) capabilities.learn("config", true);
-  return { uuid, ...(config === undefined ? {} : { config }) };
+  const origin = {
+    ...(author === undefined ? {} : { author }),
+    ...(history === undefined ? {} : { history }),
+  };
+  const isTold = author !== undefined || history !== undefined;
+  return {
+    uuid,
+    ...(config === undefined ? {} : { config }),
+    ...(isTold ? { origin } : {}),
+    ...(identity === undefined ? {} : { identity }),
+  };
 }

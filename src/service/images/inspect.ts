@@ -91,7 +91,7 @@ export function createInspector(
 }
 
 function lost(image: string): NotFoundError {
-  return new NotFoundError(`the service no longer has image ${image}`);
+  return new NotFoundError(`image ${image} is gone`);
 }
 
 function filesIn(list: JsonRecord | undefined): JsonRecord[] {

@@ -8,6 +8,8 @@ import type { ImageLayer } from "../types.ts";
 export interface ImageLayers {
   /** The lowest first. Only with the extension `layers`. */
   listLayers(image: string): Promise<ImageLayer[]>;
+  /** Those that bough has made, the lowest first, each with its bytes on disk. Only with the extension `layer-sizes`. */
+  layerSizes(image: string): Promise<{ id: string; size: number }[]>;
   /**
    * A layer's archive as it comes: uncompressed, with no time in it after `clampTo` (seconds since the epoch), or just as the
    * layer's `blob` says.
@@ -33,6 +35,23 @@ export function createImageLayers(transport: Transport): ImageLayers {
         const blob = readBlob(asRecord(record?.blob));
         const layer = { id, created_at: created, is_imported: record?.is_imported === true };
         return blob === undefined ? layer : { ...layer, blob };
+      });
+    },
+
+    async layerSizes(image) {
+      const { body } = await transport.call({
+        method: "GET",
+        path: pathOf(image),
+        query: { sizes: "1" },
+        repeatable: true,
+        // Each file is looked at.
+        timeoutMilliseconds: 0,
+        requires: aList("layers"),
+      });
+      return listIn(body, "layers").flatMap((item) => {
+        const record = asRecord(item);
+        const [id, size] = [asText(record?.id), asInteger(record?.size)];
+        return id === undefined || size === undefined ? [] : [{ id, size }];
       });
     },
 

@@ -130,11 +130,13 @@ function tagOrNone(tag: string): string | undefined {
 }
 
 function invalid(text: string, reason: string): BoughError {
-  const isPath = /^(\.{1,2}|~)\/|^\/.*\/|\.(tar(\.\w+)?|tgz)$/.test(text);
+  const isPath = /^(\.{1,2}|~)\/|^\/.*\/|\.(tar(\.\w+)?|tgz)$|^(oci|oci-archive|docker-archive|dir):/.test(
+    text,
+  );
   return new BoughError(`not an image reference: ${JSON.stringify(text)}: ${reason}`, {
     kind: "usage",
     hint: isPath
-      ? "A local image needs its kind before the path: docker-archive:/path, oci-archive:/path or oci:/path."
+      ? "A local image needs its kind before the path, and the path begins with / or ./: docker-archive:/path, oci-archive:/path or oci:./path."
       : "Give a name like alpine:3.20 or registry.example/team/app:1.0, a digest (name@sha256:...), an image's UUID, or tag:<name>.",
   });
 }

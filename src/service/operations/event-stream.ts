@@ -20,7 +20,7 @@ export type StreamEnd =
   /** `look` found that the operation has ended while the stream said nothing. */
   | { kind: "ended" }
   | { kind: "broke"; reason: string }
-  /** To connect again would bring the same once more. */
+  /** A new connection would bring the same once more. */
   | { kind: "excessive"; what: string };
 
 interface StreamReader {
@@ -68,7 +68,7 @@ export async function readEventStream(
       stop.signal,
     );
     const refusal = refusalOf(response, clock.now());
-    // Where it is short it is read to its end, so that the connection can be used again.
+    // A short answer is read to its end, so that the connection can be used again.
     if (refusal !== undefined) await readBeginning(response.body, stop.signal);
     if (refusal !== undefined) return refusal;
     let isBroken = false;

@@ -37,7 +37,7 @@ function describe({ limit, value, killed }: LimitHit): string {
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-/** In the units that limits are given in: `64 MiB`, `1.5 GiB`. */
+/** Formats bytes in the units that limits are given in: `64 MiB`, `1.5 GiB`. */
 function formatBinary(bytes: number): string {
   let value = bytes;
   let unit = 0;

@@ -1,5 +1,5 @@
 /**
- * Whether a service says that an image or a file which a request names is not there. Servers answer 404 or 410; some say
+ * Returns whether a service says that an image or a file which a request names is not there. Servers answer 404 or 410; some say
  * it in the words of another refusal, or of an operation that could not be run.
  */
 export function meansMissing(message: string): boolean {

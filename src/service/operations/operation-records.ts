@@ -21,12 +21,13 @@ export interface OperationSummary {
   command: string | null;
   /** What it started from: a UUID or `tag:<name>`. */
   image: string | null;
+  /** `null` unless the service tells it of a list's entries, too. */
+  exitCode: number | null;
+  timedOut: boolean;
 }
 
 export interface OperationDetails extends OperationSummary {
   hasEnded: boolean;
-  exitCode: number | null;
-  timedOut: boolean;
   resultImage: string | null;
   resultTag: string | null;
 }
@@ -103,8 +104,6 @@ export function createOperationRecords(
       return {
         ...summarize(operation, record),
         hasEnded: view.ended !== undefined,
-        exitCode: view.exitCode ?? null,
-        timedOut: view.timedOut,
         resultImage: view.image ?? null,
         resultTag: asText(asRecord(record.result)?.tag) ?? null,
       };
@@ -117,7 +116,7 @@ export function createOperationRecords(
   };
 }
 
-/** Whether an operation is one of those that were asked for. What the service does not tell of it is not held against it. */
+/** Returns whether an operation is one of those that were asked for. What the service does not tell of it is not held against it. */
 function passes(
   { status, kind, createdAt }: OperationSummary,
   filter: Omit<OperationFilter, "limit">,
@@ -142,6 +141,7 @@ function readList(body: unknown): OperationSummary[] {
 
 function summarize(uuid: string, record: JsonRecord): OperationSummary {
   const metadata = asRecord(record.metadata) ?? record;
+  const { exitCode = null, timedOut } = readOperation(record);
   return {
     uuid,
     kind: asText(record.kind) ?? "instance",
@@ -151,6 +151,8 @@ function summarize(uuid: string, record: JsonRecord): OperationSummary {
     durationSeconds: asNumber(record.duration) ?? null,
     command: commandOf(metadata) ?? asText(metadata.url) ?? asText(asRecord(metadata.registry)?.url) ?? null,
     image: asText(metadata.image) ?? null,
+    exitCode,
+    timedOut,
   };
 }
 

@@ -6,7 +6,7 @@ import type { ServiceNotice } from "../http/attempt.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import { type IdleTimer, startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageService, OperationOutcome, OutputChunk } from "../service.ts";
+import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../types.ts";
 import { followEvents } from "./events.ts";
 import { withTimeLimit } from "./overdue.ts";
@@ -23,6 +23,7 @@ interface OperationsOptions {
   clock: Clock;
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
+  onServed?: (time: ServedTime) => void;
   /** In [0, 1). */
   random: () => number;
   /** Kept up to date: `operation <id>` for each that is waited for. */
@@ -31,13 +32,13 @@ interface OperationsOptions {
 
 export interface Operations
   extends Pick<ImageService, "newRequestId" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
-  /** As `follow`, by looking alone: there is no output to wait for. */
+  /** Waits as `follow` does, by looking alone: there is no output to wait for. */
   poll(operation: string): Promise<OperationOutcome>;
   /** Bounds how long the operation is waited for. */
   expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
 }
 
-/** Where the request has a timeout, the service ends the operation by then; this much is left for the ending itself. */
+/** The service ends an operation by the request's timeout; this much is left for the ending itself. */
 const graceMilliseconds = 60_000;
 const defaultTimeoutSeconds = 600;
 const silenceMilliseconds = 60_000;
@@ -153,7 +154,7 @@ export function createOperations(options: OperationsOptions): Operations {
     }
   }
 
-  /** From the record, however the end was noticed, unless that would only bring much output once more. */
+  /** Reads the outcome from the record, unless that would only bring much output once more. */
   async function outcomeOf(
     own: PollingOptions,
     operation: string,
@@ -162,18 +163,20 @@ export function createOperations(options: OperationsOptions): Operations {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
     const view =
       endedView(log) ?? (await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds));
+    const { ended: status, isQueued: _, unknownStatus: __, served, ...end } = view;
+    const kind = expected.get(operation)?.kind ?? "instance";
+    if (served !== undefined) options.onServed?.({ operation, kind, ...served });
     expected.delete(operation);
     running.delete(nameOf(operation));
-    const { error, exitCode, timedOut, limitsHit, image } = view;
     const stdout = mergeOutput(log.output("stdout"), view.stdout);
     const stderr = mergeOutput(log.output("stderr"), view.stderr);
-    return { operation, status: view.ended, error, exitCode, timedOut, limitsHit, stdout, stderr, image };
+    return { ...end, operation, status, stdout, stderr, ...(served && { served }) };
   }
 
   return operations;
 }
 
-/** Of what is less, the record is asked: it has the last word. */
+/** The record has the last word on output that is no longer than this: it is read in any case. */
 const maxRepeatedCharacters = 256 * 1024;
 
 /** What the events say of the end, where they say all and the record has much of what they have brought. */

@@ -15,7 +15,7 @@ export function requireEnd(
       hint: "Allow it more time with --timeout SECONDS.",
     });
   }
-  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled on the service`);
+  if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled`);
   if (status === "FAILED") throw new BoughError(failedText(operation, error ?? "it gives no reason"));
 }
 
@@ -26,5 +26,5 @@ export function refuseMissing({ status, error, operation }: OperationOutcome): v
 }
 
 function failedText(operation: string, reason: string): string {
-  return `the service could not run the command: ${reason} (operation ${operation})`;
+  return `the command could not be run: ${reason} (operation ${operation})`;
 }

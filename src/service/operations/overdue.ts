@@ -10,11 +10,11 @@ interface OverdueOptions {
   onNotice: (notice: ServiceNotice) => void;
   /** The request's timeout: the service ends the operation by then. */
   timeoutSeconds: number;
-  /** Whether it still waits for its turn, which is no time of its own. */
+  /** True while the operation still waits for its turn, which does not count. */
   isQueued(): Promise<boolean>;
 }
 
-/** For the ending itself. */
+/** How long the ending itself may take. */
 const graceMilliseconds = 60_000;
 /** A busy service has people wait; so long nobody does. */
 const maxQueuedMilliseconds = 24 * 60 * 60 * 1000;

@@ -46,13 +46,13 @@ interface LoggedOutput {
   /** Empty where it is not held, which `isHeld` says. */
   text(): string;
   isHeld: boolean;
-  /** Whether `text` begins with this output. */
+  /** Returns whether `text` begins with this output. */
   begins(text: string): boolean;
 }
 
 interface Stream {
   decoder: OutputDecoder;
-  /** Of a listener that takes all of the output a digest says whether the record has the same. */
+  /** A digest is enough for a listener that takes all output: it says whether the record has the same. */
   held: { parts: string[] } | { digest: Bun.CryptoHasher };
   characters: number;
   truncated: boolean;

@@ -1,6 +1,6 @@
 /** An operation's record as a server answers it: whatever is missing is missing. */
 import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
-import type { CapturedOutput, OperationOutcome } from "../service.ts";
+import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
 import type { LimitHit } from "../types.ts";
 import { readLimitHits } from "./limits.ts";
 import { decodeText } from "./output.ts";
@@ -21,6 +21,8 @@ export interface OperationView {
   stdout: CapturedOutput | undefined;
   stderr: CapturedOutput | undefined;
   image: string | undefined;
+  served: Pick<ServedTime, "since" | "seconds"> | undefined;
+  imageBytes: number | undefined;
 }
 
 export function readOperation(body: unknown): OperationView {
@@ -46,8 +48,15 @@ export function readOperation(body: unknown): OperationView {
     limitsHit: first(places, (place) => readLimitHits(place.limits_hit)) ?? [],
     stdout: first(places, (place) => readOutput(place.stdout)),
     stderr: first(places, (place) => readOutput(place.stderr)),
+    imageBytes: asNumber(record.image_size),
     image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),
+    served: readServedTime(record),
   };
+}
+
+function readServedTime({ created_at, duration }: JsonRecord): OperationView["served"] {
+  const [since, seconds] = [Date.parse(asText(created_at) ?? ""), asNumber(duration)];
+  return Number.isNaN(since) || seconds === undefined || seconds < 0 ? undefined : { since, seconds };
 }
 
 const queued = ["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"];

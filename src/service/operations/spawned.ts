@@ -31,7 +31,7 @@ export interface SearchOptions {
 /** The service's clock and this machine's may differ. */
 const clockSkewMilliseconds = 15 * 60_000;
 const maxListed = 1000;
-/** Where the list tells no request ids, so many records are looked at one by one. */
+/** How many records are looked at one by one where the list tells no request ids. */
 const maxLookedAt = 25;
 
 /** One look at what the service has started since. */
@@ -76,7 +76,7 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
 /** How long an operation may take to appear: a proxy that has given up says nothing of the service behind it. */
 const secondLookMilliseconds = 4000;
 
-/** As `searchSpawned`, and once more some seconds later. */
+/** Searches as `searchSpawned` does, and once more some seconds later. */
 export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const search = await searchSpawned(options, sent);
   if (search.kind !== "not there") return search;

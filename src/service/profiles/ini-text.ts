@@ -30,7 +30,7 @@ export function removeIniValue(text: string, section: string, key: string): stri
   return lines.filter((_, at) => !doomed.includes(at)).join("");
 }
 
-/** With its keys and the comments among them; what stands after a blank line at its end belongs to what follows. */
+/** Removes a section's keys and the comments among them; what stands after a blank line at its end belongs to what follows. */
 export function removeIniSection(text: string, section: string): string {
   const lines = linesOf(text);
   const doomed = new Set<number>();

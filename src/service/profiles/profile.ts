@@ -79,9 +79,12 @@ function findProfile(
   const known = [...profiles.byName.keys()].sort();
   throw usage(
     `there is no profile ${JSON.stringify(name)} (${origin})`,
-    known.length === 0
-      ? "No profile is saved yet: give --url and --token."
-      : `Known profiles: ${known.join(", ")}.`,
+    // docker run -p
+    /^[\d.:]*:\d+(\/\w+)?$/.test(name)
+      ? "No ports are published: with --network host a command listens on this machine's network."
+      : known.length === 0
+        ? "No profile is saved yet: give --url and --token."
+        : `Known profiles: ${known.join(", ")}.`,
   );
 }
 

@@ -1,0 +1,35 @@
+import type { Database } from "bun:sqlite";
+
+/** The step that the latest build of a session has failed at, to be looked into later. */
+export interface FailedStepStore {
+  /** What was set, as text. */
+  get(session: string): string | undefined;
+  /** Replaces what is known of the session's build. Nothing is stored for a session that does not exist. */
+  set(session: string, step: string): void;
+  delete(session: string): void;
+}
+
+export function createFailedStepStore(database: Database): FailedStepStore {
+  return {
+    get(session) {
+      const row = database
+        .query<{ step: Uint8Array }, [string]>(
+          `SELECT step FROM failed_step JOIN session ON session.id = failed_step.session_id WHERE key = ?`,
+        )
+        .get(session);
+      return row === null ? undefined : new TextDecoder().decode(Bun.zstdDecompressSync(row.step));
+    },
+    set(session, step) {
+      database
+        .query(
+          `INSERT OR REPLACE INTO failed_step (session_id, step) SELECT id, ? FROM session WHERE key = ?`,
+        )
+        .run(Bun.zstdCompressSync(step), session);
+    },
+    delete(session) {
+      database
+        .query(`DELETE FROM failed_step WHERE session_id = (SELECT id FROM session WHERE key = ?)`)
+        .run(session);
+    },
+  };
+}
