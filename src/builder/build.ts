@@ -23,7 +23,7 @@ import { placesByLine } from "./step-place.ts";
 export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, emit, clock, tags, session } = build;
   const startedAt = clock.now();
-  const { request, uploaded, skippedCopies } = countEvents(build);
+  const { request, counted } = countEvents(build);
   const places = placesByLine(dockerfile);
   for (const { rule, message, range } of dockerfile.warnings) {
     const line = range.start;
@@ -46,9 +46,15 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     try {
       const target = await configureTarget(await runStages(running));
       await tagTarget(target, running);
-      const { steps, stage } = target;
+      const { image } = target.stage.layer;
+      const { uploaded, skippedCopies, uploadedFor } = counted;
       const seconds = (clock.now() - startedAt) / 1000;
-      const { image } = stage.layer;
+      const added = build.measuresLayers ? await measure(target, running) : undefined;
+      const steps = target.steps.map((record) => ({
+        ...record,
+        uploadedBytes: uploadedFor(record),
+        addedBytes: added?.get(record) ?? null,
+      }));
       return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
     } catch (error) {
       // Each round drops one layer, so there is an end to it.
@@ -58,16 +64,22 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   }
 }
 
-/** From here on the stage's layer is the image that the build comes to. */
+/** Makes the stage's layer the image that the build comes to. */
 async function configureTarget({ stage, job, steps }: BuiltTarget): Promise<BuiltTarget> {
   const layer = await detectLoss(stage, job, () => configureLayer(stage, job));
   return { stage: { ...stage, layer }, job, steps };
 }
 
+/** Loaded where that is asked for only. */
+async function measure({ steps }: BuiltTarget, running: RunningBuild) {
+  const { measureLayers } = await import("./stages/measure-layers.ts");
+  return measureLayers(steps, running);
+}
+
 async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBuild): Promise<void> {
   job.signal.throwIfAborted();
   const { layer } = stage;
-  // Where everything came from the cache, nothing has asked yet whether the result is still there.
+  // Nothing has asked yet whether the result is still there where everything came from the cache.
   if (tags.length === 0 && (await isImageMissing(layer, job))) throw new MissingImageError(layer);
   for (const tag of tags) {
     await retryAfterLoss({ layer, staged: new Map() }, job, () => job.service.tagImage(layer.image, tag));

@@ -2,6 +2,7 @@ import type { LargeContext } from "../context/sources/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import type { OutputChunk } from "../service/service.ts";
 import type { Explanation } from "./cache/explain.ts";
+import type { SharedFrom } from "./cache/layer-cache.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { StepPlace } from "./step-place.ts";
 
@@ -10,8 +11,17 @@ export type BuildEvent = (StepEvent & StepPlace) | ((Warning | WideEvent) & NoPl
 
 /** What the performing of one instruction reports. */
 export type StepEvent =
-  /** `inStage`: where the build is shown by its stages, as those of several are at work at once. */
-  | { type: "step"; instruction: Instruction; steps: number; inStage?: StepInStage }
+  /**
+   * `inStage`: where the build is shown by its stages, as those of several are at work at once. `needs`: indexes of the
+   * stages whose ends the step has waited for.
+   */
+  | {
+      type: "step";
+      instruction: Instruction;
+      steps: number;
+      inStage?: StepInStage;
+      needs?: readonly number[];
+    }
   | { type: "step-end"; record: StepRecord }
   /** The last event of a step that fails. Why it does is the build's error, which comes once the other stages have ended. */
   | { type: "step-failed"; title: string; abandoned?: true }
@@ -20,9 +30,16 @@ export type StepEvent =
   | { type: "importing"; reference: string; url: string }
   /** What the service says of an import that goes on. */
   | { type: "import-progress"; message: string }
-  | { type: "cached"; title: string; layer: string; image: string }
+  | { type: "cached"; title: string; layer: string; image: string; from?: SharedFrom }
   /** Why a step is not taken from the cache, for those who ask. */
-  | { type: "explained"; title: string; line: number; explanation: Explanation }
+  | {
+      type: "explained";
+      title: string;
+      line: number;
+      explanation: Explanation;
+      /** And what was otherwise where the layer could have come from. */
+      shared?: { scope: string; explanation: Explanation };
+    }
   /** Default excludes leave these out of a COPY or ADD: paths in the context, the most surprising first. */
   | { type: "excluded"; title: string; line: number; paths: readonly string[] }
   /** A COPY or ADD takes more from the context than was likely meant. */
@@ -60,6 +77,8 @@ type WideEvent =
   /** The build begins again, before the step that made the layer. */
   | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "tagged"; image: string; tag: string }
+  /** For programs; people get bars. */
+  | { type: "timings"; timings: object }
   | { type: "finished"; result: BuildResult };
 
 /** `rule`: its name for `# check=skip=`, where it has one. */

@@ -17,6 +17,7 @@ import type { ImageFacts } from "./cache/image-facts.ts";
 import type { Layer, LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { Emit, EmitInStep } from "./events.ts";
+import type { InputObserver } from "./input-observer.ts";
 import type { StageState } from "./interpreter/state.ts";
 import type { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { GivenSecrets } from "./mounts/secrets.ts";
@@ -93,13 +94,15 @@ export interface BuildJob {
   hashes: ContextHashes;
   /** Gives a reason with the first warning that has it. */
   explain: ReturnType<typeof explainReasonsOnce>;
+  /** Told of what the build takes, where somebody wants to know. */
+  inputs?: InputObserver | undefined;
   ahead: LookAhead;
   early: EarlyUploads;
   stages: StageResults;
   shared: SharedWork;
   /** The service's, where some instruction asks for it. */
   platform: Platform | undefined;
-  /** With a program of this machine. Throws a BoughError of kind `usage` where it has none. */
+  /** Decompresses with a program of this machine. Throws a BoughError of kind `usage` where it has none. */
   decompress(
     compression: "bzip2" | "xz",
     content: AsyncIterable<Uint8Array>,
@@ -119,6 +122,8 @@ type UnderWay = "ahead" | "early" | "stages" | "shared" | "platform" | "explain"
 /** A build as it is asked for. */
 export interface BuildRequest extends Omit<BuildJob, UnderWay> {
   emit: Emit;
+  /** True if the result is to say what each layer adds to the image. */
+  measuresLayers: boolean;
   /** Aborts `signal`: what runs beside a step that has failed is of no use. */
   stop(reason: unknown): void;
 }

@@ -6,7 +6,7 @@ export interface BuildResult {
   /** Complete: `name:tag`. */
   tags: readonly string[];
   session: string;
-  steps: readonly StepRecord[];
+  steps: readonly FinishedStep[];
   /** What went to the service, from the context and from URLs. */
   uploaded: { files: number; bytes: number };
   /** Lines of each `COPY --from`: what they would have brought is not in the image. */
@@ -27,4 +27,12 @@ export interface StepRecord extends StepPlace {
   operation: string | null;
   cached: boolean | null;
   seconds: number;
+}
+
+/** A step, once the build is over. */
+export interface FinishedStep extends StepRecord {
+  /** What went to the service for it, from the context and from URLs. */
+  uploadedBytes: number;
+  /** What its layer adds to the image: the room that it takes. Null where there is none, or where the service does not say. */
+  addedBytes: number | null;
 }

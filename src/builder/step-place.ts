@@ -12,7 +12,7 @@ export interface StageLabel {
 export interface StepPlace {
   /** `null` before the first FROM. */
   stage: StageLabel | null;
-  /** Among the Dockerfile's instructions, from 1: the n of `[n/m]`. */
+  /** The instruction's place in the Dockerfile, from 1: the n of `[n/m]`. */
   step: number;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { findDifference } from "../../src/builder/cache/explain.ts";
-import { inputsOf } from "../../src/builder/cache/step-inputs.ts";
+import { inputsOf, inputsText } from "../../src/builder/cache/step-inputs.ts";
 import { declareArgument } from "../../src/builder/interpreter/scope.ts";
 import { type StageState, startStage } from "../../src/builder/interpreter/state.ts";
 import type { StagedEntry } from "../../src/builder/staging/staged.ts";
@@ -23,6 +23,10 @@ const file: StagedEntry = {
   content: { kind: "text", text: "" },
 };
 const withFile = (entry: StagedEntry): StageState => ({ ...base, staged: new Map([["/a", entry]]) });
+const onLayer = (hash: string): StageState => ({
+  ...base,
+  layer: { ...base.layer, hash, operation: "operation-1" },
+});
 const withVariables = (env: Record<string, string>, args: Record<string, string> = {}): StageState => {
   let declared: StageState["args"] = new Map();
   for (const [name, value] of Object.entries(args))
@@ -32,7 +36,8 @@ const withVariables = (env: Record<string, string>, args: Record<string, string>
 
 describe("whatever changes the chain hash is found as a difference", () => {
   test.each<[string, StageState, StageState]>([
-    ["parent", base, { ...base, layer: { ...base.layer, hash: "other" } }],
+    ["parent", base, { ...base, layer: { ...base.layer, image: "image-2" } }],
+    ["parent", onLayer("one"), onLayer("other")],
     ["USER", base, { ...base, config: { ...base.config, User: "app" } }],
     ["WORKDIR", base, { ...base, config: { WorkingDir: "/app" } }],
     ["ENV", base, withVariables({ A: "" })],
@@ -83,4 +88,17 @@ describe("the text of a secret is kept nowhere", () => {
       KEYBOARD: { text: "us" },
     });
   });
+});
+
+test("the text of what a step was made from is what JSON makes of it", async () => {
+  const link: StagedEntry = { type: "symlink", target: "http://u:hunter2@host/=\"'", uid: 0, gid: 0 };
+  const staged = new Map<string, StagedEntry>([
+    ["/a", file],
+    ['/b "c" TOKEN=x', link],
+    ["/d", { type: "directory", mode: 0o700, uid: 1, gid: 2, isExplicit: true }],
+  ]);
+  const stage = { ...withVariables({ TOKEN: "hunter2", A: "1" }, { B: "2" }), staged };
+  const mounts = { files: new Map([["/m", { ...file, mode: 0o600 }]]) };
+  for (const each of [step, { ...step, mounts }])
+    expect(JSON.parse(await inputsText(stage, each, "salt"))).toEqual(inputsOf(stage, each, "salt"));
 });

@@ -2,7 +2,7 @@ import type { AddInstruction, CopyInstruction } from "../../dockerfile/instructi
 import type { PlannedItem } from "../copy/plan.ts";
 import type { BuildMode } from "../job.ts";
 
-/** Whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */
+/** Returns whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */
 export function mayUnpack(
   instruction: CopyInstruction | AddInstruction,
   item: PlannedItem,

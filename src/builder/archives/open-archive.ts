@@ -68,7 +68,7 @@ interface Peeked {
   close(): Promise<void>;
 }
 
-/** At most `length` bytes from the beginning, ahead of all of them. */
+/** Reads at most `length` bytes of the beginning; `whole` gives them again. */
 async function peek(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
   const chunks = stream[Symbol.asyncIterator]();
   const read: Uint8Array[] = [];

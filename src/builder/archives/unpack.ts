@@ -19,7 +19,7 @@ interface Item {
 export interface Unpacking {
   checksum: string | undefined;
   destination: CopyPlan["destination"];
-  /** Of the directories that are made for it. What the archive holds keeps its own, `--chown` or not: Docker's rule. */
+  /** Owner of the directories that are made for it. What the archive holds keeps its own, `--chown` or not: Docker's rule. */
   owner: Owner;
   line: number;
 }
@@ -60,8 +60,9 @@ async function hashOf(
   if (item.kind === "url") return (await addFromUrl(item.url, checksum, build)).sha256;
   const { entry } = item;
   if (entry.type !== "file") throw new Error(`${entry.absolutePath} is no file`);
-  const { signal, clock, hashes: cache } = build;
-  const hashes = await hashSources([entry], { signal, clock, cache, early: { offer: () => undefined } });
+  const { signal, clock, hashes: cache, inputs } = build;
+  const early = { offer: () => undefined };
+  const hashes = await hashSources([entry], { signal, clock, cache, early, inputs });
   return hashes.get(entry.absolutePath) ?? "";
 }
 

@@ -5,13 +5,14 @@ import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
-import { notedConfiguration } from "../cache/noted-configuration.ts";
+import { notedConfiguration, notedOrigin } from "../cache/noted-configuration.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { requireBase, scratch } from "./base.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
+import { noteReference } from "./noted-base.ts";
 
 /** How long the service may take to import a base image. */
 const importTimeoutSeconds = 1800;
@@ -22,11 +23,13 @@ export async function startFromImage(
   instruction: FromInstruction,
   build: BuildJob,
 ): Promise<StageState> {
-  const { uuid, config } = await findImage(reference, build);
+  const image = await findImage(reference, build);
+  const { uuid, config, origin } = image;
+  if (reference !== scratch) noteReference(uuid, reference, build.store);
   build.emit({ type: "resolved", reference, image: uuid });
-  const layer = baseLayer(uuid, instruction, build);
+  const layer = baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
-  const stage = startStage(layer, config);
+  const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.store));
   warnOfConfiguration(reference, config, instruction, build);
   return { ...stage, inherited: inheritedVariables(Object.entries(variablesIn(config))) };
 }
@@ -39,10 +42,11 @@ function startFromNoted(
   build: BuildJob,
 ): StageState {
   const noted = notedConfiguration(layer.image, build.store);
-  if (noted === undefined) return startStage(layer);
+  const origin = notedOrigin(layer.image, build.store);
+  if (noted === undefined) return startStage(layer, {}, origin);
   const { Env: _, ...config } = noted;
   warnOfConfiguration(reference, config, instruction, build);
-  return { ...startStage(layer, config), env: new Map(Object.entries(variablesIn(noted))) };
+  return { ...startStage(layer, config, origin), env: new Map(Object.entries(variablesIn(noted))) };
 }
 
 function warnOfConfiguration(
@@ -62,22 +66,32 @@ function warnOfConfiguration(
 }
 
 function baseLayer(
-  image: string,
+  image: FoundImage,
   instruction: FromInstruction,
-  { layers, useCache, early }: BuildJob,
+  { layers, service, useCache, early }: BuildJob,
 ): Layer {
-  const hash = baseHash(image);
+  const hash = baseHash(image, service);
   const known = layers.find(hash);
-  // No layer is known of an image that this session has never started from.
-  if (known === undefined || !useCache) early.begin();
-  if (known !== undefined) return known;
+  // No layer is known of an image that this session has never started from, unless others have left theirs.
+  if ((known === undefined && !layers.hasOthers) || !useCache) early.begin();
+  // What it is known by does not say which of several equal images it was.
+  if (known?.image === image.uuid) return known;
   const title = titleOf(instruction);
-  return layers.put({ hash, image, parent: undefined, kind: "from", title, operation: undefined });
+  return layers.put({
+    hash,
+    image: image.uuid,
+    parent: undefined,
+    kind: "from",
+    title,
+    operation: undefined,
+  });
 }
 
 /** The image of a reference; imported where the service lacks it, once for all stages. */
-export function findImage(reference: string, build: BuildJob): Promise<FoundImage> {
-  return build.shared.images(reference, () => resolveImage(reference, build));
+export async function findImage(reference: string, build: BuildJob): Promise<FoundImage> {
+  const found = await build.shared.images(reference, () => resolveImage(reference, build));
+  build.inputs?.image(reference, found.uuid);
+  return found;
 }
 
 async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
@@ -95,7 +109,7 @@ async function resolveImage(reference: string, build: BuildJob): Promise<FoundIm
   }
   const parsed = parseReference(reference);
   if (parsed.kind === "uuid" || parsed.kind === "tag") {
-    throw new BoughError(`the service has no image ${reference}`, {
+    throw new BoughError(`there is no image ${reference}`, {
       hint: "`bough images` lists those it has.",
     });
   }

@@ -24,7 +24,7 @@ export async function inheritEnvironment(
 const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
 const ofConfiguration: readonly Instruction["name"][] = ["EXPOSE", "LABEL", "STOPSIGNAL", "VOLUME"];
 
-/** Whether the build, and not a shell, replaces the variables of an instruction. */
+/** Returns whether the build, and not a shell, replaces the variables of an instruction. */
 export function expandsVariables(name: Instruction["name"], mode: BuildMode): boolean {
   return expanding.includes(name) || (mode === "docker" && ofConfiguration.includes(name));
 }

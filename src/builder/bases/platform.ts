@@ -54,7 +54,7 @@ export function isPlatformArgument(name: string): boolean {
   return /^(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)$/.test(name);
 }
 
-/** Whether the platform makes any difference to a Dockerfile: else nobody has to be asked for it. */
+/** Returns whether the platform makes any difference to a Dockerfile: else nobody has to be asked for it. */
 export function dependsOnPlatform({ instructions }: Dockerfile): boolean {
   return instructions.some((instruction) => {
     const { name, original } = instruction;

@@ -1,10 +1,13 @@
+import { edenGC } from "bun:jsc";
 import { createPace } from "../../pace.ts";
+import type { FoundImage, ImageService } from "../../service/service.ts";
+import { defaultPlatform } from "../bases/platform.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 
 /** The version of what is hashed, and how. A new meaning gets a new number, so it never meets a layer of the old one. */
-const formatVersion = 2;
+const formatVersion = 3;
 
 /**
  * SHA-256 over the parent layer, the state, the directive and the staged files, in hex. The bytes are canonical JSON,
@@ -55,14 +58,21 @@ async function hashRows(
     if (pause !== undefined) await pause;
     const rows = paths.slice(from, from + rowsInBatch).map((path) => rowOf(path, staged.get(path), firsts));
     if (from > 0) hasher.update(",");
+    if (from > 0 && from % rowsBetween === 0) edenGC();
     hasher.update(JSON.stringify(rows).slice(1, -1));
   }
 }
 
 const rowsInBatch = 1000;
+/** A batch's rows are garbage at once, which the collector would let pile up. */
+const rowsBetween = 25_000;
 
-/** The chain hash of a FROM: nothing is below it but the image itself. */
-export function baseHash(image: string): string {
+/**
+ * The chain hash of a FROM: nothing is below it but the image itself, in words that hold on every machine. A service that says
+ * nothing of an image's identity has its UUID, and runs the one platform.
+ */
+export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageService, "base">): string {
+  const image = identity ?? `${defaultPlatform} ${uuid} ${base}`;
   return new Bun.CryptoHasher("sha256").update(JSON.stringify([formatVersion, "FROM", image])).digest("hex");
 }
 

@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import { layerMakers } from "../commands/layer-makers.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -9,17 +10,25 @@ import type { RememberedStep } from "./step-memory.ts";
 export function explainStep(
   { title, line }: { title: string; line: number },
   step: RememberedStep,
+  hash: string,
   stage: StageState,
   build: BuildJob,
 ): void {
-  if (!build.memory.explains) return;
-  build.emit({ type: "explained", title, line, explanation: explain(step, stage, build) });
+  const { memory, useCache } = build;
+  if (!memory.explains) return;
+  if (!useCache) {
+    build.emit({ type: "explained", title, line, explanation: { reason: "--no-cache" } });
+    return;
+  }
+  const titles = layerMakers(build.dockerfile, build.mode).map(titleOf);
+  const explanation = withNames(memory.explain(step, titles), stage, build);
+  const found = memory.compareShared(step, hash, titles);
+  const shared = found && { scope: found.scope, explanation: withNames(found.difference, stage, build) };
+  build.emit({ type: "explained", title, line, explanation, ...(shared && { shared }) });
 }
 
-function explain(step: RememberedStep, stage: StageState, build: BuildJob): Explanation {
-  if (!build.useCache) return { reason: "--no-cache" };
-  const titles = build.dockerfile.instructions.filter(({ name }) => name === "RUN").map(titleOf);
-  const explanation = build.memory.explain(step, titles);
+/** With what a path and a hash are called elsewhere. */
+function withNames(explanation: Explanation, stage: StageState, build: BuildJob): Explanation {
   switch (explanation.reason) {
     case "file": {
       const entry = stage.staged.get(explanation.path);

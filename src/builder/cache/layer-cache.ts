@@ -13,11 +13,23 @@ export interface Layer {
   cached: boolean;
   /** That made it, now or then; null for a FROM. */
   operation: string | null;
+  /** Another build has left it in a scope, and this machine knew nothing of it. */
+  from?: SharedFrom;
+}
+
+/** Where a layer that others have made was found. */
+export interface SharedFrom {
+  scope: string;
+  /** Since it was made. */
+  ageSeconds: number;
 }
 
 /** Where layers are looked for by their chain hashes, and kept. */
 export interface LayerCache {
-  find(hash: string): Layer | undefined;
+  /** True: layers of other machines are found, too. */
+  readonly hasOthers: boolean;
+  /** `parent`: the layer that it would be made from. */
+  find(hash: string, parent?: Layer): Layer | undefined;
   put(layer: NewLayer): Layer;
   /** The service no longer has its image. */
   forget(layer: Layer): void;
@@ -25,13 +37,16 @@ export interface LayerCache {
   titleOf(hash: string): string | undefined;
 }
 
-interface NewLayer {
+export interface NewLayer {
   hash: string;
   image: string;
   parent: Layer | undefined;
   kind: HistoryKind;
   title: string;
   operation: string | undefined;
+  /** What the service says of it. */
+  seconds?: number | undefined;
+  bytes?: number | undefined;
 }
 
 /** The branch that a layer is stored under. */
@@ -46,6 +61,8 @@ export function createLayerCache(
 ): LayerCache {
   const entryOf = (hash: string) => sessions.findBranch(session, layerBranch(hash));
   return {
+    hasOthers: false,
+
     find(hash) {
       const entry = entryOf(hash);
       if (entry === undefined) return undefined;

@@ -9,7 +9,7 @@ export class MissingImageError extends Error {
   readonly layer: Layer;
 
   constructor(layer: Layer) {
-    super(`the service no longer has image ${layer.image}`);
+    super(`image ${layer.image} is gone`);
     this.layer = layer;
   }
 }
@@ -52,9 +52,23 @@ export async function detectLoss<Result>(
   }
 }
 
-/** Whether the service says that it has no such image; one that can't be asked says nothing. */
-export async function isImageMissing(layer: Layer, { service }: BuildJob): Promise<boolean> {
-  return layer.cached && (await service.hasImage(layer.image)) === false;
+/**
+ * Whether the service says that it has no such image. One that can't be asked says nothing, but that others once had a layer is
+ * no reason to believe that it is there: of that, a file is asked for.
+ */
+export async function isImageMissing(
+  { cached, image, from }: Layer,
+  { service }: BuildJob,
+): Promise<boolean> {
+  const isThere = cached ? await service.hasImage(image) : true;
+  if (isThere !== "unsupported" || from === undefined) return isThere === false;
+  try {
+    await service.listFiles(image, "/");
+    return false;
+  } catch (error) {
+    if (error instanceof NotFoundError) return true;
+    throw error;
+  }
 }
 
 /** Drops all that bough remembers of a layer whose image is missing, so that the next round makes it anew. */

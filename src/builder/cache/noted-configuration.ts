@@ -1,4 +1,5 @@
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import type { Store } from "../../store/store.ts";
 
 /** `result`: of an image that a build came to, the latest one. `step`: on the way into a step that failed on it. */
@@ -19,6 +20,18 @@ export function notedConfiguration(image: string, { facts }: Pick<Store, "facts"
   const noted = facts.get(image, questions.result) ?? facts.get(image, questions.step);
   return noted === undefined ? undefined : parseImageConfig(JSON.parse(noted));
 }
+
+/** Keeps an image's author and history where the service has no place for them. */
+export function noteOrigin(image: string, origin: ImageOrigin, { facts }: Pick<Store, "facts">): void {
+  facts.set(image, originQuestion, JSON.stringify(origin));
+}
+
+export function notedOrigin(image: string, { facts }: Pick<Store, "facts">): ImageOrigin | undefined {
+  const noted = facts.get(image, originQuestion);
+  return noted === undefined ? undefined : parseOrigin(JSON.parse(noted));
+}
+
+const originQuestion = "origin";
 
 const questions: Readonly<Record<Occasion, string>> = {
   result: "configuration",

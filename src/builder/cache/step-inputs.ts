@@ -1,9 +1,10 @@
+import { edenGC } from "bun:jsc";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
+import { createPace } from "../../pace.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
-import { baseHash } from "./chain-hash.ts";
 
 /** What a layer is made from: all that enters its chain hash, each under a name that a person knows. */
 export interface StepInputs {
@@ -33,8 +34,7 @@ export function inputsOf(
   { title, directive, mounts }: { title: string; directive: readonly string[]; mounts?: { files: Staged } },
   salt: string,
 ): StepInputs {
-  const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
-  const env = effectiveEnv(stage);
+  const { args, env } = variablesOf(stage);
   const { User, WorkingDir } = stage.config;
   const secrets = secretsAmong([...args, ...env]);
   const variables = (values: Iterable<readonly [string, string | null]>): Variables =>
@@ -46,25 +46,73 @@ export function inputsOf(
       }),
     );
   return {
-    parent: isBase(stage.layer) ? stage.layer.image : stage.layer.hash,
+    parent: stage.layer.operation === null ? stage.layer.image : stage.layer.hash,
     title,
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),
     env: variables(env),
     user: User === undefined ? null : secrets.mask(User),
     workdir: secrets.mask(WorkingDir),
-    files: { ...describeFiles(stage.staged, secrets), ...describeFiles(mounts?.files ?? new Map(), secrets) },
+    files: describeFiles(stagedIn(stage, mounts), secrets),
   };
 }
 
-function isBase({ hash, image }: StageState["layer"]): boolean {
-  return hash === baseHash(image);
+const rowsInPart = 500;
+/** A part's rows are garbage at once, which the collector would let pile up. */
+const partsBetween = 20;
+
+/**
+ * The same as JSON. One row at a time: of a large context, an object of all files would be felt, and so would making it without ever
+ * giving way.
+ */
+export async function inputsText(
+  stage: StageState,
+  step: Parameters<typeof inputsOf>[1],
+  salt: string,
+  signal?: AbortSignal,
+): Promise<string> {
+  const { mounts, ...plain } = step;
+  const { files: _, ...inputs } = inputsOf({ ...stage, staged: new Map() }, plain, salt);
+  const { args, env } = variablesOf(stage);
+  const secrets = secretsAmong([...args, ...env]);
+  const pace = createPace(signal);
+  const parts: string[] = [];
+  let rows: string[] = [];
+  for (const staged of stagedIn(stage, mounts)) {
+    for (const [path, entry] of staged) {
+      rows.push(`${JSON.stringify(secrets.mask(path))}:${JSON.stringify(describe(entry, secrets))}`);
+      if (rows.length < rowsInPart) continue;
+      parts.push(rows.join(","));
+      rows = [];
+      if (parts.length % partsBetween === 0) edenGC();
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+    }
+  }
+  const files = [...parts, ...rows].join(",");
+  return `${JSON.stringify(inputs).slice(0, -1)},"files":{${files}}}`;
 }
 
-function describeFiles(staged: Staged, secrets: Secrets): Record<string, string> {
-  return Object.fromEntries(
-    [...staged].map(([path, entry]) => [secrets.mask(path), secrets.mask(describeFile(entry))]),
-  );
+function variablesOf(stage: StageState) {
+  const args = new Map([...stage.args].map(([name, { value }]) => [name, value ?? null]));
+  return { args, env: effectiveEnv(stage) };
+}
+
+function stagedIn({ staged }: StageState, mounts: { files: Staged } | undefined): Staged[] {
+  return [staged, ...(mounts === undefined ? [] : [mounts.files])];
+}
+
+/** One object for all: of a large context, a copy of it is felt. */
+function describeFiles(all: readonly Staged[], secrets: Secrets): Record<string, string> {
+  const described: Record<string, string> = {};
+  for (const staged of all)
+    for (const [path, entry] of staged) described[secrets.mask(path)] = describe(entry, secrets);
+  return described;
+}
+
+/** What is no link has nothing of a secret's in it. */
+function describe(entry: StagedEntry, secrets: Secrets): string {
+  return entry.type === "symlink" ? secrets.mask(describeFile(entry)) : describeFile(entry);
 }
 
 /** `file 0644 0:0 3f2a9c0d1e4b` */

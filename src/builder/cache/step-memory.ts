@@ -1,5 +1,5 @@
 import type { StepEntry, StepStore } from "../../store/steps.ts";
-import { type Explanation, findDifference } from "./explain.ts";
+import { type Difference, type Explanation, findDifference } from "./explain.ts";
 import type { StepInputs } from "./step-inputs.ts";
 
 /** What the latest build of this Dockerfile in this context was made from, and, step by step, what this one is. */
@@ -8,14 +8,24 @@ export interface StepMemory {
   readonly explains: boolean;
   /** `titles`: of all instructions of the Dockerfile that make a layer. */
   explain(step: RememberedStep, titles: readonly string[]): Explanation;
+  /** `hash`: that the step comes to now. In which scope, if any, it was made from something else. */
+  compareShared(
+    step: RememberedStep,
+    hash: string,
+    titles: readonly string[],
+  ): { scope: string; difference: Difference } | undefined;
   /** Once the step's layer is there. */
-  remember(step: RememberedStep, hash: string): void;
+  remember(step: RememberedStep, hash: string): Promise<void>;
 }
 
 export interface RememberedStep {
   ordinal: number;
+  /** The instruction on one line. */
+  title: string;
   /** Made when they are needed: most steps are as they were. */
   inputs: () => StepInputs;
+  /** The same as JSON. */
+  text: () => Promise<string>;
 }
 
 /** Characters kept of all steps of a build: thousands of variables before thousands of RUNs would be stored with each RUN. */
@@ -41,14 +51,15 @@ export function createStepMemory(
       return findDifference(JSON.parse(nearest.inputs), now) ?? { reason: "layer gone" };
     },
 
-    remember({ ordinal, inputs }, hash) {
+    compareShared: () => undefined,
+
+    async remember({ ordinal, title, text: makeText }, hash) {
       if (hashes.get(ordinal) === hash) return;
       hashes.set(ordinal, hash);
       if (room === 0) return;
-      const made = inputs();
-      const text = JSON.stringify(made);
+      const text = await makeText();
       room = Math.max(0, room - text.length);
-      if (room > 0) store.set(session, dockerfile, { ordinal, hash, title: made.title, inputs: text });
+      if (room > 0) store.set(session, dockerfile, { ordinal, hash, title, inputs: text });
     },
   };
 }
@@ -57,12 +68,12 @@ export function createStepMemory(
  * The step of the latest build that this one is compared with: of the same text, the nearest where there are several;
  * else what stood in its place, unless that instruction is still in the Dockerfile and has only moved.
  */
-function findNearest(
-  earlier: readonly StepEntry[],
+export function findNearest<Entry extends Pick<StepEntry, "ordinal" | "title">>(
+  earlier: readonly Entry[],
   { ordinal, title }: { ordinal: number; title: string },
   titles: readonly string[],
-): StepEntry | undefined {
-  const distance = (entry: StepEntry) => Math.abs(entry.ordinal - ordinal);
+): Entry | undefined {
+  const distance = (entry: Entry) => Math.abs(entry.ordinal - ordinal);
   const [same] = earlier
     .filter((entry) => entry.title === title)
     .sort((one, other) => distance(one) - distance(other));

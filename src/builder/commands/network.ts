@@ -7,7 +7,7 @@ import type { InstanceRequest, NetworkMode } from "../../service/types.ts";
 export interface NetworkPolicy {
   /** `--network`: of every RUN that does not name one itself. */
   mode: NetworkMode;
-  /** Whether a RUN may ask for the host's, as BuildKit's entitlement `network.host`: no Dockerfile opens that by itself. */
+  /** True if a RUN may ask for the host's, as BuildKit's entitlement `network.host`: no Dockerfile opens that by itself. */
   allowsHost: boolean;
 }
 

@@ -1,6 +1,6 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { ImageCopy, InstanceEntry, InstanceRequest } from "../../service/types.ts";
+import type { ImageCopy, InstanceEntry, InstanceRequest, Loan } from "../../service/types.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { environmentOf, lookUp, predefinedArguments } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -22,7 +22,7 @@ export interface RunSpec {
   title: string;
   /** The line in the Dockerfile. */
   line: number;
-  /** Among the steps that make a layer. */
+  /** The step's place among those that make a layer. */
   ordinal: number;
   /** What enters the chain hash as the directive, values of secrets included: one that has changed is another step. */
   directive: readonly string[];
@@ -96,14 +96,17 @@ function isUserName(user: string | undefined): boolean {
 }
 
 /** Makes the directory of a WORKDIR where that is still to be done, else nothing. */
-export function commitSpec(ordinal: number, stage: StageState, build: BuildJob): RunSpec {
-  const line = stage.workdirIsPending ? `mkdir -p ${quote(stage.config.WorkingDir)}` : ":";
+export function commitSpec(
+  place: Pick<RunSpec, "line" | "ordinal">,
+  stage: StageState,
+  build: BuildJob,
+): RunSpec {
+  const command = stage.workdirIsPending ? `mkdir -p ${quote(stage.config.WorkingDir)}` : ":";
   return {
-    title: `RUN ${line}`,
-    line: build.dockerfile.instructions.at(-1)?.range.start ?? 1,
-    ordinal,
-    directive: ["RUN", "shell", line],
-    command: { form: "shell", line },
+    ...place,
+    title: stage.staged.size === 0 ? "(the WORKDIR)" : "(the staged files)",
+    directive: ["RUN", "shell", command],
+    command: { form: "shell", line: command },
     env: environmentOf(stage, predefinedArguments(build.buildArgs)),
     cwd: "/",
     network: ownOperationNetwork(build.network),
@@ -132,13 +135,16 @@ export function requestOf(
     timeout,
     copies,
     entries,
+    loan,
   }: Required<Pick<InstanceRequest, "image" | "files" | "timeout">> & {
     user: string | undefined;
     copies: ImageCopy[] | undefined;
     entries?: Record<string, InstanceEntry>;
+    loan?: Loan;
   },
 ): InstanceRequest {
   const process = processFields(command, user);
-  const extensions = { ...(entries && { entries }), ...(copies && { copies }) };
+  const lent = loan && { lent_files: loan.id };
+  const extensions = { ...lent, ...(entries && { entries }), ...(copies && { copies }) };
   return { image, ...process, env, cwd, files, ...extensions, timeout, disposable: false, ...network };
 }

@@ -6,18 +6,19 @@ import type { InstanceRequest } from "../../service/types.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";
-import { inputsOf } from "../cache/step-inputs.ts";
+import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import { findHome } from "../docker/user-home.ts";
+import { linesOfLayer } from "../interpreter/history.ts";
 import { type StageState, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
-import { FailedStepError } from "../operations/failed-step.ts";
+import { FailedStepError, type StepPlace } from "../operations/failed-step.ts";
 import { missingShell } from "../operations/missing-shell.ts";
-import { finishOperations, requireSuccess } from "../operations/operation.ts";
+import { type FollowedOutcome, finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
-import { configureLayer } from "../stages/configure-stage.ts";
+import { configureLayer, whatIsKept } from "../stages/configure-stage.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
@@ -39,21 +40,21 @@ export async function performRun(
   return makeLayer(runSpecOf(instruction, ordinal, stage, build, mounts), stage, build);
 }
 
-/** Makes a layer of what no RUN has taken over, at the end of a build. */
+/** Makes a layer of what no RUN has taken over, at the end of a stage. */
 export async function commitPending(
   stage: StageState,
-  ordinal: number,
+  place: Pick<RunSpec, "line" | "ordinal">,
   build: BuildJob,
 ): Promise<StageState> {
   if (stage.staged.size === 0 && !stage.workdirIsPending) return stage;
-  return makeLayer(commitSpec(ordinal, stage, build), stage, build);
+  return makeLayer(commitSpec(place, stage, build), stage, build);
 }
 
 async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
   requireStartable(stage);
   collectGarbage(stage.staged.size);
   const hash = await chainHash(stage, spec.directive, build.signal);
-  const found = build.useCache ? build.layers.find(hash) : undefined;
+  const found = build.useCache ? build.layers.find(hash, stage.layer) : undefined;
   return withLayer(stage, await findOrRun(hash, { spec, found }, stage, build));
 }
 
@@ -64,17 +65,23 @@ export async function findOrRun(
   stage: StageState,
   build: BuildJob,
 ): Promise<Layer> {
-  const remembered = { ordinal: spec.ordinal, inputs: () => inputsOf(stage, spec, build.session) };
+  const remembered: RememberedStep = {
+    ordinal: spec.ordinal,
+    title: spec.title,
+    inputs: () => inputsOf(stage, spec, build.session),
+    text: () => inputsText(stage, spec, build.session, build.signal),
+  };
   let isMade = false;
   const run = () => {
     isMade = true;
     return runForLayer(hash, spec, remembered, stage, build);
   };
   const layer = found ?? (await build.shared.layers(hash, run));
-  build.memory.remember(remembered, layer.hash);
+  await build.memory.remember(remembered, layer.hash);
   if (isMade) return layer;
   // Another stage that came to the very same step may have made it just now.
-  build.emit({ type: "cached", title: spec.title, layer: layer.hash, image: layer.image });
+  const { image, from } = layer;
+  build.emit({ type: "cached", title: spec.title, layer: layer.hash, image, ...(from && { from }) });
   return { ...layer, cached: true };
 }
 
@@ -87,27 +94,37 @@ async function runForLayer(
 ): Promise<Layer> {
   const { layers, store } = build;
   const key = `run ${hash}`;
-  explainStep(spec, remembered, stage, build);
+  explainStep(spec, remembered, hash, stage, build);
+  // Who asked only for that has stopped the build.
+  build.signal.throwIfAborted();
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
   // Not before a layer has to be made: a build that finds all of them is over sooner.
   const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
   const { placementKey, placeStaged, takesEntries } = await import("../staging/placement.ts");
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
+  let place: StepPlace | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
     const placement = await placeStaged(hash, mounting.stage, build);
-    const copies = await spec.copies?.();
-    const needsNoShell = spec.isCommit && (await takesEntries(build));
-    const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
-    const request = await mounting.addTo(requestOf({ ...spec, env }, given), spec, user);
-    const whole = needsNoShell ? filesAlone(request, stage) : request;
-    return runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
+    try {
+      const copies = await spec.copies?.();
+      const needsNoShell = spec.isCommit && (await takesEntries(build));
+      const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
+      const request = await mounting.addTo(requestOf({ ...spec, env }, given), spec, user);
+      const history = await linesToSend(stage, build);
+      const whole = { ...(needsNoShell ? filesAlone(request, stage) : request), ...history };
+      const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
+      place = { request: whole, user, lacksMounts, lent: placement.loan?.files };
+      return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
+    } finally {
+      placement.loan?.end();
+    }
   });
   collectGarbage(stage.staged.size);
-  const result = await resultOf(outcome, spec, stage, build);
+  const result = await resultOf(outcome, { spec, place }, stage, build);
   return store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);
-    const { operation } = outcome;
+    const { operation, served, imageBytes: bytes } = outcome;
     return layers.put({
       hash,
       image: result,
@@ -115,8 +132,16 @@ async function runForLayer(
       kind: "run",
       title: spec.title,
       operation,
+      seconds: served?.seconds,
+      bytes,
     });
   });
+}
+
+async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<InstanceRequest, "history">> {
+  if (!(await whatIsKept(build)).origin) return {};
+  const history = linesOfLayer(stage, build.buildArgs);
+  return history === undefined ? {} : { history };
 }
 
 /** A commit that runs nothing, so that the image needs no shell for it. */
@@ -145,8 +170,8 @@ function requireStartable({ env, args }: StageState): void {
 }
 
 async function resultOf(
-  outcome: OperationOutcome,
-  spec: RunSpec,
+  outcome: FollowedOutcome,
+  { spec, place }: { spec: RunSpec; place: StepPlace | undefined },
   stage: StageState,
   build: BuildJob,
 ): Promise<string> {
@@ -155,7 +180,7 @@ async function resultOf(
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
     const missing = placementError(outcome, spec, stage) ?? (await missingShell(outcome, spec, stage, build));
-    throw missing ?? new FailedStepError(error, stage, await configureLayer(stage, build, "step"));
+    throw missing ?? new FailedStepError(error, place, await configureLayer(stage, build, "step"), outcome);
   }
 }
 

@@ -6,7 +6,7 @@ export interface ArchivedEntry {
   /** Relative to the directory that the archive is of; never empty. */
   path: string;
   entry: TarEntry;
-  /** Of a hard link: the path of the file, which came before it. */
+  /** The path of a hard link's file, which came before it. */
   original: string | undefined;
 }
 

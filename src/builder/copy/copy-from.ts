@@ -22,7 +22,7 @@ import type { CopyWords } from "./words.ts";
 interface Source {
   image: string;
   hash: string;
-  /** Of a stage of this build. */
+  /** The layer of a stage of this build; another image has none. */
   layer: Layer | undefined;
 }
 
@@ -47,7 +47,7 @@ export async function copyFromImage(
   const hash = new Bun.CryptoHasher("sha256").update(`${place} ${source.hash}`).digest("hex");
 
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
-  const known = build.useCache ? build.layers.find(made) : undefined;
+  const known = build.useCache ? build.layers.find(made, stage.layer) : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build)))
     return detectLoss(from, build, () => stageImageCopy(instruction, { words, source }, stage, build));
   const spec: RunSpec = {
@@ -63,7 +63,7 @@ export async function copyFromImage(
     isCommit: true,
   };
   const layer = await detectLoss(from, build, async () => {
-    const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, build));
+    const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, stage.layer, build));
     return findOrRun(hash, { spec, found }, stage, build);
   });
   build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
@@ -74,8 +74,8 @@ async function findSource(instruction: CopyInstruction, build: BuildJob): Promis
   const layer = await build.stages.sourceOf(instruction);
   if (layer !== undefined) return { ...layer, layer };
   const reference = instruction.from ?? "";
-  const { uuid } = await findImage(reference, build);
-  return { image: uuid, hash: baseHash(uuid), layer: undefined };
+  const image = await findImage(reference, build);
+  return { image: image.uuid, hash: baseHash(image, build.service), layer: undefined };
 }
 
 /** The request's form, but for the owner, whom an image may have to be asked for. */
@@ -99,7 +99,7 @@ function ownerOf({ chown }: CopyWords, stage: StageState, build: BuildJob) {
   return chown === "" ? {} : resolveOwner(chown, stage, build);
 }
 
-/** Whether the service can't copy between images. What was staged before is staged again: nobody has to be asked. */
+/** Returns whether the service can't copy between images. What was staged before is staged again: nobody has to be asked. */
 async function isStaged(
   instruction: CopyInstruction,
   words: CopyWords,

@@ -8,7 +8,6 @@ import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
-import { collectGarbage } from "../staging/gc.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
@@ -53,7 +52,6 @@ export async function stageCopy(
   const placed = { destination, items, isSourceRoot, isNestedDirectory, toStaged };
   const { staged, ...copied } = await stageItems(placed, { owner, line }, unpacked.stage, build);
   const amount = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
-  collectGarbage(amount.files);
   build.emit({ type: "staged", title, ...amount });
   return { ...stage, staged };
 }
@@ -102,7 +100,7 @@ function isNestedDirectory(item: PlannedItem): boolean {
 
 async function hashEntries(
   items: readonly PlannedItem[],
-  { emit, signal, clock, hashes, early }: BuildJob,
+  { emit, signal, clock, hashes, early, inputs }: BuildJob,
   ahead: FoundSources | undefined,
 ): Promise<ReadonlyMap<string, string>> {
   const files: FileEntry[] = [];
@@ -115,7 +113,7 @@ async function hashEntries(
   emit({ type: "hashing", files: files.length, bytes });
   const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
   const known = await ahead?.hashes(onProgress);
-  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress, early }));
+  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress, early, inputs }));
 }
 
 /** `mayBeThere`: a directory in the image may have another mode and owner. */
@@ -138,7 +136,7 @@ function stageEntry(
       const sha256 = hashes.get(entry.absolutePath);
       if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
       const content = { kind: "local", absolutePath: entry.absolutePath } as const;
-      const mtime = Number(entry.stat.mtimeNanoseconds) / 1e9;
+      const mtime = entry.stat.mtimeMs / 1000;
       return { type: "file", sha256, size: entry.size, mode, content, mtime, uid, gid, line };
     }
   }

@@ -12,11 +12,12 @@ type Copied = Pick<ImageCopy, "sources" | "parents" | "exclude">;
 export async function findEqualCopy(
   place: string,
   { image, copy }: { image: string; copy: Copied },
+  parent: Layer,
   build: BuildJob,
 ): Promise<Layer | undefined> {
   const { store, session, layers } = build;
   const before = build.useCache ? store.copyLayers.latest(session, place) : undefined;
-  const layer = before === undefined ? undefined : layers.find(before.layer);
+  const layer = before === undefined ? undefined : layers.find(before.layer, parent);
   if (before === undefined || layer === undefined) return undefined;
   const [was, is] = [await digestOf(before.source, copy, build), await digestOf(image, copy, build)];
   return was !== undefined && was === is ? layer : undefined;

@@ -5,7 +5,6 @@ import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { collectGarbage } from "../staging/gc.ts";
 import type { ImageContent, StagedEntry } from "../staging/staged.ts";
 import { type Destination, resolveDestination } from "./destination.ts";
 import { followLinks } from "./destination-links.ts";
@@ -67,7 +66,6 @@ export async function stageImageCopy(
     total.files += next.files;
     total.bytes += next.bytes;
   }
-  collectGarbage(total.files);
   build.emit({ type: "staged", title: titleOf(instruction), ...total });
   return { ...stage, staged };
 }
@@ -93,7 +91,7 @@ async function findDestination(
   return path === found.path ? found : resolve(path);
 }
 
-/** Of the files with several names, by the path of the first. */
+/** Inodes of the files with several names, by the path of the first. */
 function inodesOf({ entries }: CopiedSource): ReadonlyMap<string, symbol> {
   const inodes = new Map<string, symbol>();
   for (const entry of entries)

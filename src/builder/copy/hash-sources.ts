@@ -1,6 +1,8 @@
 import { type HashOptions, hashFiles } from "../../context/hashing/hash.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
+import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
+import type { InputObserver } from "../input-observer.ts";
 import type { EarlyUploads } from "../staging/early-uploads.ts";
 import { collectGarbage } from "../staging/gc.ts";
 
@@ -12,21 +14,30 @@ export async function hashSources(
   files: readonly FileEntry[],
   {
     early,
+    inputs,
     ...options
   }: Omit<HashOptions, "cache" | "onHash"> & {
     cache: ContextHashes;
     early: Pick<EarlyUploads, "offer">;
+    inputs: InputObserver | undefined;
   },
 ): Promise<ReadonlyMap<string, string>> {
   const before = options.cache.unsaved;
   const hashes = await hashFiles(files, {
     ...options,
-    onHash: ({ absolutePath, size }, sha256) => early.offer({ absolutePath, sha256, size }),
+    onHash(file, sha256) {
+      early.offer(file, sha256);
+      inputs?.file(file.contextPath, sha256);
+    },
   });
   const read = options.cache.unsaved - before;
+  const pace = createPace(options.signal);
   // Garbage of hashing first, then of saving: the two would add up.
   collectGarbage(read);
+  await pace.step();
   options.cache.saveIfDue();
+  await pace.step();
   collectGarbage(read);
+  await pace.step();
   return hashes;
 }

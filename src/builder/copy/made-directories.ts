@@ -35,7 +35,7 @@ export function parentDirectories(path: string): string[] {
   return directories;
 }
 
-/** Whether `directory` is `path` itself or on the way to it. */
+/** Returns whether `directory` is `path` itself or on the way to it. */
 export function isSameOrAbove(directory: string, path: string): boolean {
   return path === directory || directory === "/" || path.startsWith(`${directory}/`);
 }

@@ -21,7 +21,7 @@ export function isRoot({ uid, gid }: Owner): boolean {
   return uid === 0 && gid === 0;
 }
 
-/** Where names have their numbers: what is staged counts before the image below it. */
+/** What gives names their numbers: what is staged counts before the image below it. */
 export type Accounts = Pick<StageState, "layer" | "staged">;
 
 /**
@@ -88,7 +88,7 @@ async function findGroup(group: string, accounts: Accounts, build: BuildJob): Pr
   return numberOf(group) ?? idOf((await findRow("/etc/group", group, "group", accounts, build))[2]) ?? 0;
 }
 
-/** Whether names can be looked up at all: some services can't be asked. */
+/** Returns whether names can be looked up at all: some services can't be asked. */
 export async function canResolveUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
   return (await readAccounts("/etc/passwd", accounts, build)) !== "unsupported";
 }

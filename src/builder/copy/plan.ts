@@ -10,6 +10,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
+import { createPace } from "../../pace.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
@@ -110,14 +111,18 @@ export async function planCopy(
   );
   const change = words.changeMode;
   const items: PlannedItem[] = [];
+  const pace = createPace(options.signal);
   for (const match of matches) {
     for (const entry of match.entries) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
       const planned = planEntry(entry, match, destination, change);
       if (planned.path !== "/") items.push(planned);
     }
   }
   for (const document of words.documents) items.push(planDocument(document, destination, change, options));
   for (const url of words.urls) items.push(planUrl(url, destination, change));
+  await pace.step();
   return {
     destination,
     items,

@@ -67,7 +67,7 @@ export async function readFromImage(
   return sources;
 }
 
-/** Whether that is remembered. */
+/** Returns whether the store remembers what these words bring from the image. */
 export function isReadBefore(
   words: Pick<CopyWords, "paths" | "exclude">,
   { parents }: Pick<CopyInstruction, "parents">,

@@ -34,7 +34,7 @@ export async function readWithParents(
       throw new BoughError(`${JSON.stringify(posix.join(path, ...names))}: not found`, {
         hint: "With --parents, no link is followed behind the pivot /./.",
       });
-    // Of a wildcard that matches nothing, nothing is made.
+    // A wildcard that matches nothing makes no directory.
     if (entries !== undefined && entries.length > 0) sources.push({ path, name, type: "directory", entries });
   }
   return sources;

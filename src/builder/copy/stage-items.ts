@@ -1,7 +1,9 @@
 import { posix } from "node:path";
+import { createPace } from "../../pace.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { addStaged, type Staged, type StagedEntry } from "../staging/staged.ts";
+import { collectGarbage } from "../staging/gc.ts";
+import { addEach, type Staged, type StagedEntry } from "../staging/staged.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories } from "./made-directories.ts";
 import { isRoot, type Owner } from "./ownership.ts";
@@ -34,9 +36,14 @@ export async function stageItems<Item extends { path: string }>(
     (await isDirectoryInImage(place));
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];
-  const additions: [string, StagedEntry][] = [];
+  /** Paths and entries apart: of a large context, a pair for each would be felt. */
+  const paths: string[] = [];
+  const entries: StagedEntry[] = [];
   const amount = { files: 0, bytes: 0 };
+  const pace = createPace(build.signal);
   for (const item of items) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
     if (of.isSourceRoot(item)) {
       roots.push(item.path);
       continue;
@@ -47,28 +54,35 @@ export async function stageItems<Item extends { path: string }>(
     const staging = of.toStaged(item, mayBeThere);
     // Waiting for each of a large context's files would be felt.
     const entry = staging instanceof Promise ? await staging : staging;
-    additions.push([item.path, entry]);
+    paths.push(item.path);
+    entries.push(entry);
     if (entry.type !== "file") continue;
     amount.files += 1;
     amount.bytes += entry.size;
   }
-  const made = directoriesToMake(roots, additions, owner).filter(
+  // Before there is more: the two would add up.
+  collectGarbage(amount.files);
+  const made = directoriesToMake(roots, paths, owner).filter(
     (path) => !(isIntoExisting && isSameOrAbove(path, place)),
   );
   const directories = stageDirectories(made, owner, line, stage);
-  return { staged: addStaged(staged, [...directories, ...additions]), ...amount };
+  await pace.step();
+  const added = addEach(staged, (add) => {
+    for (const [path, entry] of directories) add(path, entry);
+    paths.forEach((path, index) => {
+      const entry = entries[index];
+      if (entry !== undefined) add(path, entry);
+    });
+  });
+  return { staged: added, ...amount };
 }
 
 /** Root's parents of a file need no mention: the service makes them. */
-function directoriesToMake(
-  roots: readonly string[],
-  additions: readonly [string, StagedEntry][],
-  owner: Owner,
-): string[] {
+function directoriesToMake(roots: readonly string[], paths: readonly string[], owner: Owner): string[] {
   if (isRoot(owner)) return [...roots];
   return [
     ...roots.flatMap((path) => [...parentDirectories(path), path]),
-    ...additions.flatMap(([path]) => parentDirectories(path)),
+    ...paths.flatMap((path) => parentDirectories(path)),
   ];
 }
 

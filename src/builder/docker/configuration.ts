@@ -67,12 +67,12 @@ export function configure(
 }
 
 /** The shell form goes through SHELL. */
-function wordsOf(command: Command, { Shell = ["/bin/sh", "-c"] }: ImageConfig): readonly string[] {
+export function wordsOf(command: Command, { Shell = ["/bin/sh", "-c"] }: ImageConfig): readonly string[] {
   return command.form === "exec" ? command.words : [...Shell, command.line];
 }
 
 /** `80`, `53/udp`, `8000-8010`; what stands before a colon is the host's and no part of an image. */
-function portsOf(word: string): string[] {
+export function portsOf(word: string): string[] {
   return word
     .split(/\s+/)
     .filter((part) => part !== "")

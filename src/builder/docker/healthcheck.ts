@@ -1,8 +1,10 @@
 import { nanosecondsOf } from "../../dockerfile/duration.ts";
 import type { HealthcheckInstruction } from "../../dockerfile/instruction.ts";
 
-/** As Docker has it in an image's configuration: times in nanoseconds, and nothing of what is 0. */
-export function healthcheckOf(instruction: HealthcheckInstruction): Record<string, unknown> {
+/** Makes what Docker has in an image's configuration: times in nanoseconds, and nothing of what is 0. */
+export function healthcheckOf(
+  instruction: HealthcheckInstruction,
+): { Test: string[] } & Record<string, unknown> {
   const { command, interval, timeout, startPeriod, startInterval, retries = "0" } = instruction;
   if (command === undefined) return { Test: ["NONE"] };
   const Test = command.form === "exec" ? ["CMD", ...command.words] : ["CMD-SHELL", command.line];

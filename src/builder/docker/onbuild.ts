@@ -2,6 +2,7 @@ import type { FromInstruction, Instruction } from "../../dockerfile/instruction.
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
+import { sourcesOf } from "../graph/build-graph.ts";
 import { refusals } from "../interpreter/refusals.ts";
 import type { World } from "../interpreter/world.ts";
 
@@ -20,7 +21,9 @@ export function imageTriggers(
       });
     }
     const { trigger } = onbuild;
-    const stage = sourcesOf(trigger).find(namesStage);
+    const stage = sourcesOf(trigger)
+      .map(({ word }) => word)
+      .find(namesStage);
     if (stage !== undefined) {
       throw new BoughError(
         `not supported: ${reference}: its trigger ONBUILD ${text} names a stage of this Dockerfile`,
@@ -31,12 +34,7 @@ export function imageTriggers(
   });
 }
 
-function sourcesOf(trigger: Instruction): string[] {
-  if (trigger.name === "RUN") return trigger.mounts.flatMap(({ from }) => from ?? []);
-  return trigger.name === "COPY" && trigger.from !== undefined ? [trigger.from] : [];
-}
-
-/** Behind ONBUILD the parser has Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
+/** Parses a trigger behind ONBUILD, where the parser has Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
 function parse(text: string, reference: string) {
   try {
     return parseDockerfile(`FROM scratch\nONBUILD ${text}\n`, reference);

@@ -17,7 +17,7 @@ export function startAsDocker<Stage extends StageScope>(stage: Stage): Stage {
   return { ...stage, args, ownsCmd: false };
 }
 
-/** After an ENV. */
+/** Arguments of an ENV's names no longer override it. */
 export function overrideArguments(args: Arguments, pairs: readonly { key: string }[]): Arguments {
   const overridden = pairs.flatMap(({ key }) => {
     const argument = args.get(key);
@@ -26,7 +26,7 @@ export function overrideArguments(args: Arguments, pairs: readonly { key: string
   return overridden.length === 0 ? args : extend(args, overridden);
 }
 
-/** After an ARG: one that comes to no value leaves what the name had. */
+/** Keeps what a name had where an ARG comes to no value. */
 export function keepEarlierArguments(
   { declarations }: ArgInstruction,
   before: Arguments,

@@ -6,7 +6,7 @@ export interface BuildGraph {
   nodes: readonly StageNode[];
 }
 
-export interface StageNode {
+interface StageNode {
   stage: Stage;
   edges: readonly Edge[];
   /** The ONBUILD instructions of the stage that its FROM names, with `--docker` performed behind it. This stage's own objects. */
@@ -22,7 +22,7 @@ export interface Edge {
   target: EdgeTarget;
 }
 
-export type EdgeTarget =
+type EdgeTarget =
   | { kind: "stage"; index: number }
   | { kind: "image" }
   /** A number that no stage before this one has. */
@@ -31,7 +31,7 @@ export type EdgeTarget =
   | { kind: "unknown" };
 
 /** Replaces the variables of a reference; `undefined` where that takes more than the Dockerfile. */
-export type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => string | undefined;
+type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => string | undefined;
 
 /**
  * Reads the needs of every stage. A name means the last stage before this one that has it, without regard to case, and
@@ -48,7 +48,7 @@ export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Reso
     };
     const from = edgeOf({ kind: "from", instruction: stage.from, word: stage.from.image });
     const triggers = from.target.kind === "stage" ? triggersIn(stages[from.target.index]) : [];
-    const edges = [from, ...[...triggers, ...stage.instructions].flatMap(referencesOf).map(edgeOf)];
+    const edges = [from, ...[...triggers, ...stage.instructions].flatMap(sourcesOf).map(edgeOf)];
     if (stage.name !== undefined) names.set(stage.name, stage.index);
     return { stage, edges, triggers };
   });
@@ -56,14 +56,11 @@ export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Reso
 }
 
 /** The stage that a build ends with: the named or numbered one, else the last. */
-export function findStage(
-  { nodes }: { nodes: readonly { stage: Stage }[] },
-  target: string | undefined,
-): Stage | undefined {
-  if (target === undefined) return nodes.at(-1)?.stage;
+export function findStage(stages: readonly Stage[], target: string | undefined): Stage | undefined {
+  if (target === undefined) return stages.at(-1);
   const name = target.toLowerCase();
-  const named = nodes.findLast(({ stage }) => stage.name === name);
-  return (named ?? (/^\d+$/.test(target) ? nodes[Number(target)] : undefined))?.stage;
+  const named = stages.findLast((stage) => stage.name === name);
+  return named ?? (/^\d+$/.test(target) ? stages[Number(target)] : undefined);
 }
 
 /** Indexes of the stages that a stage needs, itself included, in their order. */
@@ -73,41 +70,28 @@ export function reachableFrom({ nodes }: BuildGraph, target: number): number[] {
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (reached.has(next)) continue;
     reached.add(next);
-    waiting.push(...stagesOf(nodes[next]));
+    waiting.push(...stagesAmong(nodes[next]?.edges));
   }
   return [...reached].sort((one, other) => one - other);
 }
 
-/** Indexes of the stages that an instruction names, in its order. */
-export function stagesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly number[]> {
-  const stages = new Map<Instruction, number[]>();
-  for (const { edges } of nodes) {
-    for (const { instruction, target } of edges) {
-      if (target.kind !== "stage") continue;
-      stages.set(instruction, [...(stages.get(instruction) ?? []), target.index]);
-    }
-  }
-  return stages;
+/** The needs of each instruction, in its order. */
+export function edgesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly Edge[]> {
+  return Map.groupBy(
+    nodes.flatMap(({ edges }) => edges),
+    ({ instruction }) => instruction,
+  );
 }
 
-/** The index of the stage that a mount of a RUN names; `undefined` where it names none. */
-export function mountedStage({ nodes }: BuildGraph, run: Instruction, from: string): number | undefined {
-  for (const { edges } of nodes) {
-    for (const { kind, instruction, reference, target } of edges) {
-      if (kind === "mount" && instruction === run && reference === from && target.kind === "stage")
-        return target.index;
-    }
-  }
-  return undefined;
-}
-
-function stagesOf(node: StageNode | undefined): number[] {
-  return (node?.edges ?? []).flatMap(({ target }) => (target.kind === "stage" ? [target.index] : []));
+/** Indexes of the stages among what is needed. */
+export function stagesAmong(edges: readonly Edge[] = []): number[] {
+  return edges.flatMap(({ target }) => (target.kind === "stage" ? [target.index] : []));
 }
 
 type Reference = Pick<Edge, "kind" | "instruction"> & { word: string };
 
-function referencesOf(instruction: Instruction): Reference[] {
+/** What an instruction behind a FROM takes from stages and images, as written. */
+export function sourcesOf(instruction: Instruction): Reference[] {
   if (instruction.name === "COPY" && instruction.from !== undefined)
     return [{ kind: "copy", instruction, word: instruction.from }];
   if (instruction.name !== "RUN") return [];
@@ -122,7 +106,7 @@ function triggersIn(stage: Stage | undefined): Instruction[] {
   );
 }
 
-/** By FROM: what runs behind it. */
+/** Returns the triggers that run behind each FROM. */
 export function triggersByFrom({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly Instruction[]> {
   return new Map(nodes.map(({ stage, triggers }) => [stage.from, triggers]));
 }

@@ -26,10 +26,10 @@ export function graphOf(dockerfile: Dockerfile, globals: Arguments): BuildGraph 
 }
 
 /** The index of the stage that `target` names, or of the last. Rejects a name that no stage has. */
-export function requireTarget(graph: BuildGraph, target: string | undefined): number {
-  const stage = findStage(graph, target);
+export function requireTarget({ stages }: Dockerfile, target: string | undefined): number {
+  const stage = findStage(stages, target);
   if (stage !== undefined) return stage.index;
-  const names = graph.nodes.flatMap(({ stage: { name } }) => (name === undefined ? [] : [name]));
+  const names = stages.flatMap(({ name }) => name ?? []);
   const meant = nearest(target ?? "", names);
   const all =
     names.length === 0 ? "No stage has a name: take a number from 0." : `There are ${names.join(", ")}.`;
@@ -50,10 +50,10 @@ export function refuseBadStages(
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
   const problems = findBadReferences(dockerfile, graph, mode);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
-  if (mode === "docker") requireTarget(graph, target);
+  if (mode === "docker") requireTarget(dockerfile, target);
 }
 
-/** By default only what is mounted counts: every other `--from` is skipped there. */
+/** Finds bad references. By default only what is mounted counts: every other `--from` is skipped there. */
 export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, mode: BuildMode): Problem[] {
   return graph.nodes.flatMap(({ stage, edges }) =>
     edges.flatMap((edge): Problem[] => {

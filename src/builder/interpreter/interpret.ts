@@ -77,10 +77,11 @@ export async function interpretInStage<Stage extends StageScope>(
   globals: Arguments,
   world: World<Stage>,
 ): Promise<Stage> {
-  const stage = await world.loadImageEnv(instruction, before);
+  const loaded = await world.loadImageEnv(instruction, before);
   const { escape, buildArgs } = world;
-  const scope = { ...stage, inherited: stage.inherited ?? world.assumed };
+  const scope = { ...loaded, inherited: loaded.inherited ?? world.assumed };
   const lookup = lookUp(scope);
+  const stage = world.noteStep(instruction, loaded, lookup);
   const isKnown = createIsKnown(stage, escape);
   if (world.tellsUndefined(instruction)) {
     for (const warning of undefinedVariables(instruction, { ...stage, globals }, escape))

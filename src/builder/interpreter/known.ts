@@ -3,7 +3,7 @@ import { referencesIn } from "../../dockerfile/words/references.ts";
 import { extend } from "../../persistent-map.ts";
 import type { StageScope } from "./scope.ts";
 
-/** Whether a word comes to the same whatever the base image sets: that is not looked into. */
+/** Returns whether a word comes to the same whatever the base image sets: that is not looked into. */
 export type IsKnown = (word: string) => boolean;
 
 export function createIsKnown(

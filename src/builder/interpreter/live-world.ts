@@ -8,6 +8,8 @@ import { planCopy } from "../copy/plan.ts";
 import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
+import { createdBy } from "./created-by.ts";
+import { addStep } from "./history.ts";
 import { lookUp } from "./scope.ts";
 import { changeUser, type StageState } from "./state.ts";
 import { performWorkdir } from "./workdir.ts";
@@ -36,10 +38,17 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
     triggersOf: (from) => build.stages.triggersOf(from),
-    namesStage: (word) =>
-      findStage({ nodes: dockerfile.stages.map((stage) => ({ stage })) }, word) !== undefined,
+    namesStage: (word) => findStage(dockerfile.stages, word) !== undefined,
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
+    noteStep(instruction, stage, lookup) {
+      if (build.mode === "default" && isSkipped(instruction)) return stage;
+      const line = createdBy(instruction, { stage, lookup, escape });
+      const { steps } = stage;
+      return line === undefined
+        ? stage
+        : { ...stage, steps: addStep(steps, line, changesFiles(instruction)) };
+    },
     changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
     changeUser: (user, stage) => (user === undefined ? stage : changeUser(stage, user)),
 
@@ -59,4 +68,14 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     run: (instruction, stage) => performRun(instruction, nextOrdinal++, stage, build),
   };
   return world;
+}
+
+/** True for what the default mode leaves out: all that is not in the specification's list. */
+function isSkipped(instruction: Instruction): boolean {
+  if (instruction.name === "COPY") return instruction.from !== undefined;
+  return !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
+}
+
+function changesFiles({ name }: Instruction): boolean {
+  return ["ADD", "COPY", "RUN", "WORKDIR"].includes(name);
 }

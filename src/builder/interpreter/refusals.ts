@@ -38,5 +38,5 @@ export function refusals(instruction: Instruction): string[] {
 }
 
 function runRefusals({ security }: RunInstruction): string[] {
-  return security === "insecure" ? ["--security=insecure: the service runs everything in its sandbox"] : [];
+  return security === "insecure" ? ["--security=insecure: every RUN runs in a sandbox"] : [];
 }

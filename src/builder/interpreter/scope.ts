@@ -16,7 +16,7 @@ export interface StageScope extends Scope {
   unknown: ReadonlyMap<string, boolean>;
   /** The base image's, with what the instructions make of it. `Env` stays the base's own: what the Dockerfile sets is in `env`. */
   config: ImageConfig;
-  /** Whether the stage has a CMD of its own, which is no part of `config`. */
+  /** True if the stage has a CMD of its own, which is no part of `config`. */
   ownsCmd?: boolean;
   /** MAINTAINER, which an image has beside its `config`. */
   author?: string;

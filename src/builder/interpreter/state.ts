@@ -1,7 +1,9 @@
 import { posix } from "node:path";
 import type { ImageConfig } from "../../image/config.ts";
+import type { ImageOrigin } from "../../image/history.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { Staged } from "../staging/staged.ts";
+import { giveLayer, type StageStep } from "./history.ts";
 import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
 
@@ -17,14 +19,20 @@ export interface StageState extends StageScope {
   /** WORKDIR makes its directory; true until a layer has done that. */
   workdirIsPending: boolean;
   staged: Staged;
+  /** The base image's author and history. */
+  origin: ImageOrigin;
+  /** What the instructions have done since. */
+  steps: StageStep | undefined;
 }
 
-/** `config`: the image's own, where it is known. */
-export function startStage(layer: Layer, config: ImageConfig = {}): StageState {
+/** `config`, `origin`: the image's own, where they are known. */
+export function startStage(layer: Layer, config: ImageConfig = {}, origin: ImageOrigin = {}): StageState {
   return {
     layer,
     base: layer.image,
     config: { ...config, WorkingDir: posix.resolve("/", config.WorkingDir ?? "/") },
+    origin,
+    steps: undefined,
     workdirIsPending: false,
     env: new Map(),
     args: new Map(),
@@ -45,5 +53,7 @@ export function changeUser(stage: StageState, User: string): StageState {
 
 /** A new layer holds whatever was staged. */
 export function withLayer(stage: StageState, layer: Layer): StageState {
-  return { ...stage, layer, staged: new Map(), workdirIsPending: false };
+  // A command that changes nothing leaves the image as it is.
+  const steps = layer.image === stage.layer.image ? stage.steps : giveLayer(stage.steps);
+  return { ...stage, layer, steps, staged: new Map(), workdirIsPending: false };
 }

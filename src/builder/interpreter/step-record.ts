@@ -15,25 +15,40 @@ export function recordStep(
   return { ...place, layer: layerBranch(hash), image, operation, cached, seconds };
 }
 
-/** The same request, with what its events say was sent to the service, and in which lines a `COPY --from` was skipped. */
-export function countEvents(build: BuildRequest): {
-  request: BuildRequest;
+/** What a build's events have told, for its result. */
+interface CountedEvents {
+  /** Sent to the service. */
   uploaded: { files: number; bytes: number };
+  /** Lines in which a `COPY --from` was skipped. */
   skippedCopies: ReadonlySet<number>;
-} {
+  /** Bytes that were sent for a step; for what a stage had left to do, those since its last instruction has ended. */
+  uploadedFor(record: StepRecord): number;
+}
+
+/** The same request, listened to. */
+export function countEvents(build: BuildRequest): { request: BuildRequest; counted: CountedEvents } {
   const uploaded = { files: 0, bytes: 0 };
   const skippedCopies = new Set<number>();
+  /** Bytes that were sent for each step that has ended. */
+  const ofRecords = new Map<StepRecord, number>();
+  /** Bytes that were sent since then, by number of the step. */
+  const ofSteps = new Map<number, number>();
+  const count = (step: number | undefined, files: number, bytes: number) => {
+    uploaded.files += files;
+    uploaded.bytes += bytes;
+    if (step !== undefined) ofSteps.set(step, (ofSteps.get(step) ?? 0) + bytes);
+  };
   const emit: Emit = (event) => {
     if (event.type === "warning" && event.rule === "CopyFromSkipped" && event.line !== undefined)
       skippedCopies.add(event.line);
-    if (event.type === "uploaded") {
-      uploaded.files += event.files - event.reused;
-      uploaded.bytes += event.sentBytes;
-    } else if (event.type === "downloaded") {
-      uploaded.files += 1;
-      uploaded.bytes += event.bytes;
+    if (event.type === "uploaded") count(event.step, event.files - event.reused, event.sentBytes);
+    else if (event.type === "downloaded") count(event.step, 1, event.bytes);
+    else if (event.type === "step-end") {
+      ofRecords.set(event.record, ofSteps.get(event.step) ?? 0);
+      ofSteps.delete(event.step);
     }
     build.emit(event);
   };
-  return { request: { ...build, emit }, uploaded, skippedCopies };
+  const uploadedFor = (record: StepRecord) => ofRecords.get(record) ?? ofSteps.get(record.step) ?? 0;
+  return { request: { ...build, emit }, counted: { uploaded, skippedCopies, uploadedFor } };
 }

@@ -39,7 +39,7 @@ const skipReasons: Partial<Record<ConfigurationInstruction["name"], string>> = {
   ONBUILD: "no image inherits its triggers here",
 };
 
-/** Whether a warning says that the image becomes another one than the Dockerfile asks for. */
+/** Returns whether a warning says that the image becomes another one than the Dockerfile asks for. */
 export function changesImage({ rule, message }: { rule?: string; message: string }): boolean {
   if (rule === "InstructionSkipped") return message.startsWith("SHELL ");
   return rule !== undefined && imageRules.includes(rule);
@@ -53,7 +53,7 @@ export function skippedCopyFrom(from: string): BuildWarning {
 }
 
 export function copiedArchive(source: string): BuildWarning {
-  const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would; unpack it in a RUN`;
+  const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would: ADD --unpack or a build with --docker unpacks it`;
   return { rule: "ArchiveNotUnpacked", message };
 }
 

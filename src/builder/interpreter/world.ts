@@ -7,6 +7,7 @@ import type {
   WorkdirInstruction,
 } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
+import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { BuildMode } from "../job.ts";
@@ -38,9 +39,9 @@ export interface World<Stage extends StageScope> {
   /** Variables that every image is taken to have where it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;
   warn(warning: { rule?: string; message: string }, instruction: Instruction): void;
-  /** With a reason, which is said once. */
+  /** Warns with a reason, which is said once. */
   warnWithReason(warning: ReasonedWarning, instruction: Instruction): void;
-  /** Whether undefined variables in such an instruction are warned about. */
+  /** Returns whether undefined variables in such an instruction are warned about. */
   tellsUndefined(instruction: Instruction): boolean;
 
   requirePlatform(from: FromInstruction, globals: Arguments): void;
@@ -48,11 +49,13 @@ export interface World<Stage extends StageScope> {
   startFromStage(from: FromInstruction): Promise<Stage | undefined>;
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
-  /** Whether a `--from` of an image's trigger would mean a stage of this Dockerfile. */
+  /** Returns whether a `--from` of an image's trigger would mean a stage of this Dockerfile. */
   namesStage(word: string): boolean;
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
   /** Learns what an instruction needs of the image's own variables. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
+  /** Keeps what is about to be done for the image's history. */
+  noteStep(instruction: Instruction, stage: Stage, lookup: Lookup): Stage;
   /** `path`: variables replaced; `undefined`: only the image could tell. */
   changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
   changeUser(user: string | undefined, stage: Stage): Stage;

@@ -5,7 +5,7 @@ import { type MountSpec, readMounts } from "./mount-spec.ts";
 
 /** What the mounts of a RUN are; Docker replaces variables in all that they say but `from`. */
 export function expandMounts(
-  { mounts }: RunInstruction,
+  { mounts }: Pick<RunInstruction, "mounts">,
   { lookup, escape, workdir }: { lookup: Lookup; escape: EscapeCharacter; workdir: string },
 ): MountSpec[] {
   return readMounts(

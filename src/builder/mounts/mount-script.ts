@@ -176,7 +176,7 @@ function removing({ spec: { target } }: RunMount, index: number, store: string):
   ];
 }
 
-/** From the top down, without the root. */
+/** Returns the parents from the top down, without the root. */
 function parentsOf(path: string): string[] {
   const names = path.split("/").slice(1, -1);
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import { expandMounts, wordsOfMount } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
-import { missingSecret } from "./run-mounts.ts";
+import { missingSecret } from "./secrets.ts";
 
 export const mountsExtension = "mounts";
 const agentsExtension = "ssh-mounts";
@@ -37,7 +37,7 @@ export function findMountProblems(dockerfile: Dockerfile, given: GivenIds): Prob
         continue;
       try {
         const [spec] = expandMounts(
-          { ...run, mounts: [mount] },
+          { mounts: [mount] },
           {
             lookup: () => undefined,
             escape: dockerfile.escape,

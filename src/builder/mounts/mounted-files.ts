@@ -18,13 +18,13 @@ export async function stageMountedFiles(
   instruction: RunInstruction,
   build: BuildJob,
 ): Promise<Staged> {
-  const { signal, clock, hashes: cache, early, emit } = build;
+  const { signal, clock, hashes: cache, early, inputs, emit } = build;
   const { match, warnings, excluded } = await findMountedFiles(path, build);
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
   const files = match.entries.filter((entry) => entry.type === "file");
-  const hashes = await hashSources(files, { signal, clock, cache, early });
+  const hashes = await hashSources(files, { signal, clock, cache, early, inputs });
   return new Map(stagedEntries(match, hashes, line));
 }
 
@@ -68,7 +68,7 @@ function* stagedEntries(
         const sha256 = hashes.get(entry.absolutePath);
         if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
         const content = { kind: "local", absolutePath: entry.absolutePath } as const;
-        const mtime = Number(entry.stat.mtimeNanoseconds) / 1e9;
+        const mtime = entry.stat.mtimeMs / 1000;
         yield [path, { type: "file", sha256, size: entry.size, mode: entry.mode, content, mtime, ...owned }];
       }
     }

@@ -6,7 +6,6 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/staged.ts";
 import { mountFields } from "./mount-request.ts";
-import { mountByScript, stageMounts } from "./mount-script.ts";
 import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";
 
@@ -49,6 +48,7 @@ export async function prepareMounts(
       retryAfterLoss: (action) => isLost(() => retryAfterLoss(needed, build, action)),
     };
   }
+  const { mountByScript, stageMounts } = await import("./mount-script.ts");
   const store = `/.bough-mounts-${hash.slice(0, 12)}`;
   const staged = await isLost(() => stageMounts(mounts, { store, stage }, build));
   return {

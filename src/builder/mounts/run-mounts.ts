@@ -1,6 +1,5 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
-import { BoughError } from "../../errors.ts";
 import { requireBase } from "../bases/base.ts";
 import { findImage } from "../bases/from.ts";
 import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
@@ -12,6 +11,7 @@ import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { expandMounts } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
 import { stageMountedFiles } from "./mounted-files.ts";
+import { missingSecret } from "./secrets.ts";
 
 /** The mounts of a RUN with what is in them. */
 export interface RunMounts {
@@ -30,18 +30,16 @@ export interface RunMount {
   source: MountContent | undefined;
 }
 
-export type MountContent =
+type MountContent =
   | { kind: "image"; image: string; layer: Layer | undefined; hash: string }
-  /** Of the context, by path below the target; a lone file has the path "". */
+  /** Files of the context, by path below the target; a lone file has the path "". */
   | { kind: "files"; files: Staged };
 
-/** `undefined`: the RUN has none. */
 export async function findMounts(
   instruction: RunInstruction,
   stage: StageState,
   build: BuildJob,
-): Promise<RunMounts | undefined> {
-  if (instruction.mounts.length === 0) return undefined;
+): Promise<RunMounts> {
   const { escape } = build.dockerfile;
   const specs = expandMounts(instruction, {
     lookup: lookUp(stage),
@@ -92,8 +90,8 @@ async function findImageOf(
   const layer = await build.stages.mountedStage(instruction, from);
   if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, layer };
   await requireBase(from, build.service);
-  const { uuid } = await findImage(from, build);
-  return { kind: "image", image: uuid, hash: baseHash(uuid), layer: undefined };
+  const image = await findImage(from, build);
+  return { kind: "image", image: image.uuid, hash: baseHash(image, build.service), layer: undefined };
 }
 
 /** A secret's id says what it is; neither its value nor whether it was given makes another step of it, as in BuildKit. */
@@ -112,13 +110,4 @@ async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<u
 function filesOf({ spec, source }: RunMount): [string, StagedEntry][] {
   if (source?.kind !== "files") return [];
   return [...source.files].map(([path, entry]) => [posix.join(spec.target, path), entry]);
-}
-
-export function missingSecret(type: "secret" | "ssh", id: string, given: readonly string[]): BoughError {
-  const option = type === "secret" ? "--secret id=" : "--ssh ";
-  const meant = given.length === 0 ? "" : ` Given: ${given.join(", ")}.`;
-  return new BoughError(`--mount=type=${type}: ${id} is required, and was not given`, {
-    kind: "usage",
-    hint: `Give it by ${option}${id}.${meant}`,
-  });
 }

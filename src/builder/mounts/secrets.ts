@@ -1,3 +1,5 @@
+import { BoughError } from "../../errors.ts";
+
 /** What `--secret` and `--ssh` give, by id. It is in memory alone: no record, no hash and no file has any of it. */
 export interface GivenSecrets {
   values: ReadonlyMap<string, Uint8Array>;
@@ -5,7 +7,7 @@ export interface GivenSecrets {
   agents: ReadonlyMap<string, string>;
 }
 
-/** As variables with names of secrets: for what masks those. */
+/** Returns secrets as variables with names of secrets, for what masks those. */
 export function secretTexts({ values }: GivenSecrets): [name: string, value: string][] {
   const decoder = new TextDecoder();
   return values
@@ -16,4 +18,13 @@ export function secretTexts({ values }: GivenSecrets): [name: string, value: str
     })
     .map((text, index): [string, string] => [`SECRET_${index}`, text])
     .toArray();
+}
+
+export function missingSecret(type: "secret" | "ssh", id: string, given: readonly string[]): BoughError {
+  const option = type === "secret" ? "--secret id=" : "--ssh ";
+  const meant = given.length === 0 ? "" : ` Given: ${given.join(", ")}.`;
+  return new BoughError(`--mount=type=${type}: ${id} is required, and was not given`, {
+    kind: "usage",
+    hint: `Give it by ${option}${id}.${meant}`,
+  });
 }

@@ -23,7 +23,7 @@ export async function askImage(
   const words = [command, ...args].join(" ");
   const step = {
     key: `${words} ${layer.image}`,
-    title: `${words} (${title})`,
+    title: `(${title})`,
     showsOutput: false,
   };
   const ask = () =>

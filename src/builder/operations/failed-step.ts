@@ -1,24 +1,50 @@
 import { BoughError } from "../../errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest, LentFile } from "../../service/types.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
-import type { StageState } from "../interpreter/state.ts";
 
-/** A RUN that was run and failed: what is before it can be stepped into. */
+/** A step as its command found it: what is needed to run another one in its place. */
+export interface StepPlace {
+  /** What was sent for it, command included. */
+  request: InstanceRequest;
+  /** As `processFields` takes it. */
+  user: string | undefined;
+  /** The files that were lent for it. */
+  lent: Iterable<LentFile> | undefined;
+  /** Its `--mount` was made by a script around its command, and is not in the request. */
+  lacksMounts: boolean;
+}
+
+/** A RUN that was run and failed: what was before it can be stepped into. */
 export class FailedStepError extends BoughError {
   override readonly name = "FailedStepError";
   /** The branch of the layer that the step began with. */
   readonly branch: string;
-  /** COPY and ADD have staged files for the step, which that layer does not have yet. */
-  readonly hasStaged: boolean;
+  /** `undefined`: the operation was begun by an earlier build. */
+  readonly place: StepPlace | undefined;
+  readonly operation: string;
+  /** What the command has written, as an image, where the service keeps it. */
+  readonly result: string | undefined;
+  /** True if the command's output says that the disk is full. */
+  readonly saysDiskFull: boolean;
 
   /** `layer`: the stage's, with its configuration. */
-  constructor(error: BoughError, stage: Pick<StageState, "staged">, layer: Layer) {
+  constructor(
+    error: BoughError,
+    place: StepPlace | undefined,
+    layer: Layer,
+    outcome: OperationOutcome & { saysDiskFull?: boolean },
+  ) {
     super(error.message, {
       kind: error.kind,
       cause: error,
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     });
     this.branch = layerBranch(layer.hash);
-    this.hasStaged = stage.staged.size > 0;
+    this.place = place;
+    this.operation = outcome.operation;
+    this.result = outcome.image;
+    this.saysDiskFull = outcome.saysDiskFull === true;
   }
 }

@@ -13,13 +13,16 @@ import { createOutputCollector } from "../staging/gc.ts";
 export interface OperationStep {
   /** Tells it from all others of the session, in every build that needs the very same one. */
   key: string;
-  /** For people. */
+  /** For people: an instruction; in brackets what bough does by itself. */
   title: string;
   /** Default true. */
   showsOutput?: boolean;
   /** It is run for a layer that is not there yet. */
   makesLayer?: boolean;
 }
+
+/** An outcome, and what the command's output says of it. */
+export type FollowedOutcome = OperationOutcome & { saysDiskFull?: boolean };
 
 /** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
 export const outputLimit = 16 * 1024 * 1024;
@@ -29,7 +32,7 @@ export async function followOperation(
   operation: string,
   { key, showsOutput = true }: OperationStep,
   build: BuildJob,
-): Promise<OperationOutcome> {
+): Promise<FollowedOutcome> {
   const { service } = build;
   const output = createOutputReporter(operation, build);
   const listener = showsOutput ? { onRest: output.reportRest } : undefined;
@@ -48,7 +51,7 @@ export async function followOperation(
   if (showsOutput) output.end(outcome, isSuccess(outcome));
   warnOfLimits(outcome, build);
   refuseMissing(outcome);
-  return outcome;
+  return output.saysDiskFull() ? { ...outcome, saysDiskFull: true } : outcome;
 }
 
 async function cancelOperation(operation: string, key: string, build: BuildJob): Promise<void> {
@@ -66,7 +69,12 @@ interface OutputReporter {
   report(chunk: OutputChunk): void;
   reportRest(chunk: OutputChunk): void;
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
+  /** A program has said that it found no space left. */
+  saysDiskFull(): boolean;
 }
+
+/** strerror(3) of ENOSPC, in glibc and musl. */
+const diskFullText = "No space left on device";
 
 export function createOutputReporter(
   operation: string,
@@ -74,10 +82,16 @@ export function createOutputReporter(
 ): OutputReporter {
   const bytes = { stdout: 0, stderr: 0 };
   const collect = createOutputCollector();
+  const ends = { stdout: "", stderr: "" };
+  let isDiskFull = false;
   const count = ({ stream, text }: OutputChunk) => {
     const length = Buffer.byteLength(text);
     bytes[stream] += length;
     collect(length);
+    // A chunk may end in the middle of it.
+    isDiskFull ||=
+      text.includes(diskFullText) || `${ends[stream]}${text.slice(0, 30)}`.includes(diskFullText);
+    ends[stream] = text.slice(-diskFullText.length);
   };
   return {
     report(chunk) {
@@ -88,6 +102,7 @@ export function createOutputReporter(
       count(chunk);
       emit({ type: "output", chunk, isRest: true });
     },
+    saysDiskFull: () => isDiskFull,
     end({ stdout, stderr }, succeeded) {
       const summary = (stream: StreamName, truncated: boolean) => ({ bytes: bytes[stream], truncated });
       const streams = {
@@ -107,7 +122,7 @@ function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
   emit({ type: "warning", message, line: undefined });
 }
 
-/** Not what the request lacks: it was started. */
+/** The operation itself is missing, not what the request needs: it was started. */
 function missingOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
   return new UnknownOutcomeError(
     `the service no longer knows operation ${operation}: what became of its command is unknown`,

@@ -1,7 +1,6 @@
-import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import type { BuildJob } from "../job.ts";
-import { followOperation, type OperationStep, startOperation } from "./operation.ts";
+import { type FollowedOutcome, followOperation, type OperationStep, startOperation } from "./operation.ts";
 import { resumeOperation } from "./unfinished.ts";
 
 /**
@@ -12,7 +11,7 @@ export async function runOperation(
   request: InstanceRequest,
   step: OperationStep,
   build: BuildJob,
-): Promise<OperationOutcome> {
+): Promise<FollowedOutcome> {
   const resumed = build.useCache ? await resumeOperation(step, build) : undefined;
   if (resumed !== undefined) return resumed;
   const operation = await startOperation(request, step, build);

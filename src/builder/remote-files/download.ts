@@ -31,6 +31,7 @@ export async function addFromUrl(
     (await isUnchanged(url, known, build))
   ) {
     build.emit({ type: "url-cache-hit", url: shown });
+    build.inputs?.url(shown, known.sha256);
     return known;
   }
   const { sha256, size } = await download(url, checksum, build);
@@ -51,6 +52,7 @@ export async function download(
   build.store.uploads.flush();
   build.store.urls.set(shown, { ...validatorsOf(headers), sha256: file.sha256, size: file.size });
   build.emit({ type: "downloaded", url: shown, bytes: file.size, sha256: file.sha256 });
+  build.inputs?.url(shown, file.sha256);
   return file;
 }
 

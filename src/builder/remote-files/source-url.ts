@@ -1,7 +1,7 @@
 import { isSecretParameter, maskSecrets } from "../../dockerfile/mask.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 
-/** Whether a word of ADD names something to download. */
+/** Returns whether a word of ADD names something to download. */
 export function isUrl(word: string): boolean {
   return /^https?:\/\//i.test(word);
 }

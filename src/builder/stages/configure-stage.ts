@@ -1,8 +1,10 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
 import { defaultPath } from "../bases/inherited.ts";
+import { noteBase } from "../bases/noted-base.ts";
 import type { Layer } from "../cache/layer-cache.ts";
-import { noteConfiguration } from "../cache/noted-configuration.ts";
+import { noteConfiguration, noteOrigin } from "../cache/noted-configuration.ts";
+import { originOf } from "../interpreter/history.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 
@@ -17,31 +19,44 @@ export async function configureLayer(
 ): Promise<Layer> {
   const { layer, base, env } = stage;
   const kept = keptVariables(stage, build);
-  if (!(await isKeptByService(build))) {
-    // The base is not the Dockerfile's own: another one may start from it.
-    if (layer.image !== base)
-      noteConfiguration(layer.image, configurationOf(stage, kept), build.store, occasion);
+  const keeps = await whatIsKept(build);
+  // The base is not the Dockerfile's own: another one may start from it.
+  const isOwn = layer.image !== base;
+  const origin = originOf(stage, build.buildArgs);
+  if (!keeps.config) {
+    if (isOwn) noteConfiguration(layer.image, configurationOf(stage, kept), build.store, occasion);
+    if (isOwn && occasion === "result") {
+      noteOrigin(layer.image, origin, build.store);
+      noteBase(layer.image, base, build.store);
+    }
     return layer;
   }
   const path: [string, string][] = build.mode === "docker" || env.size > 0 ? [["PATH", defaultPath]] : [];
   const config = configurationOf(stage, [...path, ...Object.entries(variablesIn(stage.config)), ...kept]);
+  // The step that has failed is none of the image's.
+  const told = keeps.origin && occasion === "result" ? origin : undefined;
   const hash = new Bun.CryptoHasher("sha256")
-    .update(JSON.stringify(["configuration", layer.image, config]))
+    .update(JSON.stringify(["configuration", layer.image, config, told]))
     .digest("hex");
-  const known = build.layers.find(hash);
+  const known = build.layers.find(hash, layer);
   if (known !== undefined) return known;
-  const image = await build.service.configureImage(layer.image, config);
+  const image = await build.service.configureImage(layer.image, config, told);
+  if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.store);
   if (image === layer.image) return layer;
   const entry = { hash, image, parent: layer, kind: "run", title: "configuration" } as const;
   return { ...build.layers.put({ ...entry, operation: layer.operation ?? undefined }), cached: layer.cached };
 }
 
 /** A service that told nothing of the base's configuration isn't asked: it is spared one request a build. */
-async function isKeptByService({ service: { capabilities } }: BuildJob): Promise<boolean> {
-  return capabilities.has("config") && (await capabilities.extensions()).has("configure");
+export async function whatIsKept({
+  service: { capabilities },
+}: BuildJob): Promise<{ config: boolean; origin: boolean }> {
+  if (!capabilities.has("config")) return { config: false, origin: false };
+  const extensions = await capabilities.extensions();
+  return { config: extensions.has("configure"), origin: extensions.has("history") };
 }
 
-/** By default no secret is kept anywhere, as an image's variable either; Docker keeps it, and its checks warn of it. */
+/** Returns variables for the image. By default none is a secret; Docker keeps those, and its checks warn of it. */
 function keptVariables({ env, args }: StageState, { mode }: BuildJob): StageState["env"] {
   if (mode === "docker") return env;
   const declared = Array.from(args, ([name, { value }]): [string, string | undefined] => [name, value]);

@@ -64,9 +64,10 @@ export async function commitStage(
   return inSlot(stages, async () => {
     const since = job.clock.now();
     job.early.hold();
-    // Behind those of all instructions: the last stage's first.
+    // Commits come after all instructions: the last stage's first.
     const ordinal = stages.ordinals.size + job.dockerfile.stages.length - 1 - index;
-    const committed = await withFailure(job, last.instruction, () => commitPending(state, ordinal, job));
+    const place = { line: last.instruction.range.start, ordinal };
+    const committed = await withFailure(job, last.instruction, () => commitPending(state, place, job));
     if (committed !== state)
       stages.records.push(recordStep(describeStep(last, since, job), state, committed));
     return committed;
@@ -94,7 +95,12 @@ async function performStep(
   const { instruction } = step;
   const { steps, records, globals } = stages;
   const job = jobOf(step, stages);
-  job.emit({ type: "step", instruction, steps: steps.length, ...(inStage === undefined ? {} : { inStage }) });
+  const needs = stages.needsOf(instruction);
+  job.emit({
+    ...{ type: "step", instruction, steps: steps.length },
+    ...(inStage === undefined ? {} : { inStage }),
+    ...(needs.length === 0 ? {} : { needs }),
+  });
   const since = job.clock.now();
   if (instruction.name === "FROM" || instruction.name === "RUN") {
     job.early.hold();

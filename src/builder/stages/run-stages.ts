@@ -2,11 +2,12 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import { requireBase } from "../bases/base.ts";
 import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
+import { layerMakers } from "../commands/layer-makers.ts";
 import {
   type BuildGraph,
-  mountedStage,
+  edgesByInstruction,
   reachableFrom,
-  stagesByInstruction,
+  stagesAmong,
   triggersByFrom,
 } from "../graph/build-graph.ts";
 import { graphOf, requireTarget } from "../graph/stage-references.ts";
@@ -25,13 +26,13 @@ import type { StagesAtWork } from "./stages-at-work.ts";
 /** The stage that a build is for, all of it in a layer. */
 export interface BuiltTarget {
   stage: StageState;
-  /** Of all that was performed, by their places in the Dockerfile. */
+  /** Records of all that was performed, in the order of the Dockerfile. */
   steps: StepRecord[];
   /** Bound to the target's last step. */
   job: BuildJob;
 }
 
-/** By default every stage, one after the other; with `--docker` those that the target needs, at once where they can be. */
+/** Runs every stage, one after the other; with `--docker` those that the target needs, at once where they can be. */
 export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const { dockerfile, mode } = running;
   const platform = await findPlatform(running);
@@ -43,18 +44,19 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     globals = await performGlobal(step, step.instruction, globals, { running, steps, records });
   }
   const graph = graphOf(dockerfile, globals);
-  const target = requireTarget(graph, running.target);
+  const target = requireTarget(dockerfile, running.target);
   const needed =
     mode === "docker" ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index);
   await requireBases(graph, needed, running);
 
-  const stagesOf = stagesByInstruction(graph);
+  const edges = edgesByInstruction(graph);
+  const stagesOf = (instruction: Instruction) => stagesAmong(edges.get(instruction));
   const triggers = triggersByFrom(graph);
   const triggersOf = (instruction: Instruction) => triggers.get(instruction) ?? [];
   const stateOf = once((index) => runStage(index, stages));
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
   const sourcesOf = (instruction: Instruction) =>
-    (stagesOf.get(instruction) ?? []).map(instruction.name === "FROM" ? stateOf : committed);
+    stagesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
   const slots = createSlots(running.jobs);
   const feeds = new Map<number, StageFeed>();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
@@ -64,7 +66,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     feedOf(index) {
       // A stage may end with files on their way that the one which starts from it waits for.
       const from = dockerfile.stages[index]?.from;
-      const [base] = from === undefined ? [] : (stagesOf.get(from) ?? []);
+      const [base] = from === undefined ? [] : stagesOf(from);
       const feed =
         feeds.get(index) ?? (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running);
       feeds.set(index, feed);
@@ -75,7 +77,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
       triggersOf,
       sourceOf: (copy) => sourcesOf(copy)[0]?.then(({ layer }) => layer),
       mountedStage(run, from) {
-        const index = mountedStage(graph, run, from);
+        const [index] = stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from));
         return index === undefined ? undefined : committed(index).then(({ layer }) => layer);
       },
     },
@@ -87,6 +89,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
             ? sourcesOf(instruction)
             : [],
       ),
+    needsOf: (instruction) => [...new Set([instruction, ...triggersOf(instruction)].flatMap(stagesOf))],
     takeSlot: slots.take,
     areMany: mode === "docker" && needed.length > 1,
   };
@@ -122,7 +125,7 @@ async function finishAll(stages: readonly Promise<unknown>[], { stop }: RunningB
   for (const error of [...failures, ...lost]) throw error;
 }
 
-/** Before anything is run: an image that the service can't have. */
+/** Refuses, before anything is run, an image that the service can't have. */
 async function requireBases(
   { nodes }: BuildGraph,
   needed: readonly number[],
@@ -137,12 +140,7 @@ async function requireBases(
 }
 
 function ordinalsOf({ dockerfile, mode }: RunningBuild): ReadonlyMap<Instruction, number> {
-  const makers = dockerfile.instructions.filter(
-    (instruction) =>
-      instruction.name === "RUN" ||
-      (mode === "docker" && instruction.name === "COPY" && instruction.from !== undefined),
-  );
-  return new Map(makers.map((instruction, index) => [instruction, index]));
+  return new Map(layerMakers(dockerfile, mode).map((instruction, index) => [instruction, index]));
 }
 
 /** The result of each index, asked for once. */

@@ -1,5 +1,5 @@
 /** A number of places, one for each step at work: who comes when all are taken waits in line. */
-export interface Slots {
+interface Slots {
   /** Resolves to what gives the place back. */
   take(): Promise<() => void>;
 }

@@ -20,6 +20,8 @@ export interface StagesAtWork {
   results: StageResults;
   /** Resolves when the other stages have what the instruction takes from them. */
   waitFor(instruction: Instruction): Promise<unknown>;
+  /** Indexes of the stages that it takes something from. */
+  needsOf(instruction: Instruction): readonly number[];
   takeSlot(): Promise<() => void>;
   feedOf(index: number): StageFeed;
   /** Several of them may be at work at once. */

@@ -8,12 +8,12 @@ import { createUploadCollector } from "./gc.ts";
  */
 export interface EarlyUploads {
   /** A file that some COPY or ADD stages. */
-  offer(file: LocalFile): void;
+  offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
   /** What is offered from the last `hold` on will be needed. */
   begin(): void;
   /** What is offered from here on may or may not be needed; whoever needs what was offered before sends the rest of it. */
   hold(): void;
-  /** Whether that content was sent, or is being sent, and nobody has taken it over yet. */
+  /** Returns whether that content was sent, or is being sent, and nobody has taken it over yet. */
   has(sha256: string): boolean;
   /**
    * Takes over the contents of a step: waits for what is under way, and returns what they came to. Never rejects: what could
@@ -37,7 +37,7 @@ interface Content {
 
 /** More are not worth the memory that it takes to wait in line. */
 const maxWaiting = 10_000;
-/** To look up in one go which of them are known already. */
+/** How many are looked up in one go, to find those that are known already. */
 const maxBatch = 500;
 
 export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
@@ -96,9 +96,9 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   }
 
   return {
-    offer(file) {
+    offer({ absolutePath, size }, sha256) {
       if (waiting.length >= maxWaiting || signal.aborted) return;
-      waiting.push(file);
+      waiting.push({ absolutePath, sha256, size });
       go();
     },
     begin() {

@@ -24,12 +24,12 @@ export function createUploadCollector(): (files: number) => void {
   };
 }
 
-/** Between steps over what an archive has brought: such a tree has taken seconds already. */
+/** Collects between steps over what an archive has brought: such a tree has taken seconds already. */
 export function collectBetweenSteps(files: number): void {
   if (files >= entriesBetweenAll) Bun.gc(true);
 }
 
-/** For the entries of an archive as they pass, each of which leaves some 20 KiB behind. */
+/** Collects after entries of an archive, each of which leaves some 20 KiB behind. */
 export function createArchiveCollector(): () => void {
   let count = 0;
   return () => {
@@ -39,7 +39,7 @@ export function createArchiveCollector(): () => void {
   };
 }
 
-/** For a command's output: on its way each byte is copied a dozen times, and the collector would let that pile up. */
+/** Collects after a command's output: on its way each byte is copied a dozen times, and the collector would let that pile up. */
 export function createOutputCollector(): (bytes: number) => void {
   let left = outputBetween;
   return (bytes) => {

@@ -19,7 +19,7 @@ const maxFetchedFiles = 100;
 
 /** Staged files in one archive that the instance unpacks. */
 export interface PackedFiles {
-  /** Of the staged files that are in it. */
+  /** Paths of the staged files that are in it. */
   paths: ReadonlySet<string>;
   /** Where the archive is put for that, absolute. */
   path: string;

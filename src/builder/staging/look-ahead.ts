@@ -8,12 +8,13 @@ import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfi
 import type { ContextHashes } from "../../store/hashes.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
+import type { InputObserver } from "../input-observer.ts";
 import { isUrl } from "../remote-files/source-url.ts";
 import type { EarlyUploads } from "./early-uploads.ts";
 
 /** The sources of COPYs to come, found and hashed while the service is busy with what stands before them. */
 export interface LookAhead {
-  /** For the COPYs and ADDs from an instruction on, up to the next one that keeps the service busy. */
+  /** Begins with the COPYs and ADDs from an instruction on, up to the next one that keeps the service busy. */
   begin(index: number): void;
   /** What was found, or why nothing could be; `undefined` where that instruction was not looked at. */
   take(instruction: CopyInstruction | AddInstruction): Promise<FoundSources | undefined>;
@@ -41,6 +42,7 @@ interface LookAheadOptions {
   ignore: IgnoreRules;
   hashes: ContextHashes;
   early: Pick<EarlyUploads, "offer">;
+  inputs?: InputObserver | undefined;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -58,7 +60,7 @@ const freshMilliseconds = 2000;
 const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
-  const { mode, dockerfile, context, ignore, hashes: cache, early, clock } = options;
+  const { mode, dockerfile, context, ignore, hashes: cache, early, inputs, clock } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const searches = new Map<CopyInstruction | AddInstruction, Search>();
@@ -81,7 +83,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     const sources = find(instruction);
     const hashes = sources.then((resolved) =>
       hashSources(filesOf(resolved), {
-        ...{ signal, clock, cache, early },
+        ...{ signal, clock, cache, early, inputs },
         onProgress: (done) => begun.onProgress?.(done),
       }),
     );
@@ -151,7 +153,7 @@ function settled(promise: Promise<unknown>): Promise<void> {
 /** Its words are known before the build gets there, and all sources are of the context. */
 function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAheadOptions["mode"]): boolean {
   if (instruction.name === "COPY" && instruction.from !== undefined) return false;
-  // Of an archive that is unpacked the service gets what is in it.
+  // The service gets what is in an archive that is unpacked.
   if (instruction.name === "ADD" && (instruction.unpack ?? mode === "docker")) return false;
   const { sources, exclude, destination, chmod = "", chown = "" } = instruction;
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));

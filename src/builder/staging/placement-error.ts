@@ -20,7 +20,7 @@ export function lineNamedIn(text: string, staged: Staged): number | undefined {
   return staged.get(found)?.line;
 }
 
-/** Not as a part of a longer path. */
+/** True if the path stands in the text, and not as a part of a longer one. */
 function names(text: string, path: string): boolean {
   for (let start = text.indexOf(path); start >= 0; start = text.indexOf(path, start + 1)) {
     const [before, after] = [text.charAt(start - 1), text.charAt(start + path.length)];

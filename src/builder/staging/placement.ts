@@ -11,14 +11,23 @@ import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { findLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
+import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
-import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
+import {
+  type Staged,
+  type StagedDirectory,
+  type StagedEntry,
+  type StagedSymlink,
+  wireTime,
+} from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
 /** What the next operation starts from, and the files that it still has to be given. */
 export interface Placement {
   image: string;
   files: Record<string, InstanceFile>;
+  /** The service takes these itself; to be ended once the operation is over. */
+  loan?: StagedLoan;
   /** Directories and links, where the service takes them with the request. */
   entries?: Record<string, InstanceEntry>;
 }
@@ -29,6 +38,14 @@ export interface Placement {
  * chain hash of the layer that comes of it.
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
+  const lend = await lenderOf(stage.staged, build);
+  if (lend !== undefined)
+    return {
+      image: stage.layer.image,
+      files: {},
+      entries: instanceEntries(stage.staged),
+      loan: await lendStaged(stage.staged, lend, build),
+    };
   const packed = await packImageFiles(stage, build);
   const staged =
     packed === undefined
@@ -66,7 +83,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
     },
     {
       key: placementKey(hash),
-      title: "sh -s (makes the staged directories and links)",
+      title: "(makes the staged directories and links)",
       showsOutput: false,
     },
     build,
@@ -76,7 +93,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
 }
 
-/** Without a shell names of one file are files of their own. */
+/** False where the image has no shell: names of one file are then files of their own. */
 async function canLink(
   [first]: readonly LinkedFile[],
   needsShell: boolean,
@@ -179,12 +196,25 @@ const pathsPerCommand = 100;
 
 /** All but files and the directories that come with what is in them, as the service makes parents. */
 function madeByScript(staged: Staged): [string, StagedEntry][] {
-  const parents = new Set(staged.keys().map((path) => posix.dirname(path)));
+  const parents = parentsOf(staged.keys());
   const made = staged.entries().filter(([path, entry]) => {
     if (entry.type !== "directory") return entry.type === "symlink";
     return entry.isExplicit || !isRoot(entry) || !parents.has(path);
   });
   return [...made];
+}
+
+/** A string for each directory, and not for each file of a large context. */
+function parentsOf(paths: Iterable<string>): Set<string> {
+  const parents = new Set<string>();
+  let last: string | undefined;
+  for (const path of paths) {
+    const end = path.lastIndexOf("/");
+    if (last !== undefined && end === last.length && path.startsWith(last)) continue;
+    last = path.slice(0, end);
+    parents.add(last === "" ? "/" : last);
+  }
+  return parents;
 }
 
 /** From the top down, neighbours of one kind together. */
@@ -246,9 +276,6 @@ function commands(command: string, paths: readonly string[]): string[] {
   return lines;
 }
 
-/** Seconds: what lies beyond it no service takes, and few file systems. */
-const maxTime = 2 ** 34;
-
 /** A service that told nothing of the image's configuration has no extensions to be asked for. */
 export async function takesTimes(staged: Staged, { service: { capabilities } }: BuildJob): Promise<boolean> {
   if (staged.size === 0 || !capabilities.has("config")) return false;
@@ -270,8 +297,8 @@ export function instanceFiles(
     const mode = octals.get(entry.mode) ?? entry.mode.toString(8).padStart(4, "0");
     octals.set(entry.mode, mode);
     files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
-    const { mtime } = entry;
-    if (takesTimes && mtime !== undefined && Math.abs(mtime) < maxTime) files[path].mtime = mtime;
+    const mtime = takesTimes ? wireTime(entry) : undefined;
+    if (mtime !== undefined) files[path].mtime = mtime;
   }
   return files;
 }

@@ -10,8 +10,22 @@ export interface StageFeed {
   stop(): Promise<unknown>;
 }
 
+/** A service in this process takes files where they are. */
+const noEarlyUploads: EarlyUploads = {
+  offer() {},
+  begin() {},
+  hold() {},
+  has: () => false,
+  finish: async () => ({ files: 0, sentBytes: 0, reused: 0 }),
+  async stop() {},
+};
+
 export function openFeed(running: RunningBuild): StageFeed {
-  const early = createEarlyUploads({ ...running, uploads: running.store.uploads });
+  const { service, store } = running;
+  const early =
+    service.lendFiles === undefined
+      ? createEarlyUploads({ ...running, uploads: store.uploads })
+      : noEarlyUploads;
   const ahead = createLookAhead({ ...running, early });
   return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
 }

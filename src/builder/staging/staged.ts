@@ -25,6 +25,14 @@ export interface StagedFile extends Owned {
   inode?: symbol;
 }
 
+/** Seconds: what lies beyond it no service takes, and few file systems. */
+const maxTime = 2 ** 34;
+
+/** When a file was modified, as a service takes it. */
+export function wireTime({ mtime }: StagedFile): number | undefined {
+  return mtime !== undefined && Math.abs(mtime) < maxTime ? mtime : undefined;
+}
+
 export interface StagedDirectory extends Owned {
   type: "directory";
   mode: number;
@@ -67,6 +75,16 @@ export type Staged = ReadonlyMap<string, StagedEntry>;
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
+  return addEach(staged, (add) => {
+    for (const [path, entry] of additions) add(path, entry);
+  });
+}
+
+/** As `addStaged`, of what `give` passes on: of a large context, a pair for each would be felt. */
+export function addEach(
+  staged: Staged,
+  give: (add: (path: string, entry: StagedEntry) => void) => void,
+): Staged {
   let before = PersistentMap.of(staged);
   let added = new Map<string, StagedEntry>();
   /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
@@ -76,13 +94,13 @@ export function addStaged(staged: Staged, additions: Iterable<readonly [string, 
     added = new Map();
     replaced = new Set();
   };
-  for (const [path, entry] of additions) {
+  give((path, entry) => {
     if (isBelow(path, replaced)) clear();
     const previous = added.get(path) ?? before.get(path);
-    if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) continue;
+    if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) return;
     if (entry.type !== "directory" && previous?.type === "directory") replaced.add(path);
     added.set(path, entry);
-  }
+  });
   if (replaced.size > 0) clear();
   return before.with(added);
 }
@@ -94,7 +112,7 @@ function isBelow(path: string, directories: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Whether something is staged below `path`, so that a directory is made there. */
+/** Returns whether something is staged below `path`, so that a directory is made there. */
 export function isStagedBelow(staged: ReadonlyMap<string, NonNullable<unknown>>, path: string): boolean {
   return PersistentMap.of(staged).hasBelow(path);
 }

@@ -324,8 +324,9 @@ describe("what is refused", () => {
     async function* endless(): AsyncGenerator<TarEntry> {
       for (let count = 0; ; count++) {
         const owned = { mode: 0o644, uid: 0, gid: 0, modified: 0, target: "", isDevice: false };
-        const content = { size: 2 ** 40, offset: 0, isSparse: true, async *pieces() {} };
-        yield { name: `./${count}`, type: "file", ...owned, ...content };
+        const content = { size: 2 ** 40, start: 0, offset: 0, isSparse: true, async *pieces() {} };
+        const nothing = { flag: "0", major: 0, minor: 0, attributes: [] };
+        yield { name: `./${count}`, type: "file", ...owned, ...nothing, ...content };
       }
     }
     const read = async () => {

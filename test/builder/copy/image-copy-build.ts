@@ -103,7 +103,7 @@ export function createImageCopyBuild(
     events,
     store,
     async stage(lines, { source, base }) {
-      const hash = baseHash(base);
+      const hash = baseHash({ uuid: base }, client);
       const found = { hash, image: base, parent: undefined, kind: "from", title: "FROM base" } as const;
       let state = startStage(job.layers.put({ ...found, operation: undefined }));
       const text = lines.map((line) => `COPY --from=source ${line}\n`).join("");
@@ -119,7 +119,7 @@ export function createImageCopyBuild(
       }
       return state;
     },
-    commit: async (stage) => (await commitPending(stage, 0, job)).layer.image,
+    commit: async (stage) => (await commitPending(stage, { line: 1, ordinal: 0 }, job)).layer.image,
     close: () => store.close(),
   };
 }

@@ -1,0 +1,11 @@
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { BuildMode } from "../job.ts";
+
+/** The instructions of a Dockerfile that make a layer each, in its order. */
+export function layerMakers({ instructions }: Dockerfile, mode: BuildMode): Instruction[] {
+  return instructions.filter(
+    (instruction) =>
+      instruction.name === "RUN" ||
+      (mode === "docker" && instruction.name === "COPY" && instruction.from !== undefined),
+  );
+}

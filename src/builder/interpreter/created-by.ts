@@ -1,0 +1,150 @@
+import { nanosecondsOf } from "../../dockerfile/duration.ts";
+import type { HealthcheckInstruction, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
+import type { ImageConfig } from "../../image/config.ts";
+import { portsOf, wordsOf } from "../docker/configuration.ts";
+import { healthcheckOf } from "../docker/healthcheck.ts";
+
+import { pathInImage } from "./path-in-image.ts";
+import { lookUp, type StageScope } from "./scope.ts";
+import { expandPairs } from "./settings.ts";
+
+interface Surroundings {
+  stage: Pick<StageScope, "args" | "config" | "env">;
+  lookup: Lookup;
+  escape: EscapeCharacter;
+}
+
+/**
+ * An instruction as BuildKit writes it into an image's history: variables replaced, and lists in the form in which Go prints
+ * them. `undefined` for one that has no line there.
+ */
+export function createdBy(
+  instruction: Instruction,
+  { stage, lookup, escape }: Surroundings,
+): string | undefined {
+  const { name } = instruction;
+  const expand = (word: string) => expandWord(word, lookup, escape);
+  switch (instruction.name) {
+    case "FROM":
+    case "ONBUILD":
+      return undefined;
+    case "ARG": {
+      const pairs = instruction.declarations.map(({ key, value }) =>
+        value === undefined ? key : `${key}=${expand(value)}`,
+      );
+      return `ARG ${pairs.join(" ")}`;
+    }
+    case "ENV":
+      return `ENV ${joinPairs(expandPairs(instruction, lookup, escape))}`;
+    case "LABEL":
+      return `LABEL ${joinPairs(instruction.pairs.map(({ key, value }) => ({ key: expand(key), value: expand(value) })))}`;
+    case "WORKDIR":
+      return `WORKDIR ${pathInImage(stage.config.WorkingDir ?? "/", expand(instruction.path))}`;
+    case "USER":
+      return `USER ${expand(instruction.user)}`;
+    case "COPY":
+    case "ADD": {
+      const sources = instruction.sources.map((source) =>
+        source.kind === "path" ? expand(source.path) : `<<${source.document.name}`,
+      );
+      return `${[name, ...sources, expand(instruction.destination)].join(" ")} # buildkit`;
+    }
+    case "RUN":
+      return `${["RUN", ...argumentsOf(stage), ...processOf(instruction, stage.config)].join(" ")} # buildkit`;
+    case "CMD":
+      return `CMD ${quoteList(wordsOf(instruction.command, stage.config))}`;
+    case "ENTRYPOINT":
+      return `ENTRYPOINT ${quoteList(wordsOf(instruction.command, stage.config))}`;
+    case "EXPOSE": {
+      const ports = new Set(instruction.ports.map(expand).flatMap(portsOf));
+      return `EXPOSE map[${[...ports]
+        .sort()
+        .map((port) => `${port}:{}`)
+        .join(" ")}]`;
+    }
+    case "VOLUME":
+      return `VOLUME [${instruction.paths.map(expand).join(" ")}]`;
+    case "STOPSIGNAL":
+      return `STOPSIGNAL ${expand(instruction.signal)}`;
+    case "MAINTAINER":
+      return `MAINTAINER ${instruction.maintainer}`;
+    case "SHELL":
+      return `SHELL [${instruction.shell.join(" ")}]`;
+    case "HEALTHCHECK":
+      return `HEALTHCHECK ${formatHealthcheck(instruction)}`;
+  }
+}
+
+/** Declared arguments, as they precede a command: `|2 A=1 B=`. */
+function argumentsOf({ args, env }: Pick<StageScope, "args" | "env">): string[] {
+  if (args.size === 0) return [];
+  const lookup = lookUp({ args, env });
+  return [`|${args.size}`, ...Array.from(args.keys(), (name) => `${name}=${lookup(name) ?? ""}`)];
+}
+
+function processOf({ command }: RunInstruction, config: ImageConfig): readonly string[] {
+  return wordsOf(command.form === "script" ? { form: "shell", line: command.content } : command, config);
+}
+
+function joinPairs(pairs: readonly { key: string; value: string }[]): string {
+  return pairs.map(({ key, value }) => `${key}=${value}`).join(" ");
+}
+
+function formatHealthcheck(instruction: HealthcheckInstruction): string {
+  const { interval, timeout, startPeriod, startInterval, retries = "0" } = instruction;
+  // A newer BuildKit has one duration more.
+  const times = [interval, timeout, startPeriod, ...(startInterval === undefined ? [] : [startInterval])];
+  const durations = times.map((time = "0") => quoteText(formatDuration(nanosecondsOf(time))));
+  const { Test } = healthcheckOf(instruction);
+  return `&{${[quoteList(Test), ...durations, quoteCharacter(Number(retries))].join(" ")}}`;
+}
+
+/** Go's %q. */
+function quoteList(words: readonly string[]): string {
+  return `[${words.map(quoteText).join(" ")}]`;
+}
+
+function quoteText(text: string): string {
+  return `"${[...text].map((character) => (character === '"' ? '\\"' : escapeCharacter(character))).join("")}"`;
+}
+
+/** Go's %q shows a number as the character with that code. */
+function quoteCharacter(code: number): string {
+  const character = String.fromCodePoint(code <= 0x10ffff ? code : 0xfffd);
+  return `'${character === "'" ? "\\'" : escapeCharacter(character)}'`;
+}
+
+function escapeCharacter(character: string): string {
+  const escaped = {
+    "\\": "\\\\",
+    "\x07": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+  }[character];
+  if (escaped !== undefined) return escaped;
+  const code = character.codePointAt(0) ?? 0;
+  return code < 0x20 || code === 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : character;
+}
+
+/** Formats a duration as Go writes it: `1m30s`, `1.5s`, `250ms`. */
+function formatDuration(nanoseconds: number): string {
+  if (nanoseconds === 0) return "0s";
+  const unit = (
+    [
+      ["ns", 1],
+      ["µs", 1e3],
+      ["ms", 1e6],
+    ] as const
+  ).findLast(([, size]) => nanoseconds >= size);
+  if (nanoseconds < 1e9) return `${nanoseconds / (unit?.[1] ?? 1)}${unit?.[0] ?? "ns"}`;
+  const seconds = nanoseconds / 1e9;
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  const rest = `${Number((seconds % 60).toFixed(9))}s`;
+  return hours > 0 ? `${hours}h${minutes}m${rest}` : minutes > 0 ? `${minutes}m${rest}` : rest;
+}

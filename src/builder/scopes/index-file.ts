@@ -1,0 +1,200 @@
+import { asId, asNumber, asRecord, asText } from "../../service/http/json.ts";
+import type { Fields } from "./entry-fields.ts";
+import { emptyIndex, type ScopeIndex, type SectionName, sectionNames, sections } from "./scope-index.ts";
+
+/** What stands before the entries, and vouches for them. */
+export interface IndexHeader {
+  scope: string;
+  /** The version of bough that wrote it, and when: milliseconds since the epoch. */
+  by: string;
+  at: number;
+  /** UUIDs of other images with an index of this scope, of which this one has everything. */
+  merged: readonly string[];
+}
+
+export interface IndexFiles {
+  index: Uint8Array;
+  /** The part that `--explain` alone asks for. */
+  steps: Uint8Array;
+}
+
+/** Signs the beginning of an index, which has digests of all of it. */
+export type Sign = (text: Uint8Array) => Signature;
+/** Returns whether it is signed by a key that is known here. */
+export type Verify = (text: Uint8Array, signature: Signature | undefined) => boolean;
+
+export interface Signature {
+  /** Which key it is, for people. */
+  key: string;
+  /** Base64. */
+  value: string;
+}
+
+/** A file that can't be used, and why: as good as none. */
+export class UnusableIndexError extends Error {
+  override readonly name = "UnusableIndexError";
+  /** A newer bough wrote it: it is to stay as it is. */
+  readonly isNewer: boolean;
+
+  constructor(reason: string, isNewer = false) {
+    super(reason);
+    this.isNewer = isNewer;
+  }
+}
+
+const format = "bough-cache";
+const formatVersion = 1;
+const stepsName: SectionName = "steps";
+
+/**
+ * Four lines: format and version; the header; its signature or `unsigned`; the entries. Whoever moves an entry to another chain
+ * hash, which is the digest of all that the layer is made from, changes what is signed.
+ */
+export function encodeIndex(index: ScopeIndex, header: IndexHeader, sign?: Sign): IndexFiles {
+  const body = encodeSections(index, (name) => name !== stepsName);
+  const steps = Buffer.from(encodeSections(index, (name) => name === stepsName));
+  const beginning = [
+    `${format} ${formatVersion}`,
+    JSON.stringify({ ...header, body: digestOf(body), steps: digestOf(steps) }),
+    "",
+  ].join("\n");
+  const signature = sign?.(Buffer.from(beginning));
+  const lines = [signature === undefined ? "unsigned" : JSON.stringify(signature), body];
+  return { index: Buffer.from(beginning + lines.join("\n")), steps };
+}
+
+export interface DecodedIndex {
+  header: IndexHeader;
+  index: ScopeIndex;
+  isSigned: boolean;
+  /** The digest that the other file must have, and whether it has been read. */
+  stepsDigest: string;
+  hasSteps: boolean;
+}
+
+/** @throws UnusableIndexError for a damaged, foreign or newer file, and for one that `verify` does not know the key of */
+export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): DecodedIndex {
+  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const versionEnd = lineEnd(file, 0);
+  requireFormat(file.toString("utf8", 0, Math.min(versionEnd, maxFormatLine)));
+  const headerEnd = lineEnd(file, versionEnd + 1);
+  const signatureEnd = lineEnd(file, headerEnd + 1);
+  const beginning = file.subarray(0, headerEnd + 1);
+  const signature = readSignature(file.toString("utf8", headerEnd + 1, signatureEnd));
+  if (verify !== undefined && !verify(beginning, signature))
+    throw new UnusableIndexError(
+      signature === undefined ? "it is not signed" : "it is not signed by a key that is known here",
+    );
+  const header = readHeader(file.toString("utf8", versionEnd + 1, headerEnd));
+  if (header.scope !== scope) throw new UnusableIndexError(`it is the index of scope ${header.scope}`);
+  const body = file.subarray(signatureEnd + 1);
+  if (digestOf(body) !== header.body) throw damaged();
+  const index = emptyIndex();
+  decodeSections(body, index);
+  const { body: _, steps: stepsDigest, ...rest } = header;
+  return { header: rest, index, isSigned: signature !== undefined, stepsDigest, hasSteps: false };
+}
+
+/** Adds what the other file has. One that does not belong to the index is passed over: nothing is built by it. */
+export function decodeSteps(bytes: Uint8Array, decoded: DecodedIndex): void {
+  decoded.hasSteps = true;
+  if (digestOf(bytes) !== decoded.stepsDigest) return;
+  try {
+    decodeSections(bytes, decoded.index);
+  } catch (error) {
+    if (!(error instanceof UnusableIndexError)) throw error;
+    decoded.index.steps.clear();
+  }
+}
+
+const maxFormatLine = 40;
+
+function requireFormat(line: string): void {
+  const version = /^bough-cache ([1-9]\d{0,8})$/.exec(line)?.[1];
+  if (version === undefined) throw new UnusableIndexError("it is none of bough's");
+  if (Number(version) !== formatVersion)
+    throw new UnusableIndexError(`a newer bough wrote it (format ${version})`, true);
+}
+
+function lineEnd(file: Buffer, from: number): number {
+  const end = file.indexOf("\n", from);
+  if (end === -1) throw from === 0 ? new UnusableIndexError("it is none of bough's") : damaged();
+  return end;
+}
+
+function readHeader(line: string): IndexHeader & { body: string; steps: string } {
+  const record = asRecord(parse(line));
+  const [scope, by, at] = [asText(record?.scope), asText(record?.by), asNumber(record?.at)];
+  const [body, steps] = [asText(record?.body), asText(record?.steps)];
+  const merged = Array.isArray(record?.merged) ? record.merged.map(asId) : [];
+  if (
+    scope === undefined ||
+    by === undefined ||
+    at === undefined ||
+    body === undefined ||
+    steps === undefined
+  )
+    throw damaged();
+  return { scope, by, at, merged: merged.filter((image) => image !== undefined), body, steps };
+}
+
+function readSignature(line: string): Signature | undefined {
+  if (line === "unsigned") return undefined;
+  const record = asRecord(parse(line));
+  const [key, value] = [asText(record?.key), asText(record?.value)];
+  if (key === undefined || value === undefined) throw damaged();
+  return { key, value };
+}
+
+/** Rows of values, each after its key and in the order of the section's fields. */
+function encodeSections(index: ScopeIndex, isWanted: (name: SectionName) => boolean): string {
+  const encoded = sectionNames.filter(isWanted).map((name) => {
+    const fields = Object.keys(sections[name].fields);
+    const entries: ReadonlyMap<string, Readonly<Record<string, unknown>>> = index[name];
+    return [name, Array.from(entries, ([key, entry]) => [key, ...fields.map((field) => entry[field])])];
+  });
+  return JSON.stringify(Object.fromEntries(encoded));
+}
+
+function decodeSections(body: Uint8Array, index: ScopeIndex): void {
+  const record = asRecord(parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()));
+  if (record === undefined) throw damaged();
+  for (const name of sectionNames) {
+    const rows = record[name] ?? [];
+    if (!Array.isArray(rows)) throw damaged();
+    const { key: keyField, fields } = sections[name];
+    const entries: Map<string, object> = index[name];
+    for (const row of rows) {
+      const key = keyField(row?.[0]);
+      if (key === undefined) throw damaged();
+      entries.set(key, readEntry(row, fields));
+    }
+  }
+}
+
+function readEntry(row: readonly unknown[], fields: Fields): object {
+  const entry: Record<string, string | number | null> = {};
+  let at = 1;
+  for (const [name, field] of Object.entries(fields)) {
+    const value = field(row[at++]);
+    if (value === undefined) throw damaged();
+    entry[name] = value;
+  }
+  return entry;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw damaged();
+  }
+}
+
+function damaged(): UnusableIndexError {
+  return new UnusableIndexError("it is damaged");
+}
+
+function digestOf(content: string | Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(content).digest("hex");
+}

@@ -1,0 +1,158 @@
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import { scratch } from "../bases/base.ts";
+import type { IndexFiles } from "./index-file.ts";
+import { scopeOfTag, scopeTag } from "./scope-name.ts";
+
+/** What scopes ask of a service. */
+export type ScopeService = Pick<
+  Service,
+  | "address"
+  | "cancel"
+  | "capabilities"
+  | "follow"
+  | "importImage"
+  | "layerSizes"
+  | "listImages"
+  | "openFile"
+  | "pathType"
+  | "removeTag"
+  | "spawn"
+  | "tagImage"
+  | "uploadStream"
+>;
+
+/** An image with an index of a scope. */
+export interface IndexImage {
+  image: string;
+  tag: string;
+  /** It has the scope's own tag; the others are what single writes have left, in case that the tag was moved under them. */
+  isMain: boolean;
+  /** By the service's clock; milliseconds since the epoch. */
+  createdAt: number;
+}
+
+/** All of them, the one with the scope's own tag first. Rejects where the service has no list of its images. */
+export async function listIndexImages(name: string, service: ScopeService): Promise<IndexImage[]> {
+  const main = scopeTag(name);
+  const records = await service.listImages({ tag: main });
+  if (service.capabilities.lacks("imageList"))
+    throw new BoughError(`${service.address} has no list of its images, by which scopes are found`);
+  return records
+    .flatMap(({ uuid, tag, created_at }) =>
+      tag !== null && scopeOfTag(tag) === name
+        ? [{ image: uuid, tag, isMain: tag === main, createdAt: Date.parse(created_at) || 0 }]
+        : [],
+    )
+    .sort((one, other) => Number(other.isMain) - Number(one.isMain) || other.createdAt - one.createdAt);
+}
+
+/** Where the files of an index are in its image. */
+const paths: Readonly<Record<keyof IndexFiles, string>> = {
+  index: "/bough-cache/index",
+  steps: "/bough-cache/steps",
+};
+
+/** More than an index ever has: each part of it is bounded. */
+const maxBytes = 32 * 1024 * 1024;
+
+/** `undefined`: there is no such file, or no such image any more. */
+export async function readIndexFile(
+  image: string,
+  file: keyof IndexFiles,
+  service: ScopeService,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    const body = await service.openFile(image, paths[file]);
+    if (body === undefined) {
+      await requireInspect(image, service);
+      return undefined;
+    }
+    for await (const chunk of body) {
+      chunks.push(chunk.slice());
+      size += chunk.byteLength;
+      if (size > maxBytes) throw new BoughError(`${paths[file]} of image ${image} is too large for an index`);
+    }
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    await requireInspect(image, service);
+    return undefined;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Rejects where the service can't show what is in an image, so that nobody could read an index. */
+export async function requireInspect(image: string, service: ScopeService): Promise<void> {
+  const root = await service.pathType(image, "/").catch((error: unknown) => {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  });
+  if (root !== "unsupported") return;
+  throw new BoughError(
+    "the service can't show what an image holds, by which scopes are read: it has no GET /v1/inspect/{image_uuid}/download",
+  );
+}
+
+const timeoutSeconds = 60;
+
+/**
+ * Makes an image of the files: without any other where the service can, else in one of `bases`, by a command that does nothing.
+ * Returns its UUID.
+ */
+export async function makeIndexImage(
+  files: IndexFiles,
+  bases: readonly string[],
+  service: ScopeService,
+  signal: AbortSignal,
+): Promise<string> {
+  const placed: NonNullable<InstanceRequest["files"]> = {};
+  for (const [name, bytes] of [
+    ["index", files.index],
+    ["steps", files.steps],
+  ] as const) {
+    const content = new Blob([new Uint8Array(bytes)]);
+    const { uuid } = await service.uploadStream(content.stream(), { contentLength: content.size });
+    placed[paths[name]] = { uuid, uid: 0, gid: 0, mode: "0644" };
+  }
+  const extensions = await service.capabilities.extensions();
+  const needsNoCommand = extensions.has("entries");
+  const request: Omit<InstanceRequest, "image"> = {
+    ...(needsNoCommand ? { command: "", shell: false, entries: {} } : { command: ":", shell: true }),
+    cwd: "/",
+    files: placed,
+    timeout: timeoutSeconds,
+    disposable: false,
+  };
+  const starts =
+    needsNoCommand && extensions.has(scratch)
+      ? [await service.importImage({ url: scratch, timeoutSeconds })]
+      : bases;
+  let reason = "the build has no image to keep it in";
+  for (const image of starts) {
+    const made = await runToEnd({ ...request, image }, service, signal);
+    if ("image" in made) return made.image;
+    reason = made.reason;
+  }
+  throw new BoughError(`no image can be made for it: ${reason}`);
+}
+
+async function runToEnd(
+  request: InstanceRequest,
+  service: ScopeService,
+  signal: AbortSignal,
+): Promise<{ image: string } | { reason: string }> {
+  // A second one would come to the same.
+  const operation = await service.spawn(request, { mayRunTwice: true });
+  try {
+    const { status, exitCode = 0, error, image } = await service.follow(operation);
+    if (status === "SUCCESS" && exitCode === 0 && image !== undefined) return { image };
+    return { reason: error ?? `a command in image ${request.image} ended with exit code ${exitCode}` };
+  } catch (error) {
+    if (signal.aborted) await service.cancel(operation);
+    throw error;
+  }
+}

@@ -1,0 +1,96 @@
+import type { Clock } from "../../clock.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { Store } from "../../store/store.ts";
+import type { LayerCache } from "../cache/layer-cache.ts";
+import type { StepMemory } from "../cache/step-memory.ts";
+import type { DecodedIndex, UnusableIndexError } from "./index-file.ts";
+import type { ScopeService } from "./index-images.ts";
+import { type ReadOptions, readScope, readSteps } from "./read-scope.ts";
+import { type FoundScope, shareLayers, shareSteps, shareStore } from "./shared-cache.ts";
+import type { ScopeKeys } from "./signature.ts";
+import { createUsedEntries } from "./used-entries.ts";
+import { writeScope } from "./write-scope.ts";
+
+/** Which scopes a build reads, in this order, and which one it writes. */
+export interface ScopeChoice {
+  from: readonly string[];
+  to: string | undefined;
+}
+
+/** What a build works with in place of this machine's own cache: that, and what others have left. */
+export interface OpenScopes {
+  store: Store;
+  layers: LayerCache;
+  memory: StepMemory;
+  /** Leaves what the build has made or used, once. Never rejects but for an interruption: the build has come to its end by then. */
+  finish(): Promise<void>;
+}
+
+interface ScopesOptions extends ScopeKeys {
+  service: ScopeService;
+  store: Store;
+  layers: LayerCache;
+  memory: StepMemory;
+  session: string;
+  /** Relative to the context. */
+  dockerfile: string;
+  clock: Clock;
+  signal: AbortSignal;
+  log: { info(text: string): void; warn(text: string): void };
+}
+
+/** Reads the scopes. One that can't be read is told of, and is as good as none. */
+export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptions): Promise<OpenScopes> {
+  const { service, store, memory, session, dockerfile, clock, signal, log, verify, sign } = options;
+  const known = new Map<string, DecodedIndex | UnusableIndexError>();
+  const reading: ReadOptions = { service, verify, known, warn: log.warn, copies: store.scopeCopies };
+  const scopes: FoundScope[] = [];
+  const found = await Promise.all(from.map((name) => tryRead(name, memory.explains, reading, signal)));
+  for (const [at, name] of from.entries()) {
+    const scope = found[at];
+    if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
+    else if (scope?.written === undefined) log.info(`cache: there is nothing in scope ${name} yet`);
+    else scopes.push({ name, index: scope.index });
+  }
+
+  const used = to === undefined ? undefined : createUsedEntries({ store, session, dockerfile, clock });
+  let isFinished = false;
+  const gone = new Set<string>();
+  const bases = new Set<string>();
+  return {
+    store: shareStore(store, scopes, used),
+    layers: shareLayers(options.layers, { scopes, used, gone, bases, clock }),
+    memory: shareSteps(memory, { scopes, used, dockerfile }),
+
+    async finish() {
+      if (to === undefined || used === undefined || isFinished) return;
+      isFinished = true;
+      try {
+        const additions = used.toIndex();
+        const writing = { ...reading, sign, clock, signal, bases: [...bases] };
+        const written = await writeScope(to, additions, gone, writing);
+        if (written !== undefined)
+          log.info(`cache: scope ${to} has ${countLayers(written.all)}, ${written.added} new`);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof BoughError)) throw error;
+        log.warn(`cache: nothing is written to scope ${to}: ${error.message}`);
+      }
+    },
+  };
+}
+
+function countLayers(count: number): string {
+  return count === 1 ? "1 layer" : `${count} layers`;
+}
+
+async function tryRead(name: string, explains: boolean, options: ReadOptions, signal: AbortSignal) {
+  try {
+    const scope = await readScope(name, options);
+    return explains ? { ...scope, index: await readSteps(scope, options) } : scope;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BoughError) return error;
+    throw new Error(`reading scope ${name}: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,40 @@
+import { BoughError } from "../../errors.ts";
+
+const maxNameLength = 100;
+const parts = "[a-z0-9_-]+(?:[./][a-z0-9_-]+)*";
+const namePattern = new RegExp(`^${parts}$`);
+/** The version of the index is in its tag: another format is kept beside this one. */
+const tagPattern = new RegExp(`^bough-cache/(${parts}):v1(?:\\.[0-9a-f]{16})?$`);
+
+/** What all tags of scopes begin with. */
+export const scopeTagPrefix = "bough-cache/";
+
+export function isScopeName(name: string): boolean {
+  return name.length <= maxNameLength && namePattern.test(name);
+}
+
+/** `option`: where the name was given. Rejects with a BoughError of kind `usage`. */
+export function parseScopeName(name: string, option: string): string {
+  if (isScopeName(name)) return name;
+  throw new BoughError(`${option}: not a scope: ${JSON.stringify(name)}`, {
+    kind: "usage",
+    hint: /[=,]/.test(name)
+      ? "A scope is kept on the service itself and takes no options: --cache-to main --cache-from main."
+      : "A scope's name is of a-z, 0-9, _ and -, with . and / between them, 100 characters at most.",
+  });
+}
+
+/** The tag of a scope's index. */
+export function scopeTag(name: string): string {
+  return `${scopeTagPrefix}${name}:v1`;
+}
+
+/** A tag that one write alone has. */
+export function newJournalTag(name: string): string {
+  return `${scopeTag(name)}.${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
+}
+
+/** The scope that a tag is of; `undefined`: it is something else's. */
+export function scopeOfTag(tag: string): string | undefined {
+  return tagPattern.exec(tag)?.[1];
+}

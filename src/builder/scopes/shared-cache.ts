@@ -1,0 +1,230 @@
+import type { Clock } from "../../clock.ts";
+import type { CopiedSource } from "../../store/copies.ts";
+import type { Store } from "../../store/store.ts";
+import { visible } from "../../visible.ts";
+import { type Difference, findDifference } from "../cache/explain.ts";
+import type { LayerCache } from "../cache/layer-cache.ts";
+import type { StepInputs } from "../cache/step-inputs.ts";
+import { findNearest, type StepMemory } from "../cache/step-memory.ts";
+import { readInputs, readSources } from "./received-values.ts";
+import type { Entry, ScopeIndex, SectionName } from "./scope-index.ts";
+import { type UsedEntries, withoutSecrets } from "./used-entries.ts";
+
+/** A scope that a build reads. */
+export interface FoundScope {
+  name: string;
+  index: ScopeIndex;
+}
+
+/**
+ * What this machine knows, and what it does not know as the first of the scopes has it, which it knows from then on. All that is
+ * asked for is noted, for the scope that the build writes.
+ */
+export function shareStore(
+  store: Store,
+  scopes: readonly FoundScope[],
+  used: UsedEntries | undefined,
+): Store {
+  const { copyLayers, copies, urls, facts } = store;
+  const shared = <Name extends SectionName>(section: Name, key: string) =>
+    findShared(scopes, section, key)?.entry;
+  return {
+    ...store,
+
+    copyLayers: {
+      get(session, hash) {
+        const local = copyLayers.get(session, hash);
+        return local ?? shared("copies", hash)?.layer;
+      },
+      latest(session, place) {
+        const local = copyLayers.latest(session, place);
+        return local ?? latestCopy(scopes, place);
+      },
+      set(session, copy) {
+        copyLayers.set(session, copy);
+        const { hash, ...entry } = copy;
+        used?.note("copies", hash, entry);
+      },
+    },
+
+    copies: {
+      ...copies,
+      get(image, words) {
+        const local = copies.get(image, words);
+        const sources = local ?? readSources(shared("contents", `${image}\n${words}`)?.sources);
+        if (local === undefined && sources !== undefined) copies.set(image, words, sources);
+        if (sources !== undefined) noteSources(image, words, sources, used);
+        return sources;
+      },
+      set(image, words, sources) {
+        copies.set(image, words, sources);
+        noteSources(image, words, sources, used);
+      },
+    },
+
+    urls: {
+      get(url) {
+        const local = urls.get(url);
+        const found = local ?? shared("urls", url);
+        if (local === undefined && found !== undefined) urls.set(url, found);
+        if (found !== undefined) used?.note("urls", url, found);
+        return found;
+      },
+      set(url, entry) {
+        urls.set(url, entry);
+        used?.note("urls", url, entry);
+      },
+    },
+
+    facts: {
+      ...facts,
+      get(image, question) {
+        const local = facts.get(image, question);
+        if (!isOfFiles(question)) return local;
+        const answer = local ?? shared("facts", `${image}\n${question}`)?.answer;
+        if (local === undefined && answer !== undefined) facts.set(image, question, answer);
+        if (answer !== undefined) noteFact(image, question, answer, used);
+        return answer;
+      },
+      set(image, question, answer) {
+        facts.set(image, question, answer);
+        if (isOfFiles(question)) noteFact(image, question, answer, used);
+      },
+    },
+  };
+}
+
+interface SharedLayersOptions {
+  scopes: readonly FoundScope[];
+  used: UsedEntries | undefined;
+  /** Gets the images that the service has lost. */
+  gone: Set<string>;
+  /** Gets those that the build starts from. */
+  bases: Set<string>;
+  clock: Pick<Clock, "now">;
+}
+
+/** Layers of this machine, and of others. What is found becomes a branch of the session at once. */
+export function shareLayers(
+  local: LayerCache,
+  { scopes, used, gone, bases, clock }: SharedLayersOptions,
+): LayerCache {
+  return {
+    ...local,
+    hasOthers: scopes.some(({ index }) => index.layers.size > 0),
+
+    find(hash, parent) {
+      const known = local.find(hash, parent);
+      if (known !== undefined) {
+        if (known.operation === null) bases.add(known.image);
+        used?.noteLayer(hash);
+        return known;
+      }
+      const found = findShared(scopes, "layers", hash, ({ image }) => !gone.has(image));
+      if (found === undefined) return undefined;
+      const { image, title, operation, madeAt, bytes, seconds, by } = found.entry;
+      // Whoever can write the scope has written the title.
+      const layer = { hash, image, parent, kind: "run", title: visible(title) } as const;
+      const made = local.put({ ...layer, operation: operation ?? undefined });
+      used?.note("layers", hash, { image, title, operation, madeAt, bytes, seconds, by });
+      const ageSeconds = Math.max(0, (clock.now() - madeAt) / 1000);
+      return { ...made, cached: true, from: { scope: found.scope, ageSeconds } };
+    },
+
+    put(layer) {
+      if (layer.kind === "from") bases.add(layer.image);
+      used?.noteLayer(layer.hash, layer);
+      return local.put(layer);
+    },
+
+    forget(layer) {
+      gone.add(layer.image);
+      local.forget(layer);
+    },
+  };
+}
+
+interface SharedStepsOptions {
+  scopes: readonly FoundScope[];
+  used: UsedEntries | undefined;
+  dockerfile: string;
+}
+
+export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: SharedStepsOptions): StepMemory {
+  return {
+    ...local,
+
+    compareShared(step, hash, titles) {
+      const now = withoutSecrets(step.inputs());
+      for (const { name, index } of scopes) {
+        const entries = Array.from(index.steps)
+          .filter(([key]) => key.startsWith(`${dockerfile}\n`))
+          .map(([, entry]) => entry);
+        const nearest = findNearest(entries, { ordinal: step.ordinal, title: now.title }, titles);
+        const difference = nearest && nearest.hash !== hash && differenceOf(nearest, now);
+        if (difference) return { scope: name, difference };
+      }
+      return undefined;
+    },
+
+    async remember(step, hash) {
+      await local.remember(step, hash);
+      used?.noteStep(step, hash);
+    },
+  };
+}
+
+/** A step of which all that is told is the same, but not the hash, has another value of a secret. */
+function differenceOf({ inputs }: Entry<"steps">, now: StepInputs): Difference | undefined {
+  const before = readInputs(inputs);
+  return before && (findDifference(before, now) ?? { reason: "command" });
+}
+
+function findShared<Name extends SectionName>(
+  scopes: readonly FoundScope[],
+  section: Name,
+  key: string,
+  isWanted: (entry: Entry<Name>) => boolean = () => true,
+): { scope: string; entry: Entry<Name> } | undefined {
+  for (const { name, index } of scopes) {
+    const entry = index[section].get(key);
+    if (entry !== undefined && isWanted(entry)) return { scope: name, entry };
+  }
+  return undefined;
+}
+
+function latestCopy(scopes: readonly FoundScope[], place: string): Entry<"copies"> | undefined {
+  let latest: Entry<"copies"> | undefined;
+  for (const { index } of scopes) {
+    for (const entry of index.copies.values())
+      if (entry.place === place && entry.usedAt > (latest?.usedAt ?? -1)) latest = entry;
+    if (latest !== undefined) return latest;
+  }
+  return undefined;
+}
+
+/** What an image holds never changes; what bough has noted of it otherwise is this machine's own. */
+function isOfFiles(question: string): boolean {
+  return /^(directory|file|link|text|digest) /.test(question);
+}
+
+/** Longer ones are asked for again: an image's table of users has no more. */
+const maxAnswerCharacters = 16 * 1024;
+
+function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
+  if (answer.length <= maxAnswerCharacters) used?.note("facts", `${image}\n${question}`, { answer });
+}
+
+/** A copy of more files is read once more by the machine that has to: its image is all that it takes. */
+const maxContentCharacters = 256 * 1024;
+
+function noteSources(
+  image: string,
+  words: string,
+  copied: readonly CopiedSource[],
+  used: UsedEntries | undefined,
+): void {
+  if (used === undefined || words === "unpacked") return;
+  const sources = JSON.stringify(copied);
+  if (sources.length <= maxContentCharacters) used.note("contents", `${image}\n${words}`, { sources });
+}

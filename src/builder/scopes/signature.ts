@@ -1,0 +1,80 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { Sign, Verify } from "./index-file.ts";
+
+/** A key in a file, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write it (PEM). */
+export interface KeyFile {
+  /** As given, for messages. */
+  path: string;
+  content: string;
+}
+
+/** Keys by which indexes are signed, and believed. */
+export interface ScopeKeys {
+  sign: Sign | undefined;
+  /** `undefined`: an index need not be signed. */
+  verify: Verify | undefined;
+}
+
+/**
+ * `signing`: of `--cache-sign`. What it signs is believed, too: else its own index would be none for the next write.
+ *
+ * @throws BoughError of kind `usage` for what is no Ed25519 key
+ */
+export function readScopeKeys(signing: KeyFile | undefined, verifying: readonly KeyFile[]): ScopeKeys {
+  const own = signing && readKey(signing, "--cache-sign", createPrivateKey);
+  const known = new Map(
+    [
+      ...(own === undefined ? [] : [createPublicKey(own)]),
+      ...verifying.map((file) => readKey(file, "--cache-verify", createPublicKey)),
+    ].map((key) => [nameOf(key), key]),
+  );
+  return {
+    sign:
+      own &&
+      ((text) => ({ key: nameOf(createPublicKey(own)), value: sign(null, text, own).toString("base64") })),
+    verify:
+      known.size === 0
+        ? undefined
+        : (text, signature) => {
+            const key = signature && known.get(signature.key);
+            return (
+              key !== undefined && verify(null, text, key, Buffer.from(signature?.value ?? "", "base64"))
+            );
+          },
+  };
+}
+
+function readKey(
+  { path, content }: KeyFile,
+  option: "--cache-sign" | "--cache-verify",
+  read: (content: string) => KeyObject,
+): KeyObject {
+  const [what, command] =
+    option === "--cache-sign"
+      ? ["private", "openssl genpkey -algorithm ed25519 -out cache.key"]
+      : ["public", "openssl pkey -in cache.key -pubout -out cache.pub"];
+  const refuse = (reason: string) =>
+    new BoughError(`${option} ${path}: not an Ed25519 ${what} key in PEM: ${reason}`, {
+      kind: "usage",
+      hint: `Make one: ${command}`,
+    });
+  let key: KeyObject;
+  try {
+    key = read(content);
+  } catch (error) {
+    throw refuse(messageOf(error));
+  }
+  if (key.asymmetricKeyType !== "ed25519") throw refuse(`it is of type ${key.asymmetricKeyType}`);
+  // Whoever is to believe a key has no need of what makes its signatures.
+  if (option === "--cache-verify" && /PRIVATE KEY/.test(content)) throw refuse("it is the private one");
+  return key;
+}
+
+/** Enough of the key's digest to tell keys apart. */
+function nameOf(key: KeyObject): string {
+  return createHash("sha256")
+    .update(key.export({ type: "spki", format: "der" }))
+    .digest("hex")
+    .slice(0, 16);
+}

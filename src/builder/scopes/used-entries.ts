@@ -1,0 +1,94 @@
+import type { Clock } from "../../clock.ts";
+import type { Store } from "../../store/store.ts";
+import { version } from "../../version.ts";
+import { layerBranch, type NewLayer } from "../cache/layer-cache.ts";
+import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
+import type { RememberedStep } from "../cache/step-memory.ts";
+import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./scope-index.ts";
+
+/** What a build has made or used, for a scope. */
+export interface UsedEntries {
+  note<Name extends SectionName>(section: Name, key: string, entry: Unstamped<Name>): void;
+  /** A layer of this machine. */
+  noteLayer(hash: string, made?: NewLayer): void;
+  noteStep(step: RememberedStep, hash: string): void;
+  /** All of it. Not before the end: most builds come to nothing that is not there already. */
+  toIndex(): ScopeIndex;
+}
+
+/** `usedAt` is now. */
+type Unstamped<Name extends SectionName> = Omit<Entry<Name>, "usedAt">;
+
+interface UsedEntriesOptions {
+  store: Pick<Store, "sessions">;
+  session: string;
+  /** Relative to the context. */
+  dockerfile: string;
+  clock: Pick<Clock, "now">;
+}
+
+/** A step of more files than that is left out: it is for people to read why it was run again. */
+const maxInputCharacters = 512 * 1024;
+
+export function createUsedEntries({ store, session, dockerfile, clock }: UsedEntriesOptions): UsedEntries {
+  const index = emptyIndex();
+  const made = new Map<string, NewLayer | undefined>();
+  const steps = new Map<RememberedStep, string>();
+
+  function layerOf(hash: string): Unstamped<"layers"> | undefined {
+    const entry = store.sessions.findBranch(session, layerBranch(hash));
+    // A FROM is found by everybody.
+    if (entry === undefined || entry.operation === null) return undefined;
+    const { image, operation, title, createdAt: madeAt } = entry;
+    const { bytes = null, seconds = null } = made.get(hash) ?? {};
+    const by = made.get(hash) === undefined ? null : version;
+    return { image, operation, title, madeAt, bytes, seconds, by };
+  }
+
+  return {
+    note(section, key, entry) {
+      const entries: Map<string, object> = index[section];
+      entries.set(key, { ...entry, usedAt: clock.now() });
+    },
+
+    noteLayer(hash, layer) {
+      // What a scope had of it is no more.
+      if (layer !== undefined) index.layers.delete(hash);
+      made.set(hash, layer ?? made.get(hash));
+    },
+
+    noteStep: (step, hash) => void steps.set(step, hash),
+
+    toIndex() {
+      const usedAt = clock.now();
+      for (const hash of made.keys()) {
+        // One that came from a scope is noted as that has it.
+        const layer = index.layers.has(hash) ? undefined : layerOf(hash);
+        if (layer !== undefined) index.layers.set(hash, { ...layer, usedAt });
+      }
+      for (const [{ ordinal, inputs }, hash] of steps) {
+        const { title, ...travelling } = withoutSecrets(inputs());
+        const text = JSON.stringify({ title, ...travelling });
+        if (text.length > maxInputCharacters) continue;
+        index.steps.set(stepKey(dockerfile, title), { ordinal, hash, title, inputs: text, usedAt });
+      }
+      return index;
+    },
+  };
+}
+
+export function stepKey(dockerfile: string, title: string): string {
+  return `${dockerfile}\n${title}`;
+}
+
+/** The same without hashes of secrets: here they keep their values only from being told apart. */
+export function withoutSecrets(inputs: StepInputs): StepInputs {
+  const variables = (all: Variables): Variables =>
+    Object.fromEntries(
+      Object.entries(all).map(([name, value]): [string, Value | null] => [
+        name,
+        value !== null && "withheld" in value ? { withheld: "" } : value,
+      ]),
+    );
+  return { ...inputs, command: "", args: variables(inputs.args), env: variables(inputs.env) };
+}

@@ -1,0 +1,46 @@
+import { messageOf } from "../../errors.ts";
+import type { ImageService } from "../../service/service.ts";
+import type { RunningBuild } from "../job.ts";
+import type { StepRecord } from "../result.ts";
+
+/** `GET /v1/images/{image}/layers?sizes=1`: see `extensions` in the engine's whoami. */
+const extension = "layer-sizes";
+
+/** What the layer of each step adds to its image, in bytes; nothing where the service can't be asked. */
+export async function measureLayers(
+  steps: readonly StepRecord[],
+  { service, signal, emit }: Pick<RunningBuild, "service" | "signal" | "emit">,
+): Promise<ReadonlyMap<StepRecord, number>> {
+  try {
+    if (!(await service.capabilities.extensions()).has(extension)) return new Map();
+    return await measure(steps, service);
+  } catch (error) {
+    signal.throwIfAborted();
+    // The image is there, whatever its layers come to.
+    const message = `what each layer adds to the image is not known: ${messageOf(error)}`;
+    emit({ type: "warning", message, line: undefined });
+    return new Map();
+  }
+}
+
+async function measure(
+  steps: readonly StepRecord[],
+  service: Pick<ImageService, "layerSizes">,
+): Promise<Map<StepRecord, number>> {
+  const added = new Map<StepRecord, number>();
+  /** The layers that each stage has before the step. */
+  const before = new Map<number, ReadonlySet<string>>();
+  for (const step of steps) {
+    if (step.image === null || step.stage === null) continue;
+    const layers = await service.layerSizes(step.image);
+    const known = before.get(step.stage.index);
+    before.set(step.stage.index, new Set(layers.map(({ id }) => id)));
+    // What a stage starts from was there before it.
+    if (known === undefined) continue;
+    added.set(
+      step,
+      layers.reduce((bytes, { id, size }) => (known.has(id) ? bytes : bytes + size), 0),
+    );
+  }
+  return added;
+}

@@ -1,0 +1,40 @@
+import type { LendFiles, LentFile, Loan } from "../../service/types.ts";
+import type { BuildJob } from "../job.ts";
+import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
+import { uploadStaged } from "./upload.ts";
+
+/** A loan with what is lent, so that it can be lent once more. */
+export interface StagedLoan extends Loan {
+  files: Iterable<LentFile>;
+}
+
+/** What a service in this very process is given: each staged file in its turn, those of this machine where they are. */
+export async function lendStaged(staged: Staged, lend: LendFiles, build: BuildJob): Promise<StagedLoan> {
+  const others = staged.entries().filter(([, entry]) => entry.type === "file" && !isLocal(entry));
+  const ids = await uploadStaged(new Map(others), build);
+  const files = { [Symbol.iterator]: () => lentFiles(staged, ids) };
+  return { ...lend(files), files };
+}
+
+/** `undefined`: the service is elsewhere, or there is nothing to lend. */
+export async function lenderOf(staged: Staged, { service }: BuildJob): Promise<LendFiles | undefined> {
+  const { lendFiles, capabilities } = service;
+  if (lendFiles === undefined || !staged.values().some(isLocal)) return undefined;
+  return (await capabilities.extensions()).has("lent-files") ? lendFiles : undefined;
+}
+
+function isLocal(entry: StagedEntry): boolean {
+  return entry.type === "file" && entry.content.kind === "local";
+}
+
+function* lentFiles(staged: Staged, ids: ReadonlyMap<string, string>): Generator<LentFile, undefined> {
+  for (const [destination, entry] of staged) {
+    if (entry.type !== "file") continue;
+    const { content, sha256, size, uid, gid, mode } = entry;
+    const file = { destination, sha256, size, uid, gid, mode, mtime: wireTime(entry) };
+    const uuid = ids.get(sha256);
+    if (content.kind === "local") yield { ...file, path: content.absolutePath };
+    else if (uuid !== undefined) yield { ...file, uuid };
+    else throw new Error(`no file id for ${destination}`);
+  }
+}
