@@ -1,9 +1,10 @@
+import type { SharedFrom } from "../builder/cache/layer-cache.ts";
 import type { BuildEvent } from "../builder/events.ts";
 import { changesImage, describeExcluded } from "../builder/interpreter/warnings.ts";
 import type { BuildResult } from "../builder/result.ts";
-import { renderExplanation } from "./explanation.ts";
+import { renderExplanation, renderShared } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
-import { formatBytes, formatCount, formatDuration } from "./quantity.ts";
+import { describeGone, formatAge, formatBytes, formatCount, formatDuration } from "./quantity.ts";
 import { countSteps } from "./step-count.ts";
 
 export interface LogLine {
@@ -46,10 +47,11 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "large-context":
       return [{ level: "warn", text: describeLargeContext(event) }];
     case "cached":
-      return info(`cached layer:${event.layer.slice(0, 12)} ${event.title}`);
+      return info(`cached layer:${event.layer.slice(0, 12)} ${event.title}${describeScope(event.from)}`);
     case "explained": {
-      const { title, line, explanation } = event;
-      return info(`not cached: line ${line}, ${title}: ${renderExplanation(explanation)}`);
+      const { title, line, explanation, shared } = event;
+      const text = `not cached: line ${line}, ${title}: ${renderExplanation(explanation)}`;
+      return info(shared === undefined ? text : `${text}; ${renderShared(shared)}`);
     }
     case "staged":
       return info(`staged ${formatCount(event.files, "file")} (${formatBytes(event.bytes)}) ${event.title}`);
@@ -76,7 +78,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
       return [
         {
           level: "warn",
-          text: `the service no longer has ${formatCount(event.files, "uploaded file")}: sending again`,
+          text: `${describeGone(event.files)}: sending again`,
         },
       ];
     case "forgotten-layer": {
@@ -84,14 +86,14 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
       return [
         {
           level: "warn",
-          text: `the service no longer has image ${event.image} of ${layer}: building it again`,
+          text: `image ${event.image} of ${layer} is gone: building it again`,
         },
       ];
     }
     case "spawned":
       return info(`${nameOf(event.title)} spawned op=${event.operation} ${event.title}`);
     case "resumed":
-      return info(`RUN found again op=${event.operation} ${event.title}`);
+      return info(`${nameOf(event.title)} found again op=${event.operation} ${event.title}`);
     case "output":
     case "ran":
     case "step-end":
@@ -116,14 +118,20 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
         : [
             {
               level: "error",
-              text: `the service has not confirmed the end of operation ${event.operation}: it may still run`,
+              text: `the end of operation ${event.operation} is not confirmed: it may still run`,
             },
           ];
+    case "timings":
+      return [];
     case "tagged":
       return info(`tagged ${event.image} as ${event.tag}`);
     case "finished":
       return [...info(summarize(event.result)), ...describeSkippedCopies(event.result)];
   }
+}
+
+function describeScope(from: SharedFrom | undefined): string {
+  return from === undefined ? "" : ` (${from.scope}, ${formatAge(from.ageSeconds * 1000)})`;
 }
 
 /** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
@@ -171,7 +179,8 @@ function info(text: string): LogLine[] {
   return [{ level: "info", text }];
 }
 
-/** What a step of its own command is shown as; all else that runs for a step is run. */
+/** Whose command it is: that of a step, or one of bough's own, which has a description in brackets as its title. */
 function nameOf(title: string): string {
+  if (title.startsWith("(")) return "bough";
   return title.startsWith("COPY ") ? "COPY" : "RUN";
 }

@@ -1,5 +1,5 @@
 /**
- * Whether a stream gets colours: `FORCE_COLOR` decides where it is set, then `NO_COLOR` (https://no-color.org) and
+ * Returns whether a stream gets colours: `FORCE_COLOR` decides where it is set, then `NO_COLOR` (https://no-color.org) and
  * `CI`, whose logs are files; else a terminal does, unless it is a dumb one.
  */
 export function wantsColor(

@@ -38,6 +38,19 @@ export function renderExplanation(explanation: Explanation): string {
   }
 }
 
+/** What was otherwise in a scope. */
+export function renderShared({ scope, explanation }: { scope: string; explanation: Explanation }): string {
+  if (explanation.reason !== "file") return `in ${scope}, ${renderExplanation(explanation)}`;
+  const { path, source = path, before, now } = explanation;
+  const file = visible(source);
+  if (before === undefined) return `in ${scope} this step had no ${file}`;
+  if (now === undefined) return `in ${scope} this step had ${file}, too`;
+  const [[was = "", wasHash], [is = "", isHash]] = [splitHash(before), splitHash(now)];
+  const change =
+    wasHash === isHash ? `${visible(was)}, here ${visible(is)}` : `sha256 ${wasHash}, here ${isHash}`;
+  return `in ${scope} this step's ${file} was another: ${change}`;
+}
+
 const maxTextLength = 100;
 
 function variableChange(before: Shown, now: Shown): string {

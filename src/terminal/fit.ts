@@ -2,21 +2,18 @@
 const gap = 2;
 /** Less of a cell says nothing. */
 const narrowest = 8;
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
  * Widths of a table's columns that together fit `columns`, as far as that can be done: the widest column gives way
- * first, ids last, since a part of an id is of less use. `lines[0]` is the header, which stays whole.
+ * first, ids last, since a part of an id is of less use. The header stays whole.
  */
 export function fitWidths(
   natural: readonly number[],
-  lines: readonly (readonly string[])[],
+  { header, isId }: { header: readonly string[]; isId: readonly boolean[] },
   columns: number,
 ): number[] {
   const widths = [...natural];
-  const [header = [], ...rows] = lines;
   const minimum = header.map((title) => Math.max(narrowest, Bun.stringWidth(title)));
-  const isId = header.map((_, column) => rows.some((cells) => uuid.test(cells[column] ?? "")));
   for (const givesWay of [(column: number) => isId[column] !== true, () => true]) {
     for (;;) {
       const excess = widths.reduce((sum, width) => sum + width + gap, -gap) - columns;

@@ -15,7 +15,7 @@ interface ImportProgress {
 const frameMilliseconds = 250;
 const lineMilliseconds = 15_000;
 
-/** On a terminal one line that is drawn again and again; elsewhere a log line now and then. */
+/** Shows an import: on a terminal as one line that is redrawn, elsewhere as a log line now and then. */
 export function startImportProgress(options: {
   url: string;
   /** What is done with it: "importing" if not said. */
@@ -58,7 +58,7 @@ export function startImportProgress(options: {
   }
 }
 
-/** Until the signal is aborted. */
+/** Repeats until the signal is aborted. */
 function repeat(clock: Clock, milliseconds: number, signal: AbortSignal, action: () => void): void {
   const next = () => {
     clock.sleep(milliseconds, signal).then(

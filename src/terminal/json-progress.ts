@@ -65,6 +65,8 @@ function fieldsOf(event: BuildEvent): object {
       return event.record;
     case "output":
       return event.chunk;
+    case "timings":
+      return event.timings;
     case "finished": {
       const { image, tags, session, steps, uploaded, seconds } = event.result;
       return { image, tag: tags[0] ?? null, tags, session, steps: countSteps(steps), uploaded, seconds };

@@ -30,7 +30,9 @@ export function createLiveArea(screen: Screen): LiveArea {
     // The cursor takes the line below: one row more, and every frame would push a line up for good.
     const rows = wanted.slice(0, screen.rows - 1);
     if (text === "" && columns === shownAt && isSame(rows, shown)) return;
-    const frame = renderFrame({ rowsAbove: heightOf(shown, columns), text, rows });
+    // A line that was broken stays one with the next for a terminal that has to join them again, unless it is erased.
+    const erases = text !== "" || columns !== shownAt;
+    const frame = renderFrame({ rowsAbove: heightOf(shown, columns), erases, text, rows });
     shown = rows;
     shownAt = columns;
     screen.write(frame);
@@ -45,6 +47,8 @@ export function createLiveArea(screen: Screen): LiveArea {
 interface Frame {
   /** From the cursor up to the area's first row. */
   rowsAbove: number;
+  /** All of it before anything is drawn. */
+  erases: boolean;
   text: string;
   rows: readonly string[];
 }
@@ -58,11 +62,11 @@ const wrapAgain = "\u001b[?7h";
 const eraseBelow = "\u001b[J";
 const eraseRestOfLine = "\u001b[K";
 
-/** One frame: the old rows are overwritten in place; they are erased beforehand only where lines go in between. */
-function renderFrame({ rowsAbove, text, rows }: Frame): string {
+/** One frame: the old rows are overwritten in place, unless lines go in between or their width has changed. */
+function renderFrame({ rowsAbove, erases, text, rows }: Frame): string {
   const up = rowsAbove === 0 ? "\r" : `\r\u001b[${rowsAbove}A`;
   // Not `eraseRestOfLine` after every line: at the right edge it would take the last character.
-  const printed = text === "" ? "" : `${eraseBelow}${text}`;
+  const printed = `${erases ? eraseBelow : ""}${text}`;
   const drawn = rows.map((row) => `${row}${eraseRestOfLine}\n`).join("");
   return `${beginUpdate}${up}${printed}${stopWrapping}${drawn}${wrapAgain}${eraseBelow}${endUpdate}`;
 }

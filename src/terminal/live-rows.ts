@@ -5,7 +5,7 @@ import { tailRows } from "./output/output-tail.ts";
 import { stageCounter, stepCounter } from "./step-count.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
-export interface RowStyle {
+interface RowStyle {
   /** The terminal's width. */
   columns: number;
   lines: number;
@@ -86,7 +86,7 @@ function counterOf(step: LiveStep, isAlone: boolean, width: number): string {
 }
 
 /** `0.4s`, `59.9s`, `1m05s`, `1h02m` */
-export function formatElapsed(milliseconds: number): string {
+function formatElapsed(milliseconds: number): string {
   const tenths = Math.floor(Math.max(0, milliseconds) / 100);
   if (tenths < 600) return `${(tenths / 10).toFixed(1)}s`;
   const minutes = Math.floor(tenths / 600);

@@ -22,12 +22,12 @@ export interface LiveStep {
   tail: OutputTail;
 }
 
-export type Activity =
+type Activity =
   | { kind: "text"; text: string }
   /** `verb`: `uploading`. */
   | { kind: "amount"; verb: string; files: Amount | undefined; bytes: Amount; since: number };
 
-export interface Amount {
+interface Amount {
   done: number;
   /** `undefined`: nobody knows. */
   total: number | undefined;
@@ -114,7 +114,7 @@ function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
   }
 }
 
-/** Whether the step, or what its stage has left to do, is over with the event. */
+/** Returns whether the step, or what its stage has left to do, is over with the event. */
 function isLast(event: StepEvent, hasEnded: boolean): boolean {
   switch (event.type) {
     case "step-end":
@@ -142,7 +142,7 @@ export function describeActivity(activity: Activity, now: number): string {
 
 function firstActivity({ instruction }: Extract<StepEvent, { type: "step" }>): Activity | undefined {
   const { name } = instruction;
-  if (name === "FROM") return { kind: "text", text: "asking the service for the image" };
+  if (name === "FROM") return { kind: "text", text: "looking for the image" };
   if (name !== "COPY" && name !== "ADD") return undefined;
   const from = name === "COPY" ? instruction.from : undefined;
   const text = from === undefined ? "looking through the build context" : `copying from ${from}`;

@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { renderBuildEvent } from "./build-log.ts";
+import { isToldInCompact, renderFinishedStep } from "./compact.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
@@ -13,8 +14,10 @@ interface LiveViewOptions {
   terminal: Terminal;
   clock: Clock;
   logLevel: LogLevel;
-  /** For output that is shown once its command is over. */
+  /** Opens a file for output that is shown once its command is over. */
   openSpoolFile: () => SpoolFile;
+  /** One line is left of a step that is over, and its output only if it has failed. */
+  isCompact?: boolean;
 }
 
 export interface Terminal extends Screen {
@@ -22,12 +25,20 @@ export interface Terminal extends Screen {
 }
 
 const frameMilliseconds = 100;
+/** Columns of `[INFO] `. */
+const levelWidth = 7;
 
 /**
  * Log lines, and below them what is going on just now, drawn ten times a second. What is over within a tenth of a second
  * is never drawn.
  */
-export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: LiveViewOptions): Progress {
+export function createLiveView({
+  terminal,
+  clock,
+  logLevel,
+  openSpoolFile,
+  isCompact = false,
+}: LiveViewOptions): Progress {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
   const labels = createStepLabels();
@@ -46,7 +57,10 @@ export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: Liv
   };
   const log = createLog(logLevel, write.line);
   const logLine = createLineLogger(log, logLevel, write);
-  const held = createHeldOutput({ log, logLevel, write: write.output, openSpoolFile });
+  const held = createHeldOutput({
+    ...{ log, logLevel, write: write.output, openSpoolFile },
+    onlyFailures: isCompact,
+  });
 
   async function drawOn(): Promise<void> {
     for (;;) {
@@ -65,8 +79,15 @@ export function createLiveView({ terminal, clock, logLevel, openSpoolFile }: Liv
       labels.note(event);
       if (event.type === "output") held.hold(event.step, event.chunk);
       else if (event.type === "ran") held.tell(event.step, event, labels.labelOf(event));
-      else
-        for (const line of renderBuildEvent(event, labels.stageLabelOf(event), labels.running)) logLine(line);
+      else {
+        const step = event.type === "step-end" ? state.get(event.step) : undefined;
+        if (isCompact && event.type === "step-end" && step !== undefined) {
+          const line = renderFinishedStep(step, event.record, terminal.columns - levelWidth);
+          if (line !== undefined) log.info(line);
+        }
+        for (const line of renderBuildEvent(event, labels.stageLabelOf(event), labels.running))
+          if (!isCompact || isToldInCompact(event, line)) logLine(line);
+      }
     },
     fail: () => false,
     close() {

@@ -10,7 +10,7 @@ import { createStepLabels } from "./step-count.ts";
 
 /** How a build is shown while it goes on. */
 export interface Progress {
-  /** For everything that is no event of the build. */
+  /** Takes everything that is no event of the build. */
   log: Log;
   emit: Emit;
   /** What the build has ended with. True: that is told, and must not be said again. */
@@ -24,9 +24,9 @@ interface PlainOptions {
   clock: Clock;
   /** The log's. */
   logLevel: LogLevel;
-  /** To where the log goes. */
+  /** Writes to where the log goes. */
   write: Writers;
-  /** For output that is shown later. */
+  /** Opens a file for output that is shown later. */
   openSpoolFile: () => SpoolFile;
 }
 

@@ -3,6 +3,11 @@ export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/** Uploaded files that are no longer where they were sent. */
+export function describeGone(files: number): string {
+  return `${formatCount(files, "uploaded file")} ${files === 1 ? "is" : "are"} gone`;
+}
+
 const units = ["B", "kB", "MB", "GB", "TB"];
 
 /** `812 B`, `1.5 kB`, `12 MB`: decimal units, two digits that matter. */
@@ -23,6 +28,22 @@ export function formatDuration(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+const ages = [
+  [60, 1, "s"],
+  [3600, 60, "min"],
+  [48 * 3600, 3600, "h"],
+  [60 * 86_400, 86_400, "d"],
+  [730 * 86_400, 30 * 86_400, "months"],
+  [Number.POSITIVE_INFINITY, 365 * 86_400, "years"],
+] as const;
+
+/** `42 s ago`, `3 h ago`, `12 d ago`, `4 months ago`. What is yet to come, by another machine's clock, is now. */
+export function formatAge(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds / 1000);
+  const [, unit, name] = ages.find(([until]) => seconds < until) ?? ages[5];
+  return `${Math.floor(seconds / unit)} ${name} ago`;
 }
 
 /** Describes an output longer than what is kept of it: the end is missing, and with it, often, the error. */

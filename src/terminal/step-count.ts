@@ -9,8 +9,13 @@ export function stepCounter({ stage, step }: StepPlace, steps: number, isAlone: 
 }
 
 /** `[build 2/5]`, `[stage-1 2/5]`: Docker's, the second of five in that stage. */
-export function stageCounter({ index, name }: StageLabel, { step, steps }: StepInStage): string {
-  return `[${name ?? `stage-${index}`} ${step}/${steps}]`;
+export function stageCounter(stage: StageLabel, { step, steps }: StepInStage): string {
+  return `[${stageName(stage)} ${step}/${steps}]`;
+}
+
+/** `build`, or `stage-1` of one without a name: Docker's. */
+export function stageName({ index, name }: StageLabel): string {
+  return name ?? `stage-${index}`;
 }
 
 /** Tells steps apart that are at work at once. */

@@ -1,34 +1,65 @@
 import { visible } from "../visible.ts";
 import { paintHeading } from "./color.ts";
 import { fitWidths, truncateToWidth } from "./fit.ts";
+import { formatAge } from "./quantity.ts";
+import { createIdShortener } from "./short-id.ts";
 
-/** How a table is shown where it is read by a person; nothing of it applies to a pipe or a file. */
+/** How a table is shown. */
 export interface TableStyle {
-  /** Columns of the terminal: longer cells are cut off with an ellipsis. */
+  /** Columns of the terminal: longer cells are cut off with an ellipsis. A pipe or a file has none. */
   columns?: number;
   hasColor?: boolean;
+  /** Milliseconds since the epoch. Without it ids and times are whole. */
+  now?: number;
 }
+
+/** Text as it is; an id, of which the beginning is shown; a time (ISO 8601, or milliseconds since the epoch), shown as an age. */
+export type Cell = string | { id: string } | { time: string | number };
 
 /** Columns padded to their widest cell, two spaces apart. Without a style nothing is ever cut off: tools read that. */
 export function renderTable(
   header: readonly string[],
-  rows: readonly (readonly string[])[],
+  rows: readonly (readonly Cell[])[],
   style: TableStyle = {},
 ): string {
-  const lines = [header, ...rows].map((cells) => cells.map(printable));
+  const lines = [header, ...formatCells(rows, style)].map((cells) => cells.map(printable));
   const natural = header.map((_, column) =>
     Math.max(...lines.map((cells) => Bun.stringWidth(cells[column] ?? ""))),
   );
-  const widths = style.columns === undefined ? natural : fitWidths(natural, lines, style.columns);
+  const isId = header.map((_, column) => rows.some((cells) => idIn(cells[column]) !== undefined));
+  const widths = style.columns === undefined ? natural : fitWidths(natural, { header, isId }, style.columns);
   return lines
     .map((cells, index) => {
-      const line = cells
+      const row = cells
         .map((cell, column) => pad(truncateToWidth(cell, widths[column] ?? 0), widths[column] ?? 0))
         .join("  ")
         .trimEnd();
+      // A terminal with less room than the narrowest columns take cuts the last ones off.
+      const line = style.columns === undefined ? row : truncateToWidth(row, style.columns);
       return `${index === 0 && style.hasColor === true ? paintHeading(line) : line}\n`;
     })
     .join("");
+}
+
+function formatCells(rows: readonly (readonly Cell[])[], { now }: TableStyle): string[][] {
+  const ids = rows.flatMap((cells) => cells.flatMap((cell) => idIn(cell) ?? []));
+  const shorten = now === undefined ? (id: string) => id : createIdShortener(ids);
+  return rows.map((cells) =>
+    cells.map((cell) => {
+      if (typeof cell === "string") return cell;
+      return "id" in cell ? shorten(cell.id) : formatTime(cell.time, now);
+    }),
+  );
+}
+
+function formatTime(time: string | number, now: number | undefined): string {
+  const moment = new Date(time).getTime();
+  if (Number.isNaN(moment)) return typeof time === "string" && time !== "" ? time : "-";
+  return now === undefined ? new Date(moment).toISOString() : formatAge(now - moment);
+}
+
+function idIn(cell: Cell | undefined): string | undefined {
+  return typeof cell === "object" && "id" in cell ? cell.id : undefined;
 }
 
 function pad(cell: string, width: number): string {

@@ -1,6 +1,6 @@
 /** The manual for coding agents is true: every command line in it works, and does what stands beside it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { manual } from "../../src/cli/about/agent-manual.ts";
 import { version } from "../../src/version.ts";
@@ -29,6 +29,7 @@ beforeAll(async () => {
   service = await startFakeService({
     extensions: ["resource-limits"],
     run: ({ command, args = [] }) => {
+      if (command === "fail") return { exitCode: 1 };
       if (command === "sleep") return { until: new Promise(() => {}) };
       if (command === "echo") return { stdout: `${args.join(" ")}\n` };
       return { stdout: "" };
@@ -50,6 +51,15 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([service.close(), registry.stop()]));
 
+async function failBuild(): Promise<void> {
+  const file = join(workingDirectory, "Dockerfile");
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, `${text}RUN fail\n`);
+  const { exitCode } = await runBough(["build", "."], { workingDirectory, environment });
+  expect(exitCode).toBe(1);
+  writeFileSync(file, text);
+}
+
 /** The ids that stand for those of the reader. */
 async function run(line: string): Promise<Ended> {
   const actual = line
@@ -58,6 +68,7 @@ async function run(line: string): Promise<Ended> {
     .replace(/\bOP\b/, operation)
     .replace("registry.example", registry.host)
     .replace("--from ID", `--from ${entry}`);
+  if (line.includes("--failed-step")) await failBuild();
   const ended = await runBough(splitWords(actual), { workingDirectory, environment });
   build ||= /build:[0-9a-f]{16}/.exec(ended.stdout)?.[0] ?? "";
   layer ||= /layer:[0-9a-f]{12}/.exec(ended.stdout)?.[0] ?? "";
@@ -86,7 +97,7 @@ describe("every command line in it works, from the first to the last:", () => {
 test("it names every command", () => {
   const named = new Set(lines.map((line) => line.replace(/^(-S \S+|--local) /, "").split(" ")[0]));
   expect([...named].sort()).toEqual(
-    "auth build cat cp engine images kill logs ls ps push run session show tag untag use".split(" "),
+    "auth build cat cp engine images inspect kill logs ls ps push run session show tag untag use".split(" "),
   );
 });
 
@@ -104,5 +115,5 @@ test("what it says of results is so", async () => {
   );
   const failed = await run("-f json show nothing");
   expect(Object.keys(JSON.parse(failed.stderr).error)).toEqual(["code", "message", "hint"]);
-  expect([failed.exitCode, (await run("run ls")).exitCode]).toEqual([1, 2]);
+  expect([failed.exitCode, (await run("run ls -l")).exitCode]).toEqual([1, 2]);
 });

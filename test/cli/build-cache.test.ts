@@ -1,14 +1,24 @@
 /** Which RUNs are run again after which change: the promise of the layer cache, over HTTP. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 let service: FakeService;
+/** What is edited. */
 let context: string;
-let state: string;
+/** Where it is built. */
+let machines: Machine[];
+let builds: number;
+/** The scope that the machines share. */
+let scope: string;
+
+interface Machine {
+  context: string;
+  state: string;
+}
 
 beforeAll(async () => {
   service = await startFakeService();
@@ -29,24 +39,53 @@ RUN fourth
 `;
 
 beforeEach(() => {
-  context = temporaryDirectory();
-  state = temporaryDirectory();
-  writeFiles(context, { Dockerfile: dockerfile, "app/a.txt": "a", "app/b/c.sh": { text: "c", mode: 0o755 } });
+  context = makeContext();
+  machines = [{ context, state: temporaryDirectory() }];
+  builds = 0;
+  scope = `test/${crypto.randomUUID()}`;
 });
+
+function makeContext(): string {
+  const directory = temporaryDirectory();
+  writeFiles(directory, {
+    Dockerfile: dockerfile,
+    "app/a.txt": "a",
+    "app/b/c.sh": { text: "c", mode: 0o755 },
+  });
+  return directory;
+}
+
+/** Two checkouts with a home each, which take turns. */
+function shareByScope(): void {
+  machines = [0, 1].map(() => ({ context: temporaryDirectory(), state: temporaryDirectory() }));
+}
 
 /** The names of the RUNs that were run. */
 async function build(...options: string[]): Promise<string[]> {
   service.clearRequests();
   const before = service.state.instances.length;
-  const ended = await runBough(["--url", service.url, "--token", "t", "build", ".", ...options], {
-    workingDirectory: context,
-    environment: { BOUGH_HOME: state },
-  });
-  expect(ended.stderr).not.toContain("[ERROR]");
-  expect(ended.exitCode).toBe(0);
-  return service.state.instances
-    .slice(before)
-    .map(({ command }) => /first|second|third|fourth/.exec(command)?.[0] ?? command);
+  const { stderr, exitCode } = await runOn(machines[builds++ % machines.length], options);
+  expect(stderr).not.toContain("[ERROR]");
+  expect(stderr).not.toContain("[WARN] cache:");
+  expect(exitCode).toBe(0);
+  return (
+    service.state.instances
+      .slice(before)
+      .map(({ command }) => /first|second|third|fourth/.exec(command)?.[0] ?? command)
+      // What keeps the scope's index.
+      .filter((command) => command !== ":")
+  );
+}
+
+function runOn(machine: Machine | undefined, options: readonly string[]): Promise<Ended> {
+  const { context: directory, state } = machine ?? { context, state: "" };
+  if (directory !== context) {
+    rmSync(directory, { recursive: true });
+    cpSync(context, directory, { recursive: true, preserveTimestamps: true });
+  }
+  const sharing = machines.length === 1 ? [] : ["--cache-from", scope, "--cache-to", scope];
+  const words = ["--url", service.url, "--token", "t", "build", ".", ...sharing, ...options];
+  return runBough(words, { workingDirectory: directory, environment: { BOUGH_HOME: state } });
 }
 
 function edit(from: string | RegExp, to: string): void {
@@ -64,7 +103,10 @@ test("a first build makes one instance per RUN, a second one none and asks only 
   ]);
 });
 
-describe("run again after a change of", () => {
+describe.each<[string, () => void]>([
+  ["on one machine", () => {}],
+  ["on two machines with a scope", shareByScope],
+])("run again %s after a change of", (_, share) => {
   test.each<[string, () => void, string[], string[]]>([
     ["a file's time alone: nothing", () => utimesSync(join(context, "app/a.txt"), 1, 1), [], []],
     ["a file's content", () => writeFileSync(join(context, "app/a.txt"), "A"), [], ["third", "fourth"]],
@@ -83,6 +125,7 @@ describe("run again after a change of", () => {
     ["the timeout: nothing", () => {}, ["--timeout", "7"], []],
     ["--no-cache: everything", () => {}, ["--no-cache"], all],
   ])("%s", async (_, change, options, expected) => {
+    share();
     await build();
     change();
     expect(await build(...options)).toEqual(expected);
@@ -108,11 +151,11 @@ test("after a change only the changed content is uploaded", async () => {
 
 test("layers of one context are none of another's, and another base image has none at all", async () => {
   await build();
-  const first = context;
-  context = temporaryDirectory();
-  writeFiles(context, { Dockerfile: dockerfile, "app/a.txt": "a", "app/b/c.sh": { text: "c", mode: 0o755 } });
+  const first = machines;
+  context = makeContext();
+  machines = [{ context, state: first[0]?.state ?? "" }];
   expect(await build()).toEqual(all);
-  context = first;
+  machines = first;
   service.state.addImage("base:1");
   expect(await build()).toEqual(all);
 });

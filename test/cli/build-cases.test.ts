@@ -33,6 +33,9 @@ interface Case {
   requests?: boolean;
 }
 
+/** The service's address, which chain hashes have in them: the same in every run, whatever its port is. */
+const address = "http://service.test";
+
 const cases = join(import.meta.dir, "../cases/build");
 
 /** Where ADD gets its files from. `/changing` has another validator and content every time. */
@@ -82,11 +85,13 @@ async function play(directory: string): Promise<string> {
     for (const words of given.builds ?? [[]]) {
       service.clearRequests();
       sourceRequests = [];
-      const url = ["--url", service.url, "--token", "secret-token"];
+      const url = ["--url", address, "--token", "secret-token"];
       const here = words.map((word) => word.replaceAll("{source}", source.url.origin));
       const ended = await runBough([...url, "build", ".", ...here], {
         workingDirectory: context,
         environment,
+        fetch: (input, init) =>
+          fetch(typeof input === "string" ? input.replace(address, service.url) : input, init),
       });
       shown.push(
         `$ bough ${["build", ".", ...words].join(" ")}`,
@@ -127,7 +132,7 @@ function normalise(text: string, service: FakeService, context: string): string 
     result = result.replaceAll(uuid, `file-${sha256.slice(0, 8)}`);
   }
   return result
-    .replaceAll(service.url, "https://service")
+    .replaceAll(address, "https://service")
     .replaceAll(source.url.origin, "http://source")
     .replaceAll(context, "CONTEXT")
     .replace(/build:[0-9a-f]{16}/g, "build:SESSION")

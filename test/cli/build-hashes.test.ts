@@ -34,8 +34,8 @@ function openHashes() {
   const directory = join(home, "sessions");
   const name = readdirSync(directory).find((each) => each.endsWith(".db")) ?? "";
   const store = openStore(join(directory, name), systemClock);
-  const { dev, ino, size, mtimeNs, ctimeNs } = lstatSync(join(context, "a"), { bigint: true });
-  const state = { device: dev, inode: ino, size, mtimeNanoseconds: mtimeNs, ctimeNanoseconds: ctimeNs };
+  const { dev, ino, size, mtimeMs, ctimeMs } = lstatSync(join(context, "a"));
+  const state = { device: dev, inode: ino, size, mtimeMs, ctimeMs };
   return { store, hashes: store.hashes.open(context), state, path: join(context, "a") };
 }
 

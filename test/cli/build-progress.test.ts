@@ -97,8 +97,9 @@ describe("--progress json", () => {
 });
 
 test.each([
-  ["fancy", '[ERROR] --progress takes auto or tty or plain or json, not "fancy"\n'],
+  ["fancy", '[ERROR] --progress takes auto or tty or compact or plain or json, not "fancy"\n'],
   ["tty", "[ERROR] --progress tty needs a terminal on standard error\n"],
+  ["compact", "[ERROR] --progress compact needs a terminal on standard error\n"],
 ])("--progress %s, where standard error is no terminal, is refused", async (mode, message) => {
   const { exitCode, stderr } = await build("--progress", mode);
   expect(stderr).toStartWith(message);
@@ -201,9 +202,10 @@ test("session list says which build context a session is of", async () => {
   const run = (...words: string[]) => runBough(words, { workingDirectory: "/", environment });
   await run("-S", "work", "use", "base:1");
   const sessions = JSON.parse((await run("-f", "json", "session", "list")).stdout);
+  // The newest first.
   expect(sessions).toMatchObject([
-    { key: expect.stringMatching(/^build:/), context },
     { key: "work", context: null },
+    { key: expect.stringMatching(/^build:/), context },
   ]);
   const { stdout } = await run("session", "list");
   expect(stdout).toMatch(new RegExp(`^build:.* {2}${context}$`, "m"));

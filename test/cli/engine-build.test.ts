@@ -1,6 +1,6 @@
 /** `bough build` on the embedded engine: real containers, looked into by the RUNs themselves. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { utimesSync, writeFileSync } from "node:fs";
+import { readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -230,4 +230,21 @@ test("a copied file keeps its time, which is no part of what its layer is found 
   utimesSync(join(context, "a"), 1_100_000_000, 1_100_000_000);
   const again = await build(context);
   expect(again.stderr).toContain("1 of 1 layer cached");
+});
+
+test("--metadata-file says what each layer adds to the image, whether it was cached or not", async () => {
+  const dockerfile = "COPY a /a\nRUN head -c 300000 /dev/urandom > /big\nRUN rm /a\nRUN true\nCOPY a /b\n";
+  const context = makeContext(dockerfile, { a: "x".repeat(5000) });
+  for (const times of ["first", "second"]) {
+    const { exitCode, stderr } = await build(context, "--docker", "--metadata-file", "../m.json");
+    expect({ times, exitCode, stderr }).toMatchObject({ times, exitCode: 0 });
+    const { steps } = JSON.parse(readFileSync(join(context, "../m.json"), "utf8"));
+    const added = steps.map(({ addedBytes }: { addedBytes: number | null }) => addedBytes);
+    const [from, copy, big, removed, nothing, last, rest] = added;
+    expect({ from, copy, nothing, last }).toEqual({ from: null, copy: null, nothing: 0, last: null });
+    // The file that was staged before it is in its layer.
+    expect(big).toBeWithin(305_000, 330_000);
+    expect(removed).toBeWithin(0, 9000);
+    expect(rest).toBeWithin(5000, 17_000);
+  }
 });

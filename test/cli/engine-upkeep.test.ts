@@ -1,5 +1,7 @@
 /** `bough engine df` and `bough engine prune`, on an engine that has built something. */
 import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { diskUsage } from "../../src/engine/system/disk-usage.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -14,28 +16,30 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
   const layout = await makeBusyboxLayout(temporaryDirectory());
   await bough("images", "import", layout, "--tag", "busybox:1");
   writeFiles(context, {
-    Dockerfile:
-      "FROM busybox:1\nCOPY big /big\nRUN --mount=type=cache,target=/c echo built | tee /c/x > /built\n",
-    big: "x".repeat(100_000),
+    // A file of the context would be taken where it is.
+    Dockerfile: `FROM busybox:1\nCOPY <<big /big\n${"x\n".repeat(50_000)}big\nRUN --mount=type=cache,target=/c echo built | tee /c/x > /built\n`,
   });
   const image = (await bough("build", "-q")).stdout;
 
   const usage = JSON.parse((await bough("-f", "json", "engine", "df")).stdout);
   expect(usage).toMatchObject({ images: { count: 2, tagged: 1 }, layers: { count: 2 }, files: { count: 1 } });
+  expect(usage.owners).toMatchObject([
+    { kind: "imported", count: 1, reclaimableBytes: 0 },
+    { kind: "session", name: expect.stringMatching(/^build:/), count: 1, reclaimableBytes: 0, context },
+  ]);
   expect(usage.caches).toMatchObject({ count: 1 });
   expect(usage.files.bytes).toBeGreaterThanOrEqual(100_000);
   expect((await bough("engine", "df")).stdout).toMatch(/^caches +1 +\S+ .+ of RUN --mount=type=cache$/m);
-  expect((await bough("engine", "df")).stdout).toMatch(/^images +2 +- +1 tagged$/m);
+  expect((await bough("engine", "df")).stdout).toMatch(/^in all .* 2 images, 1 tagged$/m);
+  expect((await bough("engine", "df")).stdout).toMatch(/^build:\w{16} +1 +\S+ .+ - +\S/m);
 
   const planned = await bough("engine", "prune");
-  expect(planned.stdout).toStartWith("would remove 0 images, 0 layers, 1 uploaded file, ");
+  expect(planned.stdout).toStartWith("would remove 1 uploaded file, ");
   expect(planned.stderr).toContain("-y does it");
   expect(JSON.parse((await bough("-f", "json", "engine", "df")).stdout)).toEqual(usage);
 
-  expect((await bough("engine", "prune", "-y")).stdout).toStartWith(
-    "removed 0 images, 0 layers, 1 uploaded file, ",
-  );
-  expect(JSON.parse((await bough("-f", "json", "engine", "df")).stdout).caches).toEqual({
+  expect((await bough("engine", "prune", "-y")).stdout).toStartWith("removed 1 uploaded file, ");
+  expect(JSON.parse((await bough("-f", "json", "engine", "df")).stdout).caches).toMatchObject({
     count: 0,
     bytes: 0,
   });
@@ -43,9 +47,75 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
   // What was uploaded is gone: it is sent again, and said so.
   const fresh = await bough("build", "--no-cache");
   expect(fresh.exitCode).toBe(0);
-  expect(fresh.stderr).toContain("the service no longer has 1 uploaded file: sending again");
+  expect(fresh.stderr).toContain("1 uploaded file is gone: sending again");
 
   const everything = await bough("engine", "prune", "--all", "-y");
   expect(everything.stdout).toContain("tags that are gone: busybox:1");
   expect((await bough("images", "-q")).stdout).toBe("");
+});
+
+test("what later builds have superseded goes first; then the least recently used, and whole sessions", async () => {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const contexts = [temporaryDirectory(), temporaryDirectory()];
+  const bough = (line: string, workingDirectory = "/") =>
+    runBough(["--local", ...line.split(" ")], { workingDirectory, environment });
+  const json = async (line: string) => JSON.parse((await bough(`-f json ${line}`)).stdout);
+  const layersOf = () => diskUsage(join(environment.BOUGH_HOME, "engine/layers"));
+  await bough(`images import ${await makeBusyboxLayout(temporaryDirectory())} --tag busybox:1`);
+  const before = layersOf();
+  const dockerfile =
+    "FROM busybox:1\nARG EDIT\nRUN echo $EDIT > /edit; head -c 3000000 /dev/urandom > /big\nRUN rm /edit\n";
+  for (const context of contexts) writeFiles(context, { Dockerfile: dockerfile });
+  for (const edit of [1, 2, 3, 4, 5])
+    await bough(`build --build-arg EDIT=${edit} --tag app:dev`, contexts[0]);
+  await bough("build --build-arg EDIT=6", contexts[1]);
+  await bough("-S work use busybox:1");
+  await bough("-S work run -s -- date>/date");
+  expect(layersOf() - before).toBeGreaterThan(18_000_000);
+
+  // More than there is: what is superseded is of no use all the same.
+  expect((await json("engine df")).layers.reclaimableBytes).toBeWithin(12_000_000, 12_500_000);
+  expect((await bough("engine prune --keep 1GB -y")).stdout).toStartWith("removed 8 images, 8 layers: 12 MB");
+  expect(layersOf() - before).toBeWithin(6_000_000, 6_500_000);
+  for (const [index, context] of contexts.entries()) {
+    const again = await bough(`build --build-arg EDIT=${index + 5}`, context);
+    expect(again.stderr).toContain("2 of 2 layers cached");
+    expect(again.stderr).not.toContain("[WARN]");
+  }
+
+  // Of the two builds the other one has a tag.
+  const kept = (await json("engine df")).layers.bytes + (await json("engine df")).blobs.bytes;
+  expect((await bough(`engine prune --keep ${kept - 1_000_000} -y`)).stdout).toMatch(
+    /^removed \d images?, \d layers?: /,
+  );
+  expect(layersOf() - before).toBeWithin(3_000_000, 3_500_000);
+
+  expect((await json("engine prune --sessions --older-than 1h")).sessions).toEqual([]);
+  expect((await bough("engine prune --sessions -y")).stdout).toContain("sessions that are gone: ");
+  expect(await json("session list")).toEqual([]);
+  expect((await json("images --all")).map(({ tag }: { tag: string }) => tag)).toEqual([
+    "app:dev",
+    "busybox:1",
+  ]);
+});
+
+test("what a scope names stays for others, as long as it is what the latest builds found", async () => {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const context = temporaryDirectory();
+  const bough = (...words: string[]) =>
+    runBough(["--local", ...words], { workingDirectory: context, environment });
+  await bough("images", "import", await makeBusyboxLayout(temporaryDirectory()), "--tag", "busybox:1");
+  writeFiles(context, { Dockerfile: "FROM busybox:1\nARG EDIT\nRUN echo $EDIT > /edit\n" });
+  for (const edit of ["1", "2"]) await bough("build", "--cache-to", "main", "--build-arg", `EDIT=${edit}`);
+  const [session] = JSON.parse((await bough("-f", "json", "session", "list")).stdout);
+  await bough("session", "delete", session.key);
+  expect((await bough("engine", "df")).stdout).toMatch(/^scope main +2 .* see `bough cache show`$/m);
+
+  // The layer of the first build, and the index that the second has replaced.
+  await bough("engine", "prune", "-y");
+  const build = (edit: string) => bough("build", "--cache-from", "main", "--build-arg", `EDIT=${edit}`);
+  expect((await build("2")).stderr).toMatch(/cached layer:\w+ RUN .* \(main, /);
+  const again = await build("1");
+  expect(again.exitCode).toBe(0);
+  expect(again.stderr).toContain("RUN spawned");
 });

@@ -123,10 +123,19 @@ describe("the engine", () => {
   test.each(["--no-docker", "--docker"])("the way into a step that failed (%s)", async (mode) => {
     const context = contextOf(`${own}ENV C=3\nWORKDIR /tmp\nRUN false\nENV D=4\n`);
     const { stderr } = await bough(["build", ".", mode, "--progress", "plain"], context);
-    const [, session = "", layer = ""] = /-S (\S+) session checkout (\S+)/.exec(stderr) ?? [];
-    await bough(["-S", session, "session", "checkout", layer]);
-    const { stdout } = await bough(["-S", session, "run", "-D", "-s", "--", `${tell}; echo $C$D`]);
-    expect(stdout).toBe("1|two words||/tmp|7:7|/home/bob\n3\n");
+    const [, session = ""] = /-S (\S+) run -D --failed-step --/.exec(stderr) ?? [];
+    const { stdout } = await bough([
+      "-S",
+      session,
+      "run",
+      "-D",
+      "--failed-step",
+      "-s",
+      "--",
+      `${tell}; echo $C$D`,
+    ]);
+    // Its arguments, too.
+    expect(stdout).toBe("1|two words|secret|/tmp|7:7|/home/bob\n3\n");
   });
 });
 

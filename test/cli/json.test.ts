@@ -38,10 +38,14 @@ afterAll(() => service.close());
 
 /** In this order, since each needs what those before it have made. */
 const lines: [documented: string, line: string][] = [
-  ["build", "build ."],
+  ["build", "build . --cache-to main"],
   ["build --check", "build --check"],
+  ["cache list", "cache list"],
+  ["cache show", "cache show main"],
+  ["cache remove", "cache remove main"],
   ["use", "use app:dev"],
   ["run", "run -- make"],
+  ["wait", "wait @"],
   ["session rollback", "session rollback"],
   ["session branch NAME", "session branch try"],
   ["session checkout", "session checkout try"],
@@ -51,6 +55,9 @@ const lines: [documented: string, line: string][] = [
   ["images", "images"],
   ["images import", "images import alpine:3"],
   ["images export", "images export app:dev oci:layout:1"],
+  ["inspect", "inspect app:dev"],
+  ["inspect --layer", "--local inspect made:1 --layer 1"],
+  ["images remove", "--local images remove empty:1"],
   ["tag", "tag app:dev app:1"],
   ["untag", "untag app:1"],
   ["ls", "ls /"],
@@ -92,10 +99,22 @@ test("no row of the README is left out", () => {
   expect([...rows.keys()].sort()).toEqual(lines.map(([documented]) => documented).sort());
 });
 
-/** With one uploaded file, whose bytes are gone. */
+/** With one uploaded file, whose bytes are gone, and an image without files. */
 async function makeDamagedEngine(directory: string): Promise<void> {
   const engine = await openEngine({ directory, clock: systemClock, environment: { PATH: process.env.PATH } });
-  await engine.fetch(new Request("http://engine/v1/files", { method: "POST", body: "content" }));
+  const call = (path: string, body?: string) =>
+    engine.fetch(new Request(`http://engine/v1/${path}`, body === undefined ? {} : { method: "POST", body }));
+  await call("files", "content");
+  const imported = await call("images/import", '{"registry": {"url": "scratch"}, "tag": "empty:1"}');
+  const { uuid } = (await imported.json()) as { uuid: string };
+  await (await call(`operations/${uuid}/events?follow=true`)).text();
+  const entries = { "/made": { type: "directory", uid: 0, gid: 0 } };
+  const request = { image: "tag:empty:1", command: "", cwd: "/", disposable: false, copies: [], entries };
+  const made = (await (await call("instances", JSON.stringify(request))).json()) as { uuid: string };
+  await (await call(`operations/${made.uuid}/events?follow=true`)).text();
+  const ended = (await (await call(`operations/${made.uuid}`)).json()) as { result_image_uuid: string };
+  const tag = { method: "PATCH", body: '{"tag": "made:1"}' };
+  await engine.fetch(new Request(`http://engine/v1/images/${ended.result_image_uuid}/tag`, tag));
   await engine.close();
   rmSync(join(directory, "files"), { recursive: true });
 }

@@ -1,12 +1,14 @@
 /** The embedded engine for a user without privileges: the compiled program, in a user namespace that it enters itself. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
+import { ociFiles, writeRawFiles } from "../support/image-bytes.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
+import { tarOf } from "../support/tar-bytes.ts";
 
 let user: OrdinaryUser;
 let layout: string;
@@ -82,6 +84,26 @@ test("imports and builds; owners, other users and removed files are what they ar
   expect((await run(user, ["build", "."], context)).stderr).not.toContain("spawned");
 });
 
+test("imports what upper layers delete and hide, and leaves out devices, which it may not make", async () => {
+  const directory = (name: string) => ({ name: `${name}/`, flag: "5", mode: 0o755 });
+  const layers = [
+    [directory("d"), { name: "d/a", content: "lower" }, { name: "gone" }, { name: "null", flag: "4" }],
+    [{ name: ".wh.gone" }, directory("d"), { name: "d/.wh..wh..opq" }, { name: "d/new", content: "upper" }],
+  ];
+  const image = writeRawFiles(
+    temporaryDirectory(),
+    ociFiles({ layers: layers.map((layer) => tarOf(layer)) }),
+  );
+  const source = `oci:${user.give(image, "layers")}:latest`;
+  const imported = await run(user, ["images", "import", source, "--tag", "layers:1"]);
+  expect(imported).toMatchObject({ exitCode: 0 });
+  expect((await run(user, ["cat", "layers:1:/d/new"])).stdout).toBe("upper");
+  for (const path of ["d/a", "gone", "null"]) {
+    const { exitCode, stderr } = await run(user, ["cat", `layers:1:/${path}`]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("no such file") });
+  }
+});
+
 describe("where it can't be, one error says what is missing", () => {
   test("a range of sub-ids", async () => {
     const poor = makeOrdinaryUser({ subordinateIds: false });
@@ -101,11 +123,59 @@ describe("where it can't be, one error says what is missing", () => {
     Bun.spawnSync([
       "sh",
       "-c",
-      `for tool in env sh unshare prlimit runc skopeo umoci; do ln -s "$(command -v $tool)" '${tools}'; done`,
+      `for tool in env sh unshare prlimit runc skopeo; do ln -s "$(command -v $tool)" '${tools}'; done`,
     ]);
     const { exitCode, stderr } = await run(user, ["images"], user.home, tools);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("the program newuidmap is missing");
     expect(stderr).toContain("uidmap");
   });
+});
+
+describe("the store", () => {
+  const state = () => join(user.home, ".local/state/bough");
+  const remove = () => Bun.spawnSync([...user.prefix, "rm", "-r", state()]);
+  const build = async () => {
+    await run(user, ["images", "import", layout, "--tag", "busybox:1"]);
+    const dockerfile = "FROM busybox:1\nRUN mkdir -p /d/e; touch /d/e/f; chown -R 7:7 /d; chmod 700 /d/e\n";
+    expect(await run(user, ["build", giveContext({ Dockerfile: dockerfile })])).toMatchObject({
+      exitCode: 0,
+    });
+  };
+
+  test("can't be deleted as it is, but once everything is pruned", async () => {
+    await build();
+    const pruned = await run(user, ["engine", "prune", "--all", "-y"]);
+    expect(pruned.stdout).toMatch(/^removed \d+ images?, \d+ layers?/);
+    expect(pruned.stdout).toContain("tags that are gone: busybox:1");
+    expect(pruned.stdout).toMatch(/^sessions that are gone: build:\w{16}/m);
+    expect(pruned.stderr).toContain("it can be deleted");
+    expect(remove().exitCode).toBe(0);
+    expect(existsSync(state())).toBe(false);
+  });
+
+  test.each<[string, () => void]>([
+    ["its records are lost, since that was tried", () => expect(remove().exitCode).not.toBe(0)],
+    ["its records are damaged", () => writeFileSync(join(state(), "engine/engine.db"), "x".repeat(5000))],
+  ])("the same where %s", async (_, harm) => {
+    await build();
+    harm();
+    expect(await run(user, ["engine", "prune", "--all", "-y"])).toMatchObject({ exitCode: 0 });
+    expect(remove().exitCode).toBe(0);
+  });
+});
+
+test("what a layer deletes is told, in a user namespace's own marks", async () => {
+  const dockerfile =
+    "FROM inspected:1\nRUN mkdir /d && echo 1 > /d/f\nRUN rm -r /d /etc/group && mkdir /d && echo 22 > /d/g\n";
+  const context = giveContext({ Dockerfile: dockerfile });
+  await run(user, ["images", "import", layout, "--tag", "inspected:1"]);
+  expect(await run(user, ["build", context, "--tag", "inspected:2"])).toMatchObject({ exitCode: 0 });
+  const { stdout } = await run(user, ["inspect", "inspected:2", "--layer", "3", "-f", "json"]);
+  const changes = JSON.parse(stdout) as { change: string; path: string }[];
+  expect(changes.map(({ change, path }) => `${change} ${path}`).sort()).toEqual([
+    "added /d/g",
+    "deleted /d/f",
+    "deleted /etc/group",
+  ]);
 });

@@ -46,7 +46,7 @@ function commandOf({ command, copies = [] }: Instance): string {
   return copies.length === 0 ? command : `copy ${copies.map(({ destination }) => destination)}`;
 }
 
-/** Of what an instance has come to last. */
+/** The image of the last operation that ran `command`. */
 function imageOf(command: string): string {
   const operation = [...service.state.operations.values()].findLast(
     ({ request }) => request !== undefined && commandOf(request) === command,
@@ -57,6 +57,21 @@ function imageOf(command: string): string {
 /** Builds, and once more: only an image that has been in the service's list is gone where it is not. */
 async function buildTwice(): Promise<void> {
   for (const _ of [1, 2]) expect(await build()).toMatchObject({ exitCode: 0 });
+}
+
+/** The service loses the images of the commands `lost`, and the Dockerfile changes: one more build runs `runs`, and the next nothing. */
+async function rebuildAfterLoss(
+  lost: readonly string[],
+  [before, after]: readonly [string | RegExp, string],
+  runs: readonly string[],
+): Promise<void> {
+  await buildTwice();
+  for (const command of lost) service.state.forgetImage(imageOf(command));
+  writeFiles(context, { Dockerfile: dockerfile.replace(before, after) });
+  const again = await build();
+  expect(again).toMatchObject({ exitCode: 0 });
+  expect(again.runs).toEqual(runs.toSorted());
+  expect((await build()).runs).toEqual([]);
 }
 
 afterEach(async () => {
@@ -104,15 +119,7 @@ describe.each<[string, number | "failed operation"]>([
         ["", ""],
         ["compile", "compile otherwise", "first", "copy /a", "second", "copy /b", "last"],
       ],
-    ])("%s", async (_, lost, [before, after], runs) => {
-      await buildTwice();
-      for (const command of lost) service.state.forgetImage(imageOf(command));
-      writeFiles(context, { Dockerfile: dockerfile.replace(before, after) });
-      const again = await build();
-      expect(again).toMatchObject({ exitCode: 0 });
-      expect(again.runs).toEqual(runs.sort());
-      expect((await build()).runs).toEqual([]);
-    });
+    ])("%s", (_, lost, change, runs) => rebuildAfterLoss(lost, change, runs));
   });
 
   describe("which can't copy between images", () => {
@@ -139,15 +146,7 @@ describe.each<[string, number | "failed operation"]>([
         ["end", "last"],
       ],
       ["a tree's", ["compile otherwise"], ["/out /b", "/out/ /c"], ["compile otherwise", "last"]],
-    ])("%s", async (_, lost, [before, after], runs) => {
-      await buildTwice();
-      for (const command of lost) service.state.forgetImage(imageOf(command));
-      writeFiles(context, { Dockerfile: dockerfile.replace(before, after) });
-      const again = await build();
-      expect(again).toMatchObject({ exitCode: 0 });
-      expect(again.runs).toEqual(runs.sort());
-      expect((await build()).runs).toEqual([]);
-    });
+    ])("%s", (_, lost, change, runs) => rebuildAfterLoss(lost, change, runs));
 
     test.each<[string, number]>([
       ["few files", 1],

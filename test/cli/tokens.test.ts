@@ -46,3 +46,25 @@ function expectSame(words: string[]): void {
   const { tokens } = parseArgs({ args: words, options, strict: false, allowPositionals: true, tokens: true });
   expect(tokenize(words, options)).toEqual(tokens as ReturnType<typeof tokenize>);
 }
+
+test.each([
+  [["-it"], ["--tty"]],
+  [["-qti"], ["-q", "--tty"]],
+  [
+    ["-t", "5", "-it"],
+    ["-t", "5", "--tty"],
+  ],
+  // Anywhere else each letter is its own.
+  [["-itq"], ["-i", "-tq"]],
+  [
+    ["-i", "-t5"],
+    ["-i", "-t5"],
+  ],
+])("two letters that stand together at a word's end: %j", (words, meaning) => {
+  const paired = { ...options, tty: { type: "boolean", pairs: ["it", "ti"] } } as const;
+  const given = (line: readonly string[]) =>
+    tokenize(line, paired).flatMap((token) =>
+      token.kind === "option" ? [[token.name, token.value]] : [token.kind],
+    );
+  expect(given(words)).toEqual(given(meaning));
+});

@@ -6,6 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Clock, systemClock } from "../../src/clock.ts";
 import { asRecord } from "../../src/service/http/json.ts";
 import type { InstanceRequest } from "../../src/service/types.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
@@ -50,6 +51,7 @@ async function play(transcript: string): Promise<string> {
     CONTREE_TOKEN: "t0ken-t0ken",
     SET_HERE: "yes",
   };
+  const clock = someHoursLater();
   const shown: string[] = [];
   try {
     for (const line of transcript.split("\n")) {
@@ -60,6 +62,7 @@ async function play(transcript: string): Promise<string> {
       const { exitCode, stdout, stderr } = await runBough(splitWords(command), {
         workingDirectory,
         environment,
+        clock,
         ...(input === undefined ? {} : { stdin: `${input}\n` }),
       });
       const instances = service
@@ -78,6 +81,12 @@ async function play(transcript: string): Promise<string> {
     await service.close();
   }
   return `${shown.join("\n")}`;
+}
+
+/** Three hours after the service's images were made; each look at it is a millisecond later than the one before. */
+function someHoursLater(): Clock {
+  let now = Date.parse("2026-01-01T03:00:10Z");
+  return { ...systemClock, now: () => now++ };
 }
 
 function normalize(text: string): string {

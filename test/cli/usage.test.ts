@@ -46,8 +46,8 @@ describe("every command's help", () => {
 
   test.each(all)(
     "%s: has a few examples that are command lines of bough, and a note for agents",
-    async (_, load) => {
-      const { examples, agentNote } = await load();
+    async (path, load) => {
+      const { examples, agentNote, takesRest } = await load();
       expect(examples.length).toBeGreaterThanOrEqual(2);
       expect(examples.length).toBeLessThanOrEqual(5);
       expect(agentNote).toMatch(/\.$/);
@@ -55,7 +55,10 @@ describe("every command's help", () => {
         // What a shell makes of the line is not bough's; of the rest, every word has to be known.
         const words = splitWords(line.replace(/ [|<>].*$/, "").replace(/"?\$\(.*?\)"?/g, "OP"));
         const separator = words.indexOf("--");
-        const checked = [...(separator < 0 ? words : words.slice(0, separator)), "-h"];
+        const own = separator < 0 ? words : words.slice(0, separator);
+        // What stands behind an image is another command's.
+        const end = takesRest === "behind-place" ? own.indexOf(path) + 1 : own.length;
+        const checked = own.toSpliced(end, 0, "-h");
         const { exitCode, stderr } = await runBough(checked, { workingDirectory: "/" });
         expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: "" });
       }
@@ -74,6 +77,19 @@ test("every way of asking says the same", async () => {
   );
   for (const other of others) expect(other).toEqual(first as typeof other);
 });
+
+test.each(["exec", "login", "system", "container", "stop", "constructor"])(
+  "bough %s, which docker may have, is none of bough's commands",
+  async (name) => {
+    const { exitCode, stderr } = await runBough([name, "x"], { workingDirectory: "/" });
+    const [error, hint = ""] = stderr.split("\n");
+    expect({ exitCode, error }).toEqual({ exitCode: 2, error: `[ERROR] unknown command "${name}"` });
+    // What it names is there.
+    for (const [, word = ""] of hint.matchAll(/`bough ([a-z]+)/g))
+      expect(Object.keys(commands)).toContain(word);
+    expect(hint.includes("`bough -h`")).toBe(name === "constructor");
+  },
+);
 
 describe("a command line that can't be meant is refused with exit code 2", () => {
   test.each<[string, string]>([
@@ -97,13 +113,17 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "build --tag",
       "[ERROR] bough build: --tag needs a value: NAME[:TAG]\n`bough build -h` shows how it is used.\n",
     ],
-    ...["0", "-1", "1.5", "ten", "1e3", "app:dev"].map((value): [string, string] => [
+    ...["0", "-1", "1.5", "1e3"].map((value): [string, string] => [
       `build --timeout=${value}`,
       `[ERROR] --timeout takes a positive whole number, not "${value}"\nIt counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.\n`,
     ]),
     [
+      "build -t app:dev .",
+      '[ERROR] --timeout takes a positive whole number, not "app:dev"\nIt counts seconds, as in --timeout 1800. A tag is given with --tag app:dev.\n',
+    ],
+    [
       "build -f Dockerfile",
-      '[ERROR] --format takes table or json, not "Dockerfile"\nA Dockerfile is named with --dockerfile PATH.\n',
+      '[ERROR] --format takes table or json, not "Dockerfile"\nOf a Dockerfile write: --dockerfile Dockerfile\n',
     ],
     ["images -f yaml", '[ERROR] --format takes table or json, not "yaml"\n'],
     [
@@ -122,6 +142,31 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "build --platform linux/arm64",
       "[ERROR] bough build: unknown option --platform\nThe service's own platform is built for; FROM --platform is checked against it.\n",
     ],
+    [
+      "pull alpine:3.20",
+      '[ERROR] unknown command "pull"\n`bough images import alpine:3.20` brings an image from a registry; FROM does it by itself.\n',
+    ],
+    [
+      "save -o app.tar app:dev",
+      '[ERROR] unknown command "save"\n`bough images export app:dev docker-archive:app.tar` writes what docker load takes.\n',
+    ],
+    [
+      "load --input $(app).tar",
+      "[ERROR] unknown command \"load\"\n`bough images import 'docker-archive:$(app).tar'` reads what docker save writes.\n",
+    ],
+    [
+      "history app:dev",
+      '[ERROR] unknown command "history"\n`bough inspect app:dev` shows its layers, and what made each.\n',
+    ],
+    ["image ls", '[ERROR] unknown command "image"\n`bough images` lists them.\n'],
+    [
+      "images pull alpine",
+      '[ERROR] unknown command "bough images pull"\n`bough images import alpine` brings an image from a registry; FROM does it by itself.\n',
+    ],
+    ["image rm a b", '[ERROR] unknown command "image"\n`bough images remove a b` removes it.\n'],
+    ["image inspect a", '[ERROR] unknown command "image"\nWrite `bough inspect a`.\n'],
+    ["images images", '[ERROR] unknown command "bough images images"\n`bough -h` lists the commands.\n'],
+    ["run --rm app:dev", "[ERROR] bough run: unknown option --rm\n-D throws the changes away.\n"],
     ["help buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
     [
       "-L inof images",

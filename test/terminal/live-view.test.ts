@@ -119,6 +119,7 @@ describe.each([
 
   test("a terminal that is resized gets the view in its new size, and no remains of the old one", async () => {
     const more = Promise.withResolvers<undefined>();
+    const again = Promise.withResolvers<undefined>();
     const title = `make ${"target ".repeat(40)}`;
     const { terminal, expectScreen } = await open(
       { Dockerfile: `FROM base:1\nRUN ${title}\n` },
@@ -127,6 +128,7 @@ describe.each([
           chunks: [
             { stream: "stdout", data: `${"wide ".repeat(60)}\nsecond\n` },
             { stream: "stdout", data: "narrow\n", after: more.promise },
+            { stream: "stdout", data: "as before\n", after: again.promise },
           ],
           until: new Promise(() => {}),
         }),
@@ -137,6 +139,10 @@ describe.each([
     terminal.resize(50, 20);
     more.resolve(undefined);
     expectScreen("resized", await terminal.waitFor("narrow"));
+    terminal.resize(columns, rows);
+    again.resolve(undefined);
+    await terminal.waitFor("as before");
+    expect(terminal.history().match(/^\[INFO\] RUN spawned/gm)).toHaveLength(1);
   });
 
   test("text that the terminal takes to be wider than bough does leaves nothing of it behind", async () => {
@@ -229,5 +235,6 @@ function normalise(screen: string): string {
     .replace(/\d\.\ds$/gm, "0.0s")
     .replace(/in \d+\.\d+ s$/gm, "in TIME")
     .replace(/, [\d.]+ [kM]?B\/s$/gm, ", RATE")
-    .replace(/build:[0-9a-f]{16}/g, "build:SESSION");
+    .replace(/build:[0-9a-f]{16}/g, "build:SESSION")
+    .replace(/layer:[0-9a-f]{12}/g, "layer:CHAIN_HASH__");
 }

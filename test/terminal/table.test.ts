@@ -1,11 +1,11 @@
 /** Tables for people: as wide as the terminal. */
 import { describe, expect, test } from "bun:test";
 import { truncateToWidth } from "../../src/terminal/fit.ts";
-import { renderTable } from "../../src/terminal/table.ts";
+import { type Cell, renderTable } from "../../src/terminal/table.ts";
 
 const id = "0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11";
 const header = ["IMAGE", "TAG", "COMMAND"];
-const rows = [[id, "app:dev", "make --jobs=2 everything that there is to be made"]];
+const rows = [[{ id }, "app:dev", "make --jobs=2 everything that there is to be made"]];
 
 describe("a table on a terminal of", () => {
   test.each([
@@ -13,13 +13,58 @@ describe("a table on a terminal of", () => {
     [70, `${id}  app:dev  make --jobs=2 everythi…`],
     // The command gives way down to eight columns, then the id.
     [50, "0d0f6a54-6e0b-4b6e-9f0e-6f3a2b…  app:dev  make --…"],
-    [10, "0d0f6a5…  app:dev  make --…"],
+    [10, "0d0f6a5… …"],
   ])("%d columns", (columns, line) => {
     const shown = renderTable(header, rows, { columns }).split("\n");
     expect(shown[1]).toBe(line);
     if (columns > 10)
       expect(Math.max(...shown.map((text) => Bun.stringWidth(text)))).toBeLessThanOrEqual(columns);
   });
+});
+
+describe("where short cells are wanted", () => {
+  const now = Date.parse("2026-02-03T04:05:06Z");
+  const cellsOf = (cells: Cell[]) =>
+    renderTable(
+      ["A"],
+      cells.map((cell) => [cell]),
+      { now },
+    )
+      .trimEnd()
+      .split("\n")
+      .slice(1);
+
+  test.each<[string, string[], string[]]>([
+    ["ids are their first digits", [id, "tag:x"], ["0d0f6a54", "tag:x"]],
+    ["one of several names is one", [id, id], ["0d0f6a54", "0d0f6a54"]],
+    [
+      "as many as tell them apart",
+      [id, "0d0f6a54-6e0b-4b6e-9f0f-000000000000"],
+      ["0d0f6a54-6e0b-4b6e-9f0e", "0d0f6a54-6e0b-4b6e-9f0f"],
+    ],
+    ["those that begin with a time have more", ["0193b0a2-7e3c-7b6e-9f0e-6f3a2b8f6f11"], ["0193b0a2-7e3c"]],
+  ])("%s", (_, ids, shown) => {
+    expect(cellsOf(ids.map((each) => ({ id: each })))).toEqual(shown);
+  });
+
+  test.each([
+    ["2026-02-03T04:05:06Z", "0 s ago"],
+    ["2026-02-03T04:04:07Z", "59 s ago"],
+    ["2026-02-03T03:05:07Z", "59 min ago"],
+    [now - 3 * 3_600_000, "3 h ago"],
+    ["2026-02-01T04:05:06Z", "2 d ago"],
+    ["2025-10-03T04:05:06Z", "4 months ago"],
+    ["2023-10-03T04:05:06Z", "2 years ago"],
+    ["2026-02-03T05:00:00Z", "0 s ago"],
+    ["soon", "soon"],
+    ["", "-"],
+  ])("the time %s is %s", (time, shown) => {
+    expect(cellsOf([{ time }])).toEqual([shown]);
+  });
+});
+
+test("a time is whole where it is wanted whole", () => {
+  expect(renderTable(["A"], [[{ time: 0 }]])).toBe("A\n1970-01-01T00:00:00.000Z\n");
 });
 
 test("a pipe or a file gets everything", () => {

@@ -9,6 +9,14 @@ export const manual = `# bough ${version} for coding agents
 bough builds images from Dockerfiles and runs commands in them: on an image service, or where none is configured on its
 own embedded engine (Linux). Nothing of it asks questions when there is no terminal.
 
+## Before anything else
+- A Dockerfile that \`docker build\` builds: give --docker, or set BOUGH_DOCKER=1. Without it another image than Docker's
+  comes out: every stage is built; COPY --from, CMD, ENTRYPOINT, LABEL and their kind are skipped with a warning; .git,
+  node_modules, dist, build and the like are not copied; a RUN goes to /bin/sh, after declared ARG and ENV names have
+  been replaced in it; a --build-arg wins over an ENV.
+- \`bough run\` with -D unless what it changes is to be kept. A session (-S KEY) of its own for every task.
+- Instead of command lines: \`bough mcp\` has the most used ones as tools, for a client of the Model Context Protocol.
+
 ## From a Dockerfile to work in its image
   bough build . --tag app:dev                   build ./Dockerfile; every RUN becomes a cached layer
   bough -S k use tag:app:dev                    the session k works in that image from now on
@@ -30,25 +38,29 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
   bough build . --build-arg VERSION=1.2         value of a declared ARG
   bough build . --no-cache                      ignore the layers of earlier builds
   bough build . --explain                       say why each step was not cached
+  bough build . --cache auto                    layers of other machines, by scopes on the service; CI leaves its own
+  bough build . --cache-from main               the same by a scope's name; --cache-to NAME leaves this build's
   bough build . --check -f json                 parse, plan and lint without a service; exit 2 if it can't be built
+  bough build . --timings                       the critical path and the slowest steps; --trace FILE for Perfetto
   bough build . --timeout 1800                  seconds that each RUN may take (default 600)
   bough build . --network none                  no RUN reaches any network; host: this machine's
   bough build . --secret id=npm,env=NPM_TOKEN   for RUN --mount=type=secret,id=npm; src=FILE is a file; --ssh default
   bough build . --memory 8g --pids 2000 --cpus 2  limits of each RUN; \`run\` takes them, too (bough's own engine)
 - It is mutating: it starts operations, stores images, moves the tag.
 - The layer cache is per context directory (its absolute path); run it from the same place to profit.
+  Elsewhere --cache-from has what --cache-to has left. \`bough cache list\` shows the scopes, \`cache show\` layers.
 - COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
 - .git, node_modules, dist, build and the like are never copied, unless --no-default-excludes is given.
 - On the engine a RUN reaches the outside, but nothing on this machine's loopback: --network host gives it that.
   RUN --network=host needs --allow network.host.
 - FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
-- By default every stage is built, and COPY --from, CMD, ENTRYPOINT, LABEL and their kind are skipped with a warning.
-  A Dockerfile of several stages: --docker, or --target STAGE, builds what docker build would, stages at once.
+- --target STAGE implies --docker. With it stages are built at once where they can be.
 
 ## A failed build
-It prints the Dockerfile line, exit code and whole output, and lines to paste that step into the image before it:
-  bough -S build:0123456789abcdef session checkout layer:0123456789ab
-  bough -S build:0123456789abcdef run -D -s -- 'ls -l /usr/src && env'
+It prints the Dockerfile line, exit code and whole output, and a line to paste that runs another command in the step's
+place: with its files, ENV, ARG, WORKDIR, USER and mounts, without secrets.
+  bough -S build:0123456789abcdef run -D --failed-step -s -- 'ls -l && env'
+  bough -S build:0123456789abcdef session checkout layer:0123456789ab   or go on from any layer
 Then mend the Dockerfile and build again: what was built before the step stays cached.
 
 ## Run
@@ -57,10 +69,13 @@ Then mend the Dockerfile and build again: what was built before the step stays c
   bough -S k run -D -F ./src:/src -- ls /src    local files and directories are put in place first
   bough -S k run -D -F app.sh:/bin/app:u0:m0755 --file-excludes '*.log' -- app
   bough -S k run -D -t 60 -- make test          at most 60 seconds (default 600)
-  bough -S k run -D --use app:dev -- true       in another image
+  bough -S k run -D app:dev true                in another image, as docker run has it; -- may stand behind it
   bough -S k run -D -f json -- echo hi          {"operation", "exitCode", "image", "stdout", "stderr", ...}
-- The command stands after --. It gets what is piped into bough as its standard input: give it </dev/null in scripts
-  whose own input stays open. There is no terminal in it.
+- -I FILE runs a local script, its arguments behind IMAGE or --; --env-file FILE has a variable a line; -v DIR:PATH[:ro]
+  mounts a directory of this machine itself (bough's own engine).
+- The first word that is no option is an image: without one the command stands after --. It gets what is piped in
+  as its standard input: give it </dev/null in scripts whose own input stays open. There is no terminal in it:
+  \`run -it\` and \`bough shell\` are for people.
 - Ctrl-C and SIGTERM cancel the operation on the service.
 
 ## Operations
@@ -70,20 +85,25 @@ Then mend the Dockerfile and build again: what was built before the step stays c
   bough show OP                                 status, exit code, resulting image
   bough logs OP                                 its output so far; --follow until its end
   bough kill OP                                 cancel it
+\`bough wait OP...\` ends when all of them have, with the first exit code that is not 0; --timeout SEC bounds it.
 The image that comes of \`run -d\` does not become the session's: \`bough use\` the one that \`bough show\` names.
 SUCCESS means that the command was run to its end: look at the exit code.
 
 ## Images and their files
+  bough images                                  those with a tag, and each session's newest; --all has every layer
   bough images --tag app:                       images by the beginning of their tag
   bough images import alpine:3.20 debian:12     bring images from a registry; FROM does it by itself
   bough images import alpine:3.20 --tag alpine:3.20   anew: a tag that is taken is moved with --tag only
   bough images export app:dev oci:./layout:dev  or oci-archive:, docker-archive:, dir:; files: rootfs:DIR, tar:FILE
   bough push app:dev registry.example/app:1     credentials are those of docker login; sends what the registry lacks
+  bough inspect app:dev                         configuration, layers and their sizes; --layer N: its files (engine)
   bough ls app:dev:/etc                         without IMAGE: a path in the session's image
   bough cat app:dev:/etc/os-release
   bough cp app:dev:/etc/os-release .            no operation is started for these three
   bough tag app:dev app:1.0                     by UUID, tag:NAME or tag; some services keep one tag an image
   bough untag app:1.0
+On the embedded engine \`bough images remove IMAGE\` takes a tag away, and with its last one the image. The first 8 digits
+of an id name an image or an operation everywhere.
 
 ## Sessions
 A session (-S KEY, else BOUGH_SESSION, else \`default\`) is a tree of images on this machine, with branches. Give every
@@ -100,9 +120,10 @@ task its own. -S does not matter to builds.
 
 ## Which service
 --url/--token/--project, else the profile of the service's clients (\`bough auth\`), else CONTREE_URL, CONTREE_TOKEN and
-CONTREE_PROJECT, else the embedded engine; --local always takes the engine. [INFO] service: ... says which one it is.
+CONTREE_PROJECT, else the embedded engine; --local always takes the engine. The log's first line says which one it is.
   bough auth list                               saved profiles, and whether their tokens are accepted
-  bough --local engine df                       what the engine keeps on this machine
+  bough --local engine df                       what the engine keeps on this machine, and whose it is
   bough --local engine check                    whether it is whole: reads all of it; --repair drops what is damaged
-  bough --local engine prune                    what could be removed; -y removes it
+  bough --local engine prune                    what nothing needs; -y removes it
+  bough --local engine prune --keep 10GB        and, the least recently used first, what is above 10 GB
 `;

@@ -44,7 +44,7 @@ const endOfInput = "\u0004";
 const eraseLine = "\u0015";
 const backspaces = "\u007f\b";
 
-/** In raw mode the terminal edits nothing and interrupts nobody: both are done here. */
+/** Edits the text and notices Ctrl-C itself: a terminal in raw mode does neither. */
 async function readKeys(source: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let typed: string[] = [];

@@ -1,7 +1,9 @@
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import { BoughError } from "../../errors.ts";
+import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
 import { entitlements, networkDefinition } from "../run/network-option.ts";
+import { progressModes } from "./progress-modes.ts";
 
 const definitions: ArgumentDefinitions = {
   context: {
@@ -63,6 +65,39 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Ignore existing layer:<hash> branches and rebuild everything",
   },
+  "cache-from": {
+    type: "string",
+    multiple: true,
+    completes: "scope",
+    valueHint: "SCOPE[,SCOPE...]",
+    description: "Take layers that this machine does not have from these scopes on the service",
+  },
+  "cache-to": {
+    type: "string",
+    completes: "scope",
+    valueHint: "SCOPE",
+    description: "Leave the layers of this build in a scope on the service, for other machines",
+  },
+  cache: {
+    type: "string",
+    valueHint: "auto",
+    completes: ["auto"],
+    description:
+      "Choose the scopes: in CI the branch's own and the default branch's, elsewhere the latter to read",
+  },
+  "cache-verify": {
+    type: "string",
+    multiple: true,
+    completes: "file",
+    valueHint: "KEY.pub",
+    description: "Take from scopes only what this Ed25519 key has signed",
+  },
+  "cache-sign": {
+    type: "string",
+    completes: "file",
+    valueHint: "KEY",
+    description: "Sign what is left in the scope with this Ed25519 key",
+  },
   "no-default-excludes": {
     type: "boolean",
     description: "Copy what is always left out otherwise: .git, node_modules, dist, build and their kind",
@@ -99,10 +134,18 @@ const definitions: ArgumentDefinitions = {
     description: "What the Dockerfile may ask for: network.host is RUN --network=host",
   },
   ...limitDefinitions,
+  "on-error": {
+    type: "string",
+    valueHint: "shell",
+    completes: ["shell"],
+    description: "Open a shell in the place of a step that fails, with its files, ENV, WORKDIR and USER",
+  },
   progress: {
     type: "string",
-    valueHint: "auto|tty|plain|json",
-    description: "How to show the build: live on a terminal, log lines, or events as JSON (default: auto)",
+    completes: progressModes,
+    valueHint: progressModes.join("|"),
+    description:
+      "How to show the build: live on a terminal (compact: of a finished step one line), log lines, or events as JSON (default: auto)",
   },
   output: {
     type: "string",
@@ -113,6 +156,25 @@ const definitions: ArgumentDefinitions = {
       "Write the image: type=oci, docker or tar to a file, local to a directory, registry as --push; DIR is type=local",
   },
   push: { type: "boolean", description: "Send the image to the registries that its tags name" },
+  provenance: {
+    type: "boolean",
+    description: "Beside the image written or sent: what it was made from, as in-toto has it (SLSA v1)",
+  },
+  sbom: {
+    type: "boolean",
+    description: "Beside the image written or sent: the packages of dpkg and apk in it, as SPDX JSON",
+  },
+  trace: {
+    type: "string",
+    completes: "file",
+    valueHint: "FILE",
+    description:
+      "Write when each step, request and operation ran, for Perfetto and Chrome; after a failure, too",
+  },
+  timings: {
+    type: "boolean",
+    description: "Print the critical path and the slowest steps once the build is over",
+  },
   "metadata-file": {
     type: "string",
     valueHint: "PATH",
@@ -125,8 +187,7 @@ export const build: Command = {
   definition: {
     meta: {
       name: "build",
-      description:
-        "Build an image from a Dockerfile: each instruction runs on the service, each RUN becomes a cached layer.",
+      description: "Build an image from a Dockerfile: each RUN becomes a layer that later builds reuse.",
     },
     args: definitions,
     run: ({ data }) => buildOrCheck(data),
@@ -142,8 +203,8 @@ export const build: Command = {
     ["build --check", "look for mistakes and build nothing; -f json says what would be done"],
   ],
   agentNote: [
-    "This command is mutating: it may start operations on the service, store images and move tags.",
-    "The layer cache is per context directory; --no-cache bypasses cached layers.",
+    "This command is mutating: it may start operations, store images and move tags.",
+    "The layer cache is per context directory; --no-cache bypasses cached layers, --cache-from takes those of other machines.",
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the whole manual.",
   ].join("\n"),
@@ -152,15 +213,25 @@ export const build: Command = {
     "--pull": "An image is imported anew with `bough images import REFERENCE`.",
     "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
     "--load": "`-o type=docker,dest=FILE` writes what `docker load -i FILE` takes.",
-    "--label": "An image has no labels here.",
+    "--attest": "`--provenance` keeps beside an image what it was made from, `--sbom` its packages.",
+    "--label": "A LABEL of the Dockerfile is kept with the image, with --docker.",
     "--build-context": "FROM takes images of the service and the stages above.",
-    "--cache-from": "The cache is the service's images; `bough session list` shows what there is.",
-    "--cache-to": "The cache is the service's images; `bough session list` shows what there is.",
   },
 };
 
+/** Nothing is built, so that there is nothing to measure. */
+function refuseTogether(values: Values): void {
+  const measure = values.text("trace") === undefined ? "timings" : "trace";
+  if (!values.flag("check") || !(measure === "trace" || values.flag("timings"))) return;
+  throw new BoughError(`--check and --${measure} exclude each other`, {
+    kind: "usage",
+    hint: "--check builds nothing.",
+  });
+}
+
 /** Loaded where something is built only, as citty is: the help is to be there at once. */
 async function buildOrCheck(invocation: Invocation): Promise<number> {
+  refuseTogether(invocation.values);
   if (invocation.values.flag("check")) return (await import("./check.ts")).runCheckCommand(invocation);
   return (await import("./run-build.ts")).runBuildCommand(invocation);
 }

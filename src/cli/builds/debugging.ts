@@ -1,28 +1,50 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { FailedStepError } from "../../builder/operations/failed-step.ts";
 import { BoughError } from "../../errors.ts";
+import type { Store } from "../../store/store.ts";
 import { commandLine } from "../command-line/documentation.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
+import { keepFailedStep } from "../run/failed-step.ts";
 
 const shownDigits = 12;
 
-/** To the error of a failed RUN the lines to paste that step into the image before it. */
-export function withDebugHint(error: unknown, session: string, globals: GlobalOptions): unknown {
+/** Adds to the error of a failed RUN the lines to paste for stepping into its place. */
+export function withDebugHint(
+  error: unknown,
+  session: string,
+  globals: GlobalOptions,
+  store: Store,
+): unknown {
   const step = failedStepIn(error);
   if (step === undefined || !(error instanceof BoughError)) return error;
-  const layer = step.branch.slice(0, layerBranch("").length + shownDigits);
-  const without = step.hasStaged ? " (without what COPY and ADD have staged since)" : "";
   const hint = [
     ...(error.hint === undefined ? [] : [error.hint]),
-    `To step into the image before it${without}:`,
-    `  ${commandLine(globals, ["-S", session, "session", "checkout", layer])}`,
-    `  ${commandLine(globals, ["-S", session, "run", "-D", "--"])} COMMAND`,
+    ...waysInto(step, session, globals, store),
   ].join("\n");
   return new BoughError(error.message, { kind: error.kind, hint, cause: error });
 }
 
+function waysInto(step: FailedStepError, session: string, globals: GlobalOptions, store: Store): string[] {
+  const line = (...words: string[]) => `  ${commandLine(globals, ["-S", session, ...words])}`;
+  if (step.place === undefined) {
+    const layer = step.branch.slice(0, layerBranch("").length + shownDigits);
+    return [
+      "To step into the image before it:",
+      line("session", "checkout", layer),
+      `${line("run", "-D", "--")} COMMAND`,
+    ];
+  }
+  const missing = keepFailedStep(session, step, step.place, store);
+  const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
+  return [
+    `To step into it, as its command found it${without}:`,
+    line("shell", "--failed-step"),
+    `${line("run", "-D", "--failed-step", "--")} COMMAND`,
+  ];
+}
+
 /** The error's place in the Dockerfile is wrapped around it. */
-function failedStepIn(error: unknown): FailedStepError | undefined {
+export function failedStepIn(error: unknown): FailedStepError | undefined {
   if (error instanceof FailedStepError) return error;
   return error instanceof Error ? failedStepIn(error.cause) : undefined;
 }

@@ -21,7 +21,7 @@ export interface BuildInputs {
   };
   ignore: IgnoreRules;
   buildArgs: ReadonlyMap<string, string>;
-  /** Whether FROM may name an image on this machine. */
+  /** True if FROM may name an image on this machine. */
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
   mode: BuildMode;
@@ -31,9 +31,9 @@ export interface BuildInputs {
   secrets: SecretSources;
 }
 
-export type GivenInputs = Pick<Invocation, "values" | "runtime">;
+type GivenInputs = Pick<Invocation, "values" | "runtime">;
 
-export interface InputPlaces {
+interface InputPlaces {
   /** As given. */
   context: string;
   dockerfile: DockerfilePlace;

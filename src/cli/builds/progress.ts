@@ -3,19 +3,21 @@ import { isCi } from "../../terminal/color.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { createPlainProgress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
+import { oneOf } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/state-directory.ts";
+import { progressModes } from "./progress-modes.ts";
 import { openSpoolFile } from "./spool-file.ts";
 
-const modes = ["auto", "tty", "plain", "json"] as const;
-type Mode = (typeof modes)[number];
+type Mode = (typeof progressModes)[number];
 
 /** How `--progress` wants the build to be shown. What is not needed is not loaded. */
 export async function createProgress(invocation: Invocation): Promise<Progress> {
   const { runtime, globals, log } = invocation;
   const { stderr, clock } = runtime;
   const open = () => openSpoolFile(stateDirectory(runtime));
-  switch (chooseMode(invocation)) {
+  const mode = chooseMode(invocation);
+  switch (mode) {
     case "plain":
       return createPlainProgress({
         log,
@@ -31,6 +33,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
       const { createJsonProgress } = await import("../../terminal/json-progress.ts");
       return createJsonProgress({ write: stderr.write, clock, logLevel: globals.logLevel });
     }
+    case "compact":
     case "tty": {
       const { createLiveView } = await import("../../terminal/live-view.ts");
       const view = createLiveView({
@@ -38,6 +41,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
         clock,
         logLevel: globals.logLevel,
         openSpoolFile: open,
+        isCompact: mode === "compact",
       });
       runtime.views.add(view);
       return view;
@@ -48,14 +52,9 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
 function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
   const { stderr, environment } = runtime;
   const given = values.text("progress") ?? "auto";
-  const mode = modes.find((known) => known === given);
-  if (mode === undefined) {
-    throw new BoughError(`--progress takes ${modes.join(" or ")}, not ${JSON.stringify(given)}`, {
-      kind: "usage",
-    });
-  }
-  if (mode === "tty" && !stderr.isTerminal) {
-    throw new BoughError("--progress tty needs a terminal on standard error", {
+  const mode = oneOf(given, progressModes, "--progress");
+  if ((mode === "tty" || mode === "compact") && !stderr.isTerminal) {
+    throw new BoughError(`--progress ${mode} needs a terminal on standard error`, {
       kind: "usage",
       hint: "Without --progress a terminal is used where there is one; --progress plain prints log lines.",
     });

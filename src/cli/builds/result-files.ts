@@ -9,10 +9,12 @@ import { removeOld, requireWritable, writeAllOrNone } from "../command-line/resu
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 
-/** Files that a successful build leaves for other programs: `--metadata-file` and `--iidfile`. */
-interface ResultFiles {
+/** Files that a build leaves for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
+export interface ResultFiles {
   /** @throws BoughError where they can't be written: then there is neither */
   write(result: BuildResult): void;
+  /** @throws BoughError where it can't be written */
+  writeTrace(text: string): void;
 }
 
 /**
@@ -23,18 +25,22 @@ interface ResultFiles {
  */
 export function prepareResultFiles(invocation: Invocation): ResultFiles {
   const { values, runtime } = invocation;
-  const files = Object.entries(contents).flatMap(([name, textOf]) => {
+  const placeOf = (name: string) => {
     const given = values.text(name);
-    return given === undefined
-      ? []
-      : [{ ...findPlace(`--${name}`, given, runtime.workingDirectory), textOf }];
-  });
-  for (const place of files) refuseInput(place, invocation);
-  refuseSame(files);
-  for (const place of files) requireWritable(place);
-  for (const place of files) removeOld(place);
+    return given === undefined ? [] : [findPlace(`--${name}`, given, runtime.workingDirectory)];
+  };
+  const files = Object.entries(contents).flatMap(([name, textOf]) =>
+    placeOf(name).map((place) => ({ ...place, textOf })),
+  );
+  const traces = placeOf("trace");
+  const all = [...files, ...traces];
+  for (const place of all) refuseInput(place, invocation);
+  refuseSame(all);
+  for (const place of all) requireWritable(place);
+  for (const place of all) removeOld(place);
   return {
     write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
+    writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
   };
 }
 
@@ -42,7 +48,7 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
   "metadata-file": ({ image, tags, session, steps, uploaded, seconds }) =>
     `${jsonText({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, { indent: 2 })}\n`,
-  // As docker build writes it: without a line end.
+  // docker build writes no line end either.
   iidfile: ({ image }) => image,
 };
 
@@ -54,10 +60,14 @@ function refuseInput(place: ResultPlace, invocation: Invocation): void {
   if (input !== undefined) throw unusablePlace(place, `this is the build's ${basename(input)}`);
 }
 
-function refuseSame([one, other]: readonly ResultPlace[]): void {
-  if (one === undefined || other === undefined || !isSameFile(one.path, other.path)) return;
-  throw new BoughError(`${one.option} ${one.given} and ${other.option} ${other.given} are the same file`, {
-    kind: "usage",
-    hint: "Name a file of its own for each.",
-  });
+function refuseSame([one, ...others]: readonly ResultPlace[]): void {
+  if (one === undefined) return;
+  for (const other of others) {
+    if (!isSameFile(one.path, other.path)) continue;
+    throw new BoughError(`${one.option} ${one.given} and ${other.option} ${other.given} are the same file`, {
+      kind: "usage",
+      hint: "Name a file of its own for each.",
+    });
+  }
+  refuseSame(others);
 }

@@ -1,8 +1,6 @@
 import { availableParallelism } from "node:os";
 import { buildSession, runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
-import { createLayerCache } from "../../builder/cache/layer-cache.ts";
-import { createStepMemory } from "../../builder/cache/step-memory.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
 import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
@@ -19,18 +17,20 @@ import type { ContextHashes } from "../../store/hashes.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { positiveInteger } from "../command-line/arguments.ts";
+import { oneOf, positiveInteger } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseSize } from "../command-line/size.ts";
-import { readBuildOutputs, takesStandardOutput } from "../export/build-outputs.ts";
+import { readBuildOutputs, requireIndexes, takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
-import { connect, isEmbedded } from "../service/connection.ts";
+import { connect, isEmbedded, type ServiceWatcher } from "../service/connection.ts";
+import { openBuildCache, readSharing } from "./build-cache.ts";
 import { withDebugHint } from "./debugging.ts";
 import { createDecompress } from "./decompress.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { type Measures, startMeasures } from "./measures.ts";
 import { createProgress } from "./progress.ts";
 import { prepareResultFiles } from "./result-files.ts";
 import { idsOf, loadSecrets } from "./secret-options.ts";
@@ -39,31 +39,53 @@ const defaultTimeoutSeconds = 600;
 /** An endless answer is to end before the service's disk is full. */
 const defaultMaxAddBytes = 16 * 1024 ** 3;
 
-/** `bough build`, once its command line is known. Returns the exit code. */
-export async function runBuildCommand(invocation: Invocation): Promise<number> {
-  const progress = await createProgress(invocation).catch((error: unknown) => {
-    // After this failure, too, no file of an earlier build may be taken for one of this.
+/** `bough build`, once its command line is known. Returns the exit code. `show`: how the build is shown, unless as its options say. */
+export async function runBuildCommand(invocation: Invocation, show = createProgress): Promise<number> {
+  await checkOnError(invocation);
+  const progress = await show(invocation).catch((error: unknown) => {
+    // No file of an earlier build may be taken for one of this, after this failure either.
     prepareResultFiles(invocation);
     throw error;
   });
+  let measures: Measures | undefined;
   try {
     const files = prepareResultFiles(invocation);
-    const { printsImage, ...result } = await buildWith(progress, invocation);
+    measures = await startMeasures(invocation, progress, files);
+    const { printsImage, ...result } = await buildWith(measures?.progress ?? progress, invocation, measures);
     try {
       files.write(result);
+      measures?.end();
       // The last of the events: not before the files are there, too.
       progress.emit({ type: "finished", result });
     } finally {
       // The image is there, whatever has become of the files.
       progress.close();
+      measures?.print();
       if (printsImage) printImage(invocation, result);
     }
     return 0;
   } catch (error) {
+    measures?.endAfterFailure(progress.log);
     progress.close();
-    if (progress.fail(error)) return failureOf(error).exitCode;
+    measures?.print();
+    const isTold = progress.fail(error);
+    if (invocation.values.text("on-error") === "shell") {
+      const { openShellAfter } = await import("./on-error.ts");
+      const exitCode = await openShellAfter(error, invocation, isTold);
+      if (exitCode !== undefined) return exitCode;
+    }
+    if (isTold) return failureOf(error).exitCode;
     throw error;
   }
+}
+
+async function checkOnError({ values, runtime }: Invocation): Promise<void> {
+  const given = values.text("on-error");
+  if (given === undefined) return;
+  oneOf(given, ["shell"], "--on-error");
+  const { requireTerminal } = await import("../run/terminal.ts");
+  const hint = "Leave it out: a failed build prints the lines to step into it.";
+  requireTerminal(runtime, "bough build --on-error shell", hint);
 }
 
 /** A service has machines of its own; the engine has this one. */
@@ -85,16 +107,21 @@ function printImage(invocation: Invocation, { image, tags, session }: BuildResul
 async function buildWith(
   progress: Progress,
   invocation: Invocation,
+  watcher: ServiceWatcher | undefined,
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { values, runtime, globals } = invocation;
+  const timeout = values.text("timeout");
   // Docker's -t is a tag.
-  const timeoutHint = "It counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.";
-  const timeoutSeconds =
-    positiveInteger(values.text("timeout"), "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
+  const tag = /^[a-z]/i.test(timeout ?? "") ? timeout : "NAME:TAG";
+  const timeoutHint = `It counts seconds, as in --timeout 1800. A tag is given with --tag ${tag}.`;
+  const timeoutSeconds = positiveInteger(timeout, "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
   const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];
   const outputs = readBuildOutputs(invocation, tags);
   const inputs = await readBuildInputs(invocation);
+  const wanted = { provenance: values.flag("provenance"), sbom: values.flag("sbom") };
+  const isAttested = wanted.provenance || wanted.sbom;
+  if (isAttested) requireIndexes(outputs, wanted.provenance ? "--provenance" : "--sbom");
   const { context, ignore, buildArgs, allowsLocalFrom, mode, target } = inputs;
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
@@ -105,16 +132,29 @@ async function buildWith(
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
 
   const secrets = loadSecrets(inputs.secrets, invocation);
+  const attesting = isAttested
+    ? (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, wanted)
+    : undefined;
+  const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  const connection = await connect({ ...runtime, signal }, globals, progress.log);
-  const { service, store, close } = connection;
+  const connection = await connect({ ...runtime, signal }, globals, progress.log, watcher);
+  const { service, close } = connection;
   const session = buildSession(context.absolutePath);
-  const hashes = store.hashes.open(context.realPath);
+  const hashes = connection.store.hashes.open(context.realPath);
+  let finish = async () => {};
   try {
     await requireNetworks(dockerfile, inputs.network, service);
     await requireMounts(dockerfile, service);
     await requireLimits(service, limits);
+    const cache = await openBuildCache(
+      connection,
+      { sharing, session, log: progress.log },
+      inputs,
+      invocation,
+    );
+    finish = cache.finish;
+    const { store, layers, memory } = cache;
     const job: BuildRequest = {
       mode,
       target,
@@ -131,17 +171,15 @@ async function buildWith(
       limits,
       secrets,
       tags,
+      measuresLayers: values.text("metadata-file") !== undefined,
       service,
       facts: createImageFacts(service, store.facts),
       store,
-      layers: createLayerCache(store, session),
+      layers,
       hashes,
-      memory: createStepMemory(store.steps, {
-        session,
-        dockerfile: inputs.dockerfile.absolutePath,
-        explains: values.flag("explain"),
-      }),
+      memory,
       owner: { id: currentProcess(), isAlive },
+      inputs: attesting?.inputs,
       maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
       decompress: createDecompress(runtime.environment.PATH),
       fetchUrl: runtime.fetch,
@@ -154,18 +192,29 @@ async function buildWith(
       },
     };
     const result = await runBuild(job);
+    connection.store.failedSteps.delete(session);
     hashes.save();
     hashes.tidy();
+    await finish();
     if (outputs.length > 0) {
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
-      await writeBuildOutputs(outputs, result.image, connection, invocation, progress.log);
+      const attest = attesting?.attest(service, result.image, tags);
+      await writeBuildOutputs(outputs, result.image, connection, invocation, progress.log, attest);
     }
     return { ...result, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     saveQuietly(hashes);
-    throw withDebugHint(error, session, globals);
+    // What came before the step that failed is as good as ever.
+    if (!runtime.signal.aborted) await finish();
+    const { concludeFailure } = await import("./failed-result.ts");
+    throw await concludeFailure(
+      withDebugHint(error, session, globals, connection.store),
+      session,
+      connection,
+      invocation,
+    );
   } finally {
-    store.sessions.setContext(session, context.absolutePath);
+    connection.store.sessions.noteBuild(session, context.absolutePath);
     await close();
   }
 }

@@ -15,24 +15,31 @@ export type CompletedKind =
   | "branch"
   | "profile"
   | "operation"
+  | "running-operation"
+  | "scope"
   | "file"
   | "directory";
 export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
+
+/**
+ * What a command takes as it stands: all behind `--`; also all behind its one place, as `docker run IMAGE COMMAND`. `hidden`: what
+ * is behind `--` is for bough's own scripts, and help has nothing of it.
+ */
+export type TakesRest = "marked" | "behind-place" | "hidden";
 
 /** What was given on the command line, checked against its definitions. */
 export interface Values {
   flag(name: string): boolean;
   text(name: string): string | undefined;
   list(name: string): readonly string[];
-  /** In order, without what follows `--`. */
+  /** In order, without the rest. */
   positionals: readonly string[];
-  /** What follows `--`; `undefined` where there is none. */
+  /** What follows `--`, or the place of a command that takes it so; `undefined` where there is none. */
   rest: readonly string[] | undefined;
 }
 
 interface ParsingOptions {
-  /** Takes what follows `--`. */
-  takesRest?: boolean | undefined;
+  takesRest?: TakesRest | undefined;
   /** What to do instead of options that other programs have, by option: `--target`. */
   foreignOptions?: Readonly<Record<string, string>> | undefined;
 }
@@ -45,17 +52,24 @@ export function parseArguments(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   command: string,
-  { takesRest = false, foreignOptions = {} }: ParsingOptions = {},
+  { takesRest, foreignOptions = {} }: ParsingOptions = {},
 ): Values {
-  const separator = raw.indexOf("--");
-  const rest = separator < 0 ? undefined : raw.slice(separator + 1);
   const flags = new Map<string, true>();
   const texts = new Map<string, string[]>();
   const positionals: string[] = [];
   const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
     new BoughError(message, { kind: "usage", hint });
 
-  for (const token of readTokens(separator < 0 ? raw : raw.slice(0, separator), definitions)) {
+  const { own, rest } = splitRest(raw, definitions, takesRest);
+  const [first = ""] = rest?.words ?? [];
+  if (rest?.isMarked === false && first.startsWith("-")) {
+    throw usage(
+      `${command}: ${first} stands where the command begins`,
+      `Options stand before ${own.at(-1)}. If that is what is to be run, write: ${command} -- ${own.at(-1)} ...`,
+    );
+  }
+
+  for (const token of readTokens(own, definitions)) {
     if (token.kind === "positional") {
       positionals.push(token.value);
       continue;
@@ -96,8 +110,33 @@ export function parseArguments(
     text: (name) => texts.get(name)?.at(-1),
     list: (name) => texts.get(name) ?? [],
     positionals,
-    rest,
+    rest: rest?.words,
   };
+}
+
+interface Rest {
+  words: readonly string[];
+  /** By `--`. */
+  isMarked: boolean;
+}
+
+function splitRest(
+  raw: readonly string[],
+  definitions: ArgumentDefinitions,
+  takesRest: TakesRest | undefined,
+): { own: readonly string[]; rest: Rest | undefined } {
+  const separator = raw.indexOf("--");
+  const marked = separator < 0 ? raw.length : separator;
+  const place =
+    takesRest === "behind-place"
+      ? readTokens(raw.slice(0, marked), definitions).find(({ kind }) => kind === "positional")
+      : undefined;
+  const asksForHelp = place !== undefined && ["-h", "--help"].includes(raw[place.index + 1] ?? "");
+  const end = place === undefined || asksForHelp ? marked : place.index + 1;
+  const isMarked = end === separator;
+  const words = raw.slice(isMarked ? end + 1 : end);
+  const own = raw.slice(0, end);
+  return { own, rest: isMarked || words.length > 0 ? { words, isMarked } : undefined };
 }
 
 /** Where the command's name stands: the first argument that is neither a global option nor the value of one. */
@@ -141,14 +180,23 @@ export function readTokens(raw: readonly string[], definitions: ArgumentDefiniti
     if (definition.type === "positional") continue;
     const short = shortOf(definition);
     const type = definition.type === "boolean" ? "boolean" : "string";
-    options[name] = short === undefined ? { type } : { type, short };
+    const pairs = aliasesOf(definition).filter((alias) => alias.length === 2);
+    options[name] = {
+      type,
+      ...(short === undefined ? {} : { short }),
+      ...(pairs.length === 0 ? {} : { pairs }),
+    };
   }
   return tokenize(raw, options);
 }
 
 export function shortOf(definition: ArgumentDefinition): string | undefined {
-  const aliases = "alias" in definition ? [definition.alias ?? []].flat() : [];
-  return aliases.find((alias) => alias.length === 1);
+  return aliasesOf(definition).find((alias) => alias.length === 1);
+}
+
+/** One letter each, or two that stand together: `it`. */
+export function aliasesOf(definition: ArgumentDefinition): string[] {
+  return "alias" in definition ? [definition.alias ?? []].flat() : [];
 }
 
 function hintOf(definition: ArgumentDefinition): string {

@@ -1,7 +1,7 @@
 import type { CommandDef } from "citty";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { Values } from "./arguments.ts";
+import type { TakesRest, Values } from "./arguments.ts";
 import type { GlobalOptions } from "./globals.ts";
 
 /**
@@ -15,8 +15,7 @@ export interface Command {
   examples: readonly (readonly [line: string, meaning: string])[];
   /** What a coding agent has to know before it uses the command. */
   agentNote?: string;
-  /** Takes what follows `--`. */
-  takesRest?: boolean;
+  takesRest?: TakesRest;
   /** What to do instead of options that other programs have, by option: `--target`. */
   foreignOptions?: Readonly<Record<string, string>>;
 }

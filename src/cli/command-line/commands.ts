@@ -11,11 +11,15 @@ export const commands: CommandTable = {
     load: async () => (await import("../sessions/use.ts")).use,
   },
   run: {
-    summary: "Run a command in the session's image",
+    summary: "Run a command in an image",
     load: async () => (await import("../run/run.ts")).run,
   },
+  shell: {
+    summary: "Open a shell in an image, on this terminal",
+    load: async () => (await import("../run/shell.ts")).shell,
+  },
   images: {
-    summary: "The service's images",
+    summary: "List images, and bring them in and out",
     fallback: "list",
     commands: {
       list: {
@@ -30,7 +34,19 @@ export const commands: CommandTable = {
         summary: "Write an image to an archive, a directory or a registry",
         load: async () => (await import("../images/export.ts")).exportCommand,
       },
+      remove: {
+        summary: "Remove images",
+        load: async () => (await import("../images/remove.ts")).remove,
+      },
     },
+  },
+  rmi: {
+    summary: "Remove images (`bough images remove`)",
+    load: async () => (await import("../images/remove.ts")).remove,
+  },
+  inspect: {
+    summary: "Show an image's configuration, and what makes its layers large",
+    load: async () => (await import("../images/inspect.ts")).inspect,
   },
   push: {
     summary: "Send an image to a registry",
@@ -42,7 +58,7 @@ export const commands: CommandTable = {
     load: async () => (await import("../images/untag.ts")).untag,
   },
   session: {
-    summary: "What builds and sessions have made",
+    summary: "Go back, branch and look at what builds and `run` have made",
     commands: {
       list: { summary: "List the sessions", load: async () => (await import("../sessions/list.ts")).list },
       show: {
@@ -67,6 +83,17 @@ export const commands: CommandTable = {
       },
     },
   },
+  cache: {
+    summary: "What machines share of their builds' layers",
+    commands: {
+      list: { summary: "List the scopes", load: async () => (await import("../cache/list.ts")).list },
+      show: {
+        summary: "Show the layers of a scope",
+        load: async () => (await import("../cache/show.ts")).show,
+      },
+      remove: { summary: "Remove a scope", load: async () => (await import("../cache/remove.ts")).remove },
+    },
+  },
   ls: { summary: "List files of an image", load: async () => (await import("../images/ls.ts")).ls },
   cat: { summary: "Print files of an image", load: async () => (await import("../images/cat.ts")).cat },
   cp: { summary: "Copy files out of an image", load: async () => (await import("../images/cp.ts")).cp },
@@ -77,6 +104,10 @@ export const commands: CommandTable = {
     load: async () => (await import("../operations/logs.ts")).logs,
   },
   kill: { summary: "Cancel operations", load: async () => (await import("../operations/kill.ts")).kill },
+  wait: {
+    summary: "Wait until operations have ended",
+    load: async () => (await import("../operations/wait.ts")).wait,
+  },
   auth: {
     summary: "Profiles: which services there are, and the tokens for them",
     fallback: "save",
@@ -106,10 +137,13 @@ export const commands: CommandTable = {
         summary: "Read all that it keeps, and say what is damaged",
         load: async () => (await import("../engine/check.ts")).check,
       },
-      df: { summary: "Show what it keeps", load: async () => (await import("../engine/engine.ts")).df },
+      df: {
+        summary: "Show what it keeps, and whose it is",
+        load: async () => (await import("../engine/df.ts")).df,
+      },
       prune: {
-        summary: "Remove what nothing uses",
-        load: async () => (await import("../engine/engine.ts")).prune,
+        summary: "Remove what nothing needs",
+        load: async () => (await import("../engine/prune.ts")).prune,
       },
     },
   },
@@ -136,5 +170,9 @@ export const commands: CommandTable = {
   agent: {
     summary: "The manual for coding agents",
     load: async () => (await import("../about/agent.ts")).agent,
+  },
+  mcp: {
+    summary: "Serve bough's tools to a coding agent (Model Context Protocol)",
+    load: async () => (await import("../mcp/mcp.ts")).mcp,
   },
 };

@@ -32,6 +32,7 @@ export const globalDefinitions = {
     valueHint: "table|json",
     description: "How results are printed (default: table)",
   },
+  wide: { type: "boolean", description: "Tables with whole ids and times, nothing of them cut off" },
   "log-level": {
     type: "string",
     completes: ["debug", "info", "warn", "error"],
@@ -58,6 +59,7 @@ export interface GlobalOptions {
   project: string | undefined;
   local: boolean;
   format: "table" | "json";
+  wide: boolean;
   logLevel: LogLevel;
   quiet: boolean;
 }
@@ -67,6 +69,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
   const text = (name: keyof typeof globalDefinitions) => after.text(name) ?? before.text(name);
   const flag = (name: keyof typeof globalDefinitions) => after.flag(name) || before.flag(name);
   const quiet = flag("quiet");
+  const format = text("format") ?? "table";
   return {
     session: text("session"),
     profile: text("profile"),
@@ -76,11 +79,12 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     local: flag("local"),
     // Docker's -f is a Dockerfile.
     format: oneOf(
-      text("format") ?? "table",
+      format,
       ["table", "json"],
       "--format",
-      command === "bough build" ? "A Dockerfile is named with --dockerfile PATH." : undefined,
+      command === "bough build" ? `Of a Dockerfile write: --dockerfile ${format}` : undefined,
     ),
+    wide: flag("wide"),
     logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
     quiet,
   };

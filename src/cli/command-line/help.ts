@@ -1,5 +1,11 @@
 import type { ArgsDef, CommandDef, CommandMeta } from "citty";
-import { type ArgumentDefinition, type ArgumentDefinitions, shortOf } from "./arguments.ts";
+import {
+  type ArgumentDefinition,
+  type ArgumentDefinitions,
+  aliasesOf,
+  shortOf,
+  type TakesRest,
+} from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { globalDefinitions } from "./globals.ts";
 
@@ -10,7 +16,7 @@ export function renderHelp(command: Command, path: string): string {
   const options = Object.entries(definitions).filter(([, { type }]) => type !== "positional");
   return joinSections([
     metaOf(command.definition).description,
-    `Usage: ${usageOf(path, definitions, command.takesRest === true)}`,
+    `Usage: ${usageOf(path, definitions, command.takesRest)}`,
     section(
       "Arguments",
       places.map(([name, definition]) => [placeName(name), describe(definition)]),
@@ -68,7 +74,7 @@ function metaOf(definition: CommandDef): CommandMeta {
   return (definition.meta ?? {}) as CommandMeta;
 }
 
-function usageOf(path: string, definitions: ArgumentDefinitions, takesRest: boolean): string {
+function usageOf(path: string, definitions: ArgumentDefinitions, takesRest: TakesRest | undefined): string {
   const parts = Object.entries(definitions).map(([name, definition]) => {
     const repeated = definition.multiple === true ? " ..." : "";
     if (definition.type === "positional") {
@@ -77,7 +83,12 @@ function usageOf(path: string, definitions: ArgumentDefinitions, takesRest: bool
     }
     return `[--${name}${definition.valueHint === undefined ? "" : ` ${definition.valueHint}`}${repeated}]`;
   });
-  return [path, ...parts, ...(takesRest ? ["[-- COMMAND [ARGUMENT ...]]"] : [])].join(" ");
+  const separator = takesRest === "behind-place" ? "[--]" : "--";
+  return [
+    path,
+    ...parts,
+    ...(takesRest === undefined || takesRest === "hidden" ? [] : [`[${separator} COMMAND [ARGUMENT ...]]`]),
+  ].join(" ");
 }
 
 function placeName(name: string): string {
@@ -85,7 +96,7 @@ function placeName(name: string): string {
 }
 
 function row(name: string, definition: ArgumentDefinition): readonly [string, string] {
-  const short = shortOf(definition);
+  const short = shortOf(definition) ?? aliasesOf(definition)[0];
   const value = definition.valueHint === undefined ? "" : ` ${definition.valueHint}`;
   return [`${short === undefined ? "" : `-${short}, `}--${name}${value}`, describe(definition)];
 }

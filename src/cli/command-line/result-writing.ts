@@ -9,7 +9,7 @@ export function requireWritable(place: ResultPlace): void {
   // Not kept until then: it would be one of the files that a COPY takes, and left behind by a process that is killed.
   const path = temporaryPath(place);
   try {
-    // On a full disk an empty file can still be made.
+    // A full disk still takes an empty file.
     writeFileSync(path, "x", { flag: "wx" });
     unlinkSync(path);
   } catch (error) {

@@ -16,12 +16,13 @@ export function printResult(
   { globals, runtime }: Pick<Invocation, "globals" | "runtime">,
   result: Result,
 ): void {
-  const { stdout } = runtime;
+  const { stdout, clock } = runtime;
   if (globals.quiet) stdout.write(linesOf(result.id, stdout.isTerminal));
   else if (globals.format === "json") stdout.write(`${jsonText(result.json, { indent: 2 })}\n`);
   else {
     const { isTerminal, columns, hasColor } = stdout;
-    stdout.write(result.table({ hasColor, ...(isTerminal ? { columns } : {}) }));
+    const narrow = { now: clock.now(), ...(isTerminal ? { columns } : {}) };
+    stdout.write(result.table({ hasColor, ...(globals.wide ? {} : narrow) }));
   }
 }
 

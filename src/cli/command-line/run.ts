@@ -10,10 +10,11 @@ import {
   readTokens,
   type Values,
 } from "./arguments.ts";
-import type { Command, CommandTable, Entry, Invocation } from "./command.ts";
+import type { Command, CommandTable, Entry } from "./command.ts";
 import { commands } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
 import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
+import { runLoaded } from "./run-loaded.ts";
 
 /**
  * Runs the command line and returns the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
@@ -43,11 +44,17 @@ export async function runCommandLine(
       hint: "`bough -h` lists the commands.",
     });
   }
-  const { entry, path, rest } = descend(raw.slice(start));
+  const found = descend(raw.slice(start));
+  if (found === undefined) throw await unknownCommand(raw[start] ?? "", raw.slice(start), commands);
+  const { entry, path, rest } = found;
   const name = `bough ${path.join(" ")}`;
 
   if ("commands" in entry) {
-    const values = parseArguments(rest, { ...globalDefinitions, command: { type: "positional" } }, name);
+    const values = parseArguments(
+      rest,
+      { ...globalDefinitions, command: { type: "positional", multiple: true } },
+      name,
+    );
     if (values.flag("help")) {
       print(renderGroup(name, entry.summary, summaries(entry.commands)));
       return 0;
@@ -60,7 +67,7 @@ export async function runCommandLine(
             .join(", ")
             .replace(/, ([^,]*)$/, " or $1")}.`,
         })
-      : unknownCommand(`${name} ${given}`, given, entry.commands);
+      : await unknownCommand(`${name} ${given}`, [...path, ...values.positionals], entry.commands);
   }
   const command = await entry.load();
   const definitions: ArgumentDefinitions = {
@@ -78,13 +85,9 @@ export async function runCommandLine(
   onGlobals(globals);
   const { stderr } = runtime;
   // Not loaded where only help or the version is asked for: that is to be there at once.
-  const { runCommand } = await import("citty");
   const { createLog } = await import("../../terminal/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
-  const invocation: Invocation = { values, globals, runtime, log, commands };
-  // The arguments are parsed and checked already: citty is given none to look for.
-  const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
-  return typeof result === "number" ? result : 0;
+  return runLoaded(command, { values, globals, runtime, log, commands });
 }
 
 /** The format of errors: known even where the command line itself is wrong. */
@@ -96,8 +99,8 @@ export function requestedFormat(raw: readonly string[]): GlobalOptions["format"]
 }
 
 const overviewSummary = [
-  "bough builds images from Dockerfiles, and runs commands in them, on an image service or on its own embedded engine.",
-  "Every RUN becomes a layer that is stored and reused: re-running is free.",
+  "bough builds images from Dockerfiles, and runs commands in images, on an image service or on its own embedded engine.",
+  "Every RUN becomes a layer that is stored and reused. What docker build would build is built with --docker.",
 ].join("\n");
 
 const overviewFooter =
@@ -108,10 +111,12 @@ function summaries(table: CommandTable): (readonly [string, string])[] {
 }
 
 /** Walks down the table along the words of the command line. */
-function descend(words: readonly string[]): { entry: Entry; path: string[]; rest: readonly string[] } {
+function descend(
+  words: readonly string[],
+): { entry: Entry; path: string[]; rest: readonly string[] } | undefined {
   const [first = "", ...others] = words;
   const entry = Object.hasOwn(commands, first) ? commands[first] : undefined;
-  if (entry === undefined) throw unknownCommand(first, first, commands);
+  if (entry === undefined) return undefined;
   if ("load" in entry) return { entry, path: [first], rest: others };
   const second = others[0] ?? "";
   const below = Object.hasOwn(entry.commands, second) ? entry.commands[second] : undefined;
@@ -122,11 +127,20 @@ function descend(words: readonly string[]): { entry: Entry; path: string[]; rest
   return { entry, path: [first], rest: others };
 }
 
-function unknownCommand(shown: string, given: string, table: CommandTable): BoughError {
+/** `words`: the command line, from the command on. */
+async function unknownCommand(
+  shown: string,
+  words: readonly string[],
+  table: CommandTable,
+): Promise<BoughError> {
+  const { habitOf } = await import("./docker-habits.ts");
+  const habit = habitOf(words);
+  const given = (table === commands ? words[0] : words[1]) ?? "";
   const guess = nearest(given, Object.keys(table));
+  const guessed = guess === undefined ? "`bough -h` lists the commands." : `Did you mean ${guess}?`;
   return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
     kind: "usage",
-    hint: guess === undefined ? "`bough -h` lists the commands." : `Did you mean ${guess}?`,
+    hint: habit ?? guessed,
   });
 }
 
@@ -153,7 +167,7 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: 
   const missing = required[values.positionals.length];
   const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
   if (missing !== undefined) throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, usage);
-  if (values.rest !== undefined && values.rest.length > 0 && command.takesRest !== true) {
+  if (values.rest !== undefined && values.rest.length > 0 && command.takesRest === undefined) {
     throw new BoughError(`${name}: unexpected arguments after --`, usage);
   }
 }

@@ -19,12 +19,17 @@ export type Token =
 export interface OptionShape {
   type: "string" | "boolean";
   short?: string;
+  /** Letters that mean this option where a word of short ones ends with them, whatever each of them means alone: `it`. */
+  pairs?: readonly string[];
 }
 
 export function tokenize(words: readonly string[], options: Readonly<Record<string, OptionShape>>): Token[] {
   const longs = new Map(Object.entries(options));
   const names = new Map(
     [...longs].flatMap(([name, { short }]) => (short === undefined ? [] : [[short, name]])),
+  );
+  const pairs = new Map(
+    [...longs].flatMap(([name, shape]) => (shape.pairs ?? []).map((pair) => [pair, name])),
   );
   const takesValue = (name: string) => longs.get(name)?.type === "string";
   const tokens: Token[] = [];
@@ -51,6 +56,11 @@ export function tokenize(words: readonly string[], options: Readonly<Record<stri
       option(rawName, rawName.slice(2), hasValue ? word.slice(equals + 1) : undefined);
     } else if (word.startsWith("-") && word.length > 1) {
       for (let at = 1; at < word.length; at++) {
+        const pair = pairs.get(word.slice(at));
+        if (pair !== undefined) {
+          option(`-${word.slice(at)}`, pair, undefined);
+          break;
+        }
         const letter = word.charAt(at);
         const name = names.get(letter) ?? letter;
         const rest = takesValue(name) && at + 1 < word.length ? word.slice(at + 1) : undefined;

@@ -1,7 +1,9 @@
 import { posix } from "node:path";
 import { withDeadline } from "../../service/http/abort.ts";
+import { activeStatuses, type OperationStatus } from "../../service/types.ts";
 import type { Log } from "../../terminal/log.ts";
 import { loadProfiles } from "../auth/profiles.ts";
+import { listScopeNames } from "../cache/scope-argument.ts";
 import type { CompletedKind } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { resolveImagePath } from "../images/image-path.ts";
@@ -30,11 +32,12 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
       return fromService(context, (connection) =>
         tagsOf(connection, current.startsWith("tag:") ? "tag:" : ""),
       );
+    case "scope":
+      return fromService(context, ({ service }) => listScopeNames(service));
     case "operation":
-      return fromService(context, async ({ service }) => {
-        const operations = await service.listOperations({ limit: maxOperations });
-        return operations.map(({ uuid }) => uuid);
-      });
+      return fromService(context, (connection) => operationsOf(connection, [undefined]));
+    case "running-operation":
+      return fromService(context, (connection) => operationsOf(connection, activeStatuses));
     case "image-path":
       return fromService(context, (connection) => pathsIn(connection, current, sessionKey(context)));
   }
@@ -43,6 +46,19 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
 async function tagsOf({ service }: Connection, prefix: string): Promise<string[]> {
   const images = await service.listImages({ tagged: true });
   return images.flatMap(({ tag }) => (tag === null ? [] : `${prefix}${tag}`));
+}
+
+/** `undefined`: of any status. */
+async function operationsOf(
+  { service }: Connection,
+  statuses: readonly (OperationStatus | undefined)[],
+): Promise<string[]> {
+  const lists = await Promise.all(
+    statuses.map((status) =>
+      service.listOperations({ limit: maxOperations, ...(status === undefined ? {} : { status }) }),
+    ),
+  );
+  return lists.flat().map(({ uuid }) => uuid);
 }
 
 /** `IMAGE:/dir/na`, or `/dir/na` in the session's image; before there is a slash, the images. */

@@ -3,6 +3,7 @@ import {
   type ArgumentDefinitions,
   type Completes,
   shortOf,
+  type TakesRest,
   type Values,
 } from "../command-line/arguments.ts";
 import type { CommandTable, Entry } from "../command-line/command.ts";
@@ -30,15 +31,16 @@ export async function findCandidates(
   }
 }
 
-/** Where on a command line the next word is. */
+/** The place of the next word on a command line. */
 interface Place {
   /** The commands to choose from, before one is named. */
   table: CommandTable | undefined;
   definitions: ArgumentDefinitions;
   /** The option whose value comes next. */
   awaiting: ArgumentDefinition | undefined;
-  /** After `--`. */
+  /** After `--`, or after the place of a command that takes its rest there. */
   isRest: boolean;
+  takesRest: TakesRest | undefined;
   positionals: string[];
   options: Map<string, string>;
 }
@@ -49,6 +51,7 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
     definitions: globalDefinitions,
     awaiting: undefined,
     isRest: false,
+    takesRest: undefined,
     positionals: [],
     options: new Map(),
   };
@@ -80,6 +83,7 @@ async function enter(place: Place, word: string): Promise<void> {
   if (entry === undefined) {
     place.table = undefined;
     place.positionals.push(word);
+    place.isRest = place.takesRest === "behind-place";
   } else if ("commands" in entry) {
     place.table = entry.commands;
     const fallback = entry.commands[entry.fallback ?? ""];
@@ -91,7 +95,9 @@ async function enter(place: Place, word: string): Promise<void> {
 }
 
 async function take(place: Place, load: Extract<Entry, { load: unknown }>["load"]): Promise<void> {
-  place.definitions = { ...globalDefinitions, ...argumentsOf((await load()).definition) };
+  const { definition, takesRest } = await load();
+  place.definitions = { ...globalDefinitions, ...argumentsOf(definition) };
+  place.takesRest = takesRest;
 }
 
 function findOption(

@@ -24,8 +24,8 @@ export const completion: Command = {
     ["completion zsh > ~/.zfunc/_bough", "zsh, with ~/.zfunc in its fpath"],
     ["completion fish > ~/.config/fish/completions/bough.fish", "fish"],
   ],
-  agentNote: "It only prints; `bough completion bash | source /dev/stdin` is enough to try it.",
-  takesRest: true,
+  agentNote: "It only prints; in bash `source <(bough completion bash)` is enough to try it.",
+  takesRest: "hidden",
 };
 
 /** The scripts themselves ask `bough completion candidates -- LINE`, with the line up to the cursor. */

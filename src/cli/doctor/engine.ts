@@ -96,7 +96,7 @@ async function programVersions(runtime: Runtime): Promise<string[] | BoughError>
   const options = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
   const versions: string[] = [];
   try {
-    for (const program of ["runc", "skopeo", "umoci"] as const) {
+    for (const program of ["runc", "skopeo"] as const) {
       const { stdout } = await runHelper([findProgram(program, environment), "--version"], options);
       versions.push([program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" "));
     }
@@ -108,7 +108,7 @@ async function programVersions(runtime: Runtime): Promise<string[] | BoughError>
   }
 }
 
-/** In a mount namespace of its own, in which it also clears up: an ordinary user can't remove what overlayfs leaves. */
+/** Runs in a mount namespace of its own, and clears up in it: an ordinary user can't remove what overlayfs leaves. */
 const overlayTrial = `mkdir lower upper work merged
 mount -t overlay -o "$1" overlay merged; status=$?
 umount merged 2>&-; rm -rf lower upper work merged; exit $status`;

@@ -1,4 +1,4 @@
-/** By what the embedded engine holds a RUN to its limits. */
+/** What holds a RUN of the embedded engine to its limits. */
 import {
   type Controllers,
   controllerNames,

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { CheckResult } from "./check-result.ts";
 
-/** Whether slirp4netns works here: its name and version, or why it does not; `untried` where nothing can be tried. */
+/** What is known of slirp4netns: its name and version where it works, else why it does not; `untried` where nothing can be tried. */
 export type NetworkFacts = "untried" | string | BoughError;
 
 /** A warning at most: without a private network builds work all the same. */

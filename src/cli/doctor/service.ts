@@ -24,7 +24,7 @@ export function findService(
   }
 }
 
-/** Whether a remote service answers, and takes the token. */
+/** Checks whether a remote service answers, and takes the token. */
 export async function checkCredentials(
   runtime: Runtime,
   choice: Extract<ServiceChoice, { kind: "remote" }>,

@@ -7,10 +7,10 @@ import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
-/** Less than this is soon used up by a build. */
+/** A build soon uses up less than this. */
 const littleRoomBytes = 1_000_000_000;
 
-/** Whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
+/** Checks whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
 export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): CheckResult {
   const check = "state directory";
   const directory = stateDirectory(runtime);

@@ -7,7 +7,7 @@ import { type CheckResult, failedCheck } from "./check-result.ts";
 
 const check = "engine's store";
 
-/** Whether what the engine keeps is where it should be, by its names and sizes. Nothing where there is no engine yet. */
+/** Checks by names and sizes whether what the engine keeps is where it should be. Returns nothing where there is no engine yet. */
 export async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]> {
   const directory = join(stateDirectory(runtime), "engine");
   if (!existsSync(join(directory, "engine.db"))) return [];

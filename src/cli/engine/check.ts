@@ -12,7 +12,7 @@ import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
-import { engineDirectory } from "./engine.ts";
+import { engineDirectory } from "./engine-directory.ts";
 
 const definitions: ArgumentDefinitions = {
   repair: {

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { type Destination, pushDestination } from "./destination.ts";
+import { type Destination, goesToStandardOutput, pushDestination, refuseTerminal } from "./destination.ts";
 import type { TimeOptions } from "./image-source.ts";
 import { readTimes } from "./times.ts";
 
@@ -25,7 +25,7 @@ export function readBuildOutputs(
   tags: readonly string[],
 ): BuildOutput[] {
   const given = [...values.list("output"), ...(values.flag("push") ? ["type=registry"] : [])];
-  return given.map((text) => {
+  const outputs = given.map((text) => {
     const fields = readFields(text);
     const take = (name: string) => {
       const value = fields.get(name);
@@ -45,15 +45,37 @@ export function readBuildOutputs(
     };
     const [unknown] = fields.keys();
     if (unknown !== undefined) throw unusable(text, `there is no ${unknown} here`);
+    for (const destination of output.destinations) {
+      if (destination.kind !== "local") refuseTerminal(destination, runtime.stdout);
+    }
     return output;
   });
+  if (standardOutputs(outputs) <= 1) return outputs;
+  throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
+}
+
+/** What is said of an image is kept beside it, in its index: there has to be one. `option`: what asks for it. */
+export function requireIndexes(outputs: readonly BuildOutput[], option: string): void {
+  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
+  const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry"].includes(kind));
+  if (kinds.length > 0 && unfit === undefined) return;
+  throw new BoughError(
+    unfit === undefined
+      ? `${option} goes with an image that is written`
+      : `${option}: ${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} has no place for it`,
+    { kind: "usage", hint: "Give -o type=oci,dest=PATH, or --push." },
+  );
 }
 
 /** Standard output has the image itself then, and nothing beside it. */
 export function takesStandardOutput(outputs: readonly BuildOutput[]): boolean {
-  return outputs.some(({ destinations }) =>
-    destinations.some(({ kind, ...place }) => kind === "tar" && "path" in place && place.path === undefined),
-  );
+  return standardOutputs(outputs) > 0;
+}
+
+function standardOutputs(outputs: readonly BuildOutput[]): number {
+  return outputs
+    .flatMap(({ destinations }) => destinations)
+    .filter((destination) => destination.kind !== "local" && goesToStandardOutput(destination)).length;
 }
 
 interface Place {
@@ -73,22 +95,23 @@ function destinationsOf(
     if (path !== undefined) return path;
     throw unusable(
       text,
-      dest === undefined ? "dest=PATH is missing" : "only type=tar goes to standard output",
+      dest === undefined ? "dest=PATH is missing" : "a directory can't go to standard output",
     );
   };
   switch (type) {
     case "local":
       return [{ kind: "local", path: pathNeeded() }];
     case "tar":
-      if (dest === undefined) throw unusable(text, "dest=PATH is missing");
       return [{ kind: "tar", path }];
     case "oci": {
-      const tag = names[0]?.slice(names[0].lastIndexOf(":") + 1);
-      return [{ kind: isArchive ? "oci-archive" : "oci", path: pathNeeded(), name: tag }];
+      const name = names[0]?.slice(names[0].lastIndexOf(":") + 1);
+      return [isArchive ? { kind: "oci-archive", path, name } : { kind: "oci", path: pathNeeded(), name }];
     }
     case "docker": {
+      if (dest === undefined) throw unusable(text, "dest=PATH is missing; dest=- is for `docker load`");
+      if (!isArchive) throw unusable(text, "docker load takes an archive, no directory");
       const [first, ...otherNames] = names.map(withLatest);
-      return [{ kind: "docker-archive", path: pathNeeded(), name: first, otherNames }];
+      return [{ kind: "docker-archive", path, name: first, otherNames }];
     }
     case "image":
       if (!isTrue("push"))

@@ -1,5 +1,6 @@
+import type { Platform } from "../../builder/bases/platform.ts";
 import type { Compression } from "../../image/compress.ts";
-import type { ImageContent, WrittenImage } from "../../image/image-writer.ts";
+import type { Attest, ImageContent, WrittenImage } from "../../image/image-writer.ts";
 import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -8,19 +9,22 @@ import type { Connection } from "../service/connection.ts";
 import { type Destination, nameDestination } from "./destination.ts";
 import { exportImage } from "./export-image.ts";
 import { type ExportedImage, openImageContent, type TimeOptions } from "./image-source.ts";
+import type { ImageOverBase } from "./over-base.ts";
 import { pushImage } from "./push.ts";
 
-export interface Delivery {
+interface Delivery {
   image: ExportedImage;
   destination: Destination;
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
+  /** What is to be said of it. */
+  attest?: Attest | undefined;
 }
 
 /** Takes an image of the service to where it is wanted, and shows that it goes on. */
 export async function deliverImage(
-  { image, destination, compression, times, isInsecure }: Delivery,
+  { image, destination, compression, times, isInsecure, attest }: Delivery,
   { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
@@ -34,7 +38,17 @@ export async function deliverImage(
     terminal: isWatched ? stderr : undefined,
   });
   let reused = 0;
-  const content = async () => counted(await openImageContent(service, image, times), progress.message);
+  let base: ImageOverBase | undefined;
+  const openBase = async (platform: Platform) => {
+    const { openOverBase } = await import("./over-base.ts");
+    const onProgress = progress.message;
+    base = await openOverBase(image.uuid, { service, store, platform, runtime, log, onProgress });
+    return base;
+  };
+  const content = async () => ({
+    ...counted(await openImageContent(service, image, times, openBase), progress.message),
+    attest,
+  });
   try {
     const written =
       destination.kind === "registry"
@@ -62,6 +76,8 @@ export async function deliverImage(
   } catch (error) {
     progress.end("failed");
     throw error;
+  } finally {
+    base?.close();
   }
 }
 

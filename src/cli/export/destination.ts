@@ -1,14 +1,21 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { withLatest } from "../../service/images/tag.ts";
+import type { Output } from "../process/runtime.ts";
 
 /** Where an image goes. Paths are absolute. */
 export type Destination =
-  | { kind: "oci" | "oci-archive"; path: string; name: string | undefined }
-  | { kind: "docker-archive"; path: string; name: string | undefined; otherNames?: readonly string[] }
-  | { kind: "dir" | "rootfs"; path: string }
-  /** Without a path: standard output. */
+  | { kind: "oci"; path: string; name: string | undefined }
+  /** Archives; without a path, they go to standard output. */
+  | { kind: "oci-archive"; path: string | undefined; name: string | undefined }
+  | {
+      kind: "docker-archive";
+      path: string | undefined;
+      name: string | undefined;
+      otherNames?: readonly string[];
+    }
   | { kind: "tar"; path: string | undefined }
+  | { kind: "dir" | "rootfs"; path: string }
   /** `HOST/NAME:TAG`, as skopeo takes it. */
   | { kind: "registry"; reference: string };
 
@@ -21,16 +28,17 @@ export function parseDestination(text: string, workingDirectory: string): Destin
   const kind = kinds.find((known) => known === text.slice(0, Math.max(colon, 0)));
   const details = text.slice(colon + 1);
   if (kind === undefined || details === "") throw invalid(text);
-  if (kind === "tar") {
-    return { kind, path: details === "-" ? undefined : resolve(workingDirectory, details) };
-  }
+  const archivePath = (path: string) => (path === "-" ? undefined : resolve(workingDirectory, path));
+  if (kind === "tar") return { kind, path: archivePath(details) };
   if (kind === "dir" || kind === "rootfs") return { kind, path: resolve(workingDirectory, details) };
   // As skopeo reads it: the first colon ends the path.
   const end = details.indexOf(":");
   const path = end === -1 ? details : details.slice(0, end);
   const name = end === -1 ? "" : details.slice(end + 1);
   if (path === "") throw invalid(text);
-  return { kind, path: resolve(workingDirectory, path), name: checkName(kind, name, text) };
+  if (kind === "oci")
+    return { kind, path: resolve(workingDirectory, path), name: checkName(kind, name, text) };
+  return { kind, path: archivePath(path), name: checkName(kind, name, text) };
 }
 
 export function registryDestination(name: string): Destination {
@@ -52,7 +60,21 @@ export function pushDestination(tag: string | undefined, reference: string): Des
   });
 }
 
-/** For people, as they would write it. */
+/** Standard output has the image itself then, and nothing beside it. */
+export function goesToStandardOutput(destination: Destination): boolean {
+  return destination.kind !== "registry" && destination.path === undefined;
+}
+
+/** Refuses an archive on a terminal, as docker buildx does: nobody reads it there. */
+export function refuseTerminal(destination: Destination, { isTerminal }: Pick<Output, "isTerminal">): void {
+  if (!isTerminal || !goesToStandardOutput(destination)) return;
+  throw new BoughError("standard output is a terminal, and an archive is no text", {
+    kind: "usage",
+    hint: "Name a file, or send it on: `... > image.tar`, `... | docker load`.",
+  });
+}
+
+/** Returns the destination as people would write it. */
 export function nameDestination(destination: Destination): string {
   if (destination.kind === "registry") return `docker://${destination.reference}`;
   const name = "name" in destination && destination.name !== undefined ? `:${destination.name}` : "";
@@ -72,6 +94,6 @@ function checkName(kind: "oci" | "oci-archive" | "docker-archive", name: string,
 function invalid(text: string): BoughError {
   return new BoughError(`${JSON.stringify(text)} names no place for an image`, {
     kind: "usage",
-    hint: "Places are oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR, tar:FILE and tar:-.",
+    hint: "Places are oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR and tar:FILE; - is standard output in place of FILE.",
   });
 }

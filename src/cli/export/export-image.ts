@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
@@ -15,9 +15,10 @@ import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/
 import type { Runtime } from "../process/runtime.ts";
 import type { Destination } from "./destination.ts";
 import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
+import { scratchPath } from "./scratch-path.ts";
 import { unpackTree } from "./unpack-tree.ts";
 
-export interface ExportJob {
+interface ExportJob {
   /** Read only where the destination takes layers. */
   content: () => Promise<ImageContent>;
   /** All of the image's files in one archive. */
@@ -37,13 +38,13 @@ export async function exportImage(
       return writeLayout(destination, await content(), compression);
     case "oci-archive": {
       const image = await content();
-      return writeArchive(destination.path, (files) =>
+      return writeArchive(destination.path, job.runtime, (files) =>
         writeOciLayout(files, image, { compression, name: destination.name }),
       );
     }
     case "docker-archive": {
       const image = await content();
-      return writeArchive(destination.path, (files) =>
+      return writeArchive(destination.path, job.runtime, (files) =>
         writeDockerArchive(files, image, namesOf(destination)),
       );
     }
@@ -71,11 +72,22 @@ function namesOf({
   return name === undefined ? [] : [name, ...otherNames];
 }
 
-function writeArchive(
-  path: string,
+/** Standard output gets an archive only when it is whole: a layer's size, which comes first, is known when it is packed. */
+async function writeArchive(
+  path: string | undefined,
+  runtime: Runtime,
   write: (files: OutputFiles) => Promise<WrittenImage>,
 ): Promise<WrittenImage> {
-  return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary), write));
+  if (path !== undefined)
+    return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary), write));
+  const spool = scratchPath("export", runtime.environment);
+  try {
+    const written = await writing(writeToArchive(spool), write);
+    await send(Bun.file(spool).stream(), runtime);
+    return written;
+  } finally {
+    rmSync(spool, { force: true });
+  }
 }
 
 async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Promise<T>): Promise<T> {
@@ -123,25 +135,26 @@ function nameIn(manifest: object): unknown {
 async function writeTree(
   tree: ReadableStream<Uint8Array>,
   path: string | undefined,
-  { stdout, signal }: Runtime,
+  runtime: Runtime,
 ): Promise<void> {
-  if (path === undefined) {
-    for await (const chunk of tree) {
-      signal.throwIfAborted();
-      stdout.write(chunk);
-      await stdout.flush();
-    }
-    return;
-  }
+  if (path === undefined) return send(tree, runtime);
   await writeWholeFile(path, async (temporary) => {
     const file = await open(temporary, "wx", 0o644);
     try {
       for await (const chunk of tree) {
-        signal.throwIfAborted();
+        runtime.signal.throwIfAborted();
         await file.writeFile(chunk);
       }
     } finally {
       await file.close();
     }
   });
+}
+
+async function send(chunks: ReadableStream<Uint8Array>, { stdout, signal }: Runtime): Promise<void> {
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    stdout.write(chunk);
+    await stdout.flush();
+  }
 }

@@ -1,4 +1,13 @@
-import { lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
@@ -6,9 +15,17 @@ import { cannotWrite } from "../process/write-error.ts";
 
 /** Has a file written beside its place, and puts it there when it is whole. */
 export function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory() === true)
     throw new BoughError(`${displayPath(path)} is a directory, and a file is to be written there`);
-  return writeBeside(path, write);
+  // A device or a pipe would be replaced by the file.
+  if (stats?.isFile() === false) {
+    throw new BoughError(`${displayPath(path)} is no regular file`, {
+      hint: "Standard output is named -, as in tar:-.",
+    });
+  }
+  // What a link leads to, not the link.
+  return writeBeside(stats === undefined ? path : realpathSync(path), write);
 }
 
 /** The same for a directory, which must be new or empty. */

@@ -1,15 +1,17 @@
-import { defaultPlatform, parsePlatform } from "../../builder/bases/platform.ts";
+import { defaultPlatform, type Platform, parsePlatform } from "../../builder/bases/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
-import type { ImageConfig } from "../../image/config.ts";
+import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";
 import type { ImageContent, LayerContent } from "../../image/image-writer.ts";
+import { inheritConfig } from "../../image/inherit-config.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
+import type { Description } from "../images/description.ts";
+import type { ImageOverBase } from "./over-base.ts";
 
-export interface ExportedImage {
+export interface ExportedImage extends Description {
   uuid: string;
-  config: ImageConfig;
 }
 
 export interface TimeOptions {
@@ -19,27 +21,50 @@ export interface TimeOptions {
   rewritesTimestamps: boolean;
 }
 
-/** An image of the service, read layer by layer where the service can; else all of it is one layer. */
+/**
+ * An image of the service, read layer by layer where the service can; else as the layers that `openOverBase` knows of, or all of
+ * it is one.
+ */
 export async function openImageContent(
   service: Service,
-  { uuid, config }: ExportedImage,
+  { uuid, config, origin }: ExportedImage,
   times: TimeOptions,
+  openOverBase: (platform: Platform) => Promise<ImageOverBase | undefined>,
 ): Promise<ImageContent> {
   const { capabilities } = service;
-  const { os, architecture, variant } = parsePlatform((await capabilities.platform()) ?? defaultPlatform);
+  const platform = parsePlatform((await capabilities.platform()) ?? defaultPlatform);
+  const { os, architecture, variant } = platform;
   const hasLayers = (await capabilities.extensions()).has("layers");
-  const layers = hasLayers ? await openLayers(service, uuid, times) : [wholeImage(service, uuid, times)];
-  const created = layers.at(-1)?.created ?? timeOf(0, times);
-  return { config, platform: { os, architecture, variant: variant || undefined }, created, layers };
+  if (!hasLayers) refuseRewriting(service, times);
+  const over = hasLayers ? undefined : await openOverBase(platform);
+  const layers = hasLayers
+    ? await openLayers(service, uuid, times)
+    : openWhole(service, uuid, times, over?.layers);
+  const { history: steps = [] } = origin;
+  const merged = over === undefined ? inOneLayer(steps) : overHistory(over.base.history, steps);
+  const history = completeHistory(hasLayers ? steps : merged, layers).map((line) =>
+    isLater(line, times) ? { ...line, created: timeOf(Date.parse(line.created ?? ""), times) } : line,
+  );
+  const hasAllButEnv = capabilities.has("config");
+  return {
+    config: over === undefined ? config : inheritConfig(over.base.config, config, { hasAllButEnv }),
+    origin: { ...origin, history },
+    platform: { os, architecture, variant: variant || undefined },
+    created: history.at(-1)?.created ?? timeOf(0, times),
+    layers,
+  };
 }
 
-async function openLayers(service: Service, image: string, times: TimeOptions): Promise<LayerContent[]> {
+/** A layer, with what is said of it where nobody knows better. */
+type OpenedLayer = LayerContent & { created: string; created_by: string };
+
+async function openLayers(service: Service, image: string, times: TimeOptions): Promise<OpenedLayer[]> {
   const clampTo = times.rewritesTimestamps ? times.epoch : undefined;
   const layers = await service.listLayers(image);
-  return layers.map((layer): LayerContent => {
+  return layers.map((layer): OpenedLayer => {
     const shared = {
-      created: timeOf(Date.parse(layer.created_at), times),
-      createdBy: layer.is_imported ? "bough images import" : "bough build",
+      created: layer.created_at,
+      created_by: layer.is_imported ? "bough images import" : "bough build",
     };
     // A base stays what it is, to the digest: its times, too.
     if (layer.blob !== undefined) {
@@ -52,15 +77,33 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
   });
 }
 
-function wholeImage(service: Service, image: string, times: TimeOptions): LayerContent {
-  if (times.rewritesTimestamps) {
-    throw new BoughError(`${service.address} sends files with the times that they have`, {
-      hint: "Timestamps are rewritten for images of the embedded engine, and of `bough engine serve`.",
-    });
-  }
+function refuseRewriting({ address }: Service, { rewritesTimestamps }: TimeOptions): void {
+  if (!rewritesTimestamps) return;
+  throw new BoughError(`${address} sends files with the times that they have`, {
+    hint: "Timestamps are rewritten for images of the embedded engine, and of `bough engine serve`.",
+  });
+}
+
+function openWhole(
+  service: Service,
+  image: string,
+  times: TimeOptions,
+  layers: readonly LayerContent[] = [{ open: () => service.openArchive(image, "/") }],
+): OpenedLayer[] {
   // When it was made is not the service's to say, and the same image is to make the same bytes.
   const created = timeOf((times.epoch ?? 0) * 1000, times);
-  return { created, createdBy: "bough", open: () => service.openArchive(image, "/") };
+  return layers.map((layer) => ({ created, created_by: "bough", ...layer }));
+}
+
+/** The base's history, and of the image's own as much as one layer has, whether or not that has the base's before it. */
+function overHistory(base: readonly HistoryLine[], steps: readonly HistoryLine[]): HistoryLine[] {
+  const hasBase = base.every(({ created_by }, at) => steps[at]?.created_by === created_by);
+  const own = inOneLayer(hasBase ? steps.slice(base.length) : steps);
+  return [...base, ...own, ...(own.some(hasLayer) ? [] : [{ created_by: "bough" }])];
+}
+
+function isLater({ created }: HistoryLine, { epoch }: TimeOptions): boolean {
+  return created !== undefined && epoch !== undefined && Date.parse(created) > epoch * 1000;
 }
 
 function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
@@ -68,19 +111,19 @@ function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
   return new Date(clamped).toISOString();
 }
 
-/** Layers that were written before need not be made again to know their digests: a registry may have them. */
+/** Layers that were written before need not be made again to know their digests: a registry may have them, as `trusts` says. */
 export function withKnownLayers(
   content: ImageContent,
   facts: Pick<FactStore, "get" | "set">,
-  { compression, uses }: { compression: Compression; uses: boolean },
+  { compression, trusts }: { compression: Compression; trusts: (blob: LayerBlob, index: number) => boolean },
 ): ImageContent {
   const question = `layer blob ${compression}`;
-  const layers = content.layers.map((layer): LayerContent => {
+  const layers = content.layers.map((layer, index): LayerContent => {
     const { id } = layer;
     if (id === undefined) return layer;
-    const found = uses ? readBlob(facts.get(id, question)) : undefined;
+    const found = readBlob(facts.get(id, question));
     const onWritten = (blob: LayerBlob) => facts.set(id, question, JSON.stringify(blob));
-    return { ...layer, onWritten, ...(found === undefined ? {} : { known: found }) };
+    return { ...layer, onWritten, ...(found !== undefined && trusts(found, index) ? { known: found } : {}) };
   });
   return { ...content, layers };
 }

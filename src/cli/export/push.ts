@@ -1,19 +1,21 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
 import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
-import { findPolicy } from "../../engine/import/signature-policy.ts";
-import { lastWords } from "../../engine/import/tool.ts";
-import { endHelper, startHelper } from "../../engine/system/helper.ts";
-import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
+import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { type ImageContent, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
+import type { LayerBlob } from "../../image/layer-blob.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
 import type { FactStore } from "../../store/facts.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withKnownLayers } from "./image-source.ts";
+import { scratchPath } from "./scratch-path.ts";
+import { copyImage } from "./skopeo.ts";
 
-export interface PushJob {
+interface PushJob {
   content: ImageContent;
   /** What layers are called, as far as they were written before. */
   facts: Pick<FactStore, "get" | "set">;
@@ -33,37 +35,66 @@ export interface PushJob {
 export async function pushImage(reference: string, job: PushJob): Promise<WrittenImage> {
   const { environment } = job.runtime;
   findProgram("skopeo", environment);
-  const directory = join(environment.TMPDIR || "/var/tmp", `bough-push-${crypto.randomUUID()}`);
-  const attempt = async (usesKnown: boolean) => {
-    const known = { compression: job.compression, uses: usesKnown };
-    const content = withKnownLayers(job.content, job.facts, known);
-    mkdirSync(directory, { mode: 0o700 });
-    try {
-      const image = await writeLayout(join(directory, "layout"), content, job.compression);
-      await copyLayout(reference, directory, job);
-      // skopeo asks the registry for a layer before it opens a file: these have none.
-      job.onReused(content.layers.filter(({ known }) => known !== undefined).length);
-      return image;
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
-  };
+  const directory = scratchPath("push", environment);
+  mkdirSync(directory, { mode: 0o700 });
   try {
-    return await attempt(true);
-  } catch (error) {
-    const lacksLayer = error instanceof BoughError && error.message.includes(`${directory}/layout/blobs/`);
-    if (!lacksLayer) throw error;
-    return await attempt(false);
+    let layers: readonly LayerBlob[] = [];
+    // Layers that were packed before are taken to be there, up to the one that is missing first.
+    let firstMissing = Number.POSITIVE_INFINITY;
+    for (let attempt = 1; ; attempt++) {
+      const trusts = (blob: LayerBlob, index: number) => index < firstMissing || isPacked(directory, blob);
+      const { compression, facts } = job;
+      const image = await writeLayout(
+        directory,
+        withKnownLayers(job.content, facts, { compression, trusts }),
+        job,
+      );
+      layers = image.layers;
+      const packed = layers.filter((blob) => isPacked(directory, blob));
+      const bytes = packed.reduce((sum, { size }) => sum + size, 0);
+      try {
+        await copyLayout(reference, directory, bytes, job);
+        // skopeo asks the registry for a layer before it opens a file: these have none.
+        job.onReused(layers.length - packed.length);
+        return image;
+      } catch (error) {
+        const missing = findMissing(error, directory, layers);
+        if (missing === undefined || missing >= firstMissing) throw error;
+        firstMissing = attempt < maxGuesses ? missing : 0;
+      }
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
+/** So often a part of the layers is taken to be there; then none. */
+const maxGuesses = 4;
+
+/** The number of the layer whose file skopeo would have needed; `undefined` where it failed of something else. */
+function findMissing(error: unknown, directory: string, layers: readonly LayerBlob[]): number | undefined {
+  if (!(error instanceof BoughError)) return undefined;
+  const found = layers.findIndex((blob) => error.message.includes(blobPath(directory, blob)));
+  return found === -1 ? undefined : found;
+}
+
+function isPacked(directory: string, blob: LayerBlob): boolean {
+  return existsSync(blobPath(directory, blob));
+}
+
+function blobPath(directory: string, { digest }: LayerBlob): string {
+  return join(directory, "layout/blobs/sha256", digest.slice("sha256:".length));
+}
+
+/** What an earlier attempt has packed stays. */
 async function writeLayout(
   directory: string,
   content: ImageContent,
-  compression: Compression,
+  { compression }: PushJob,
 ): Promise<WrittenImage> {
-  mkdirSync(directory);
-  const files = writeToDirectory(directory);
+  const layout = join(directory, "layout");
+  mkdirSync(layout, { recursive: true });
+  const files = writeToDirectory(layout);
   try {
     return await writeOciLayout(files, content, { compression, name: "push" });
   } finally {
@@ -74,44 +105,54 @@ async function writeLayout(
 async function copyLayout(
   reference: string,
   directory: string,
+  packedBytes: number,
   { isInsecure, onProgress, runtime }: PushJob,
 ): Promise<void> {
-  const { environment, signal } = runtime;
-  signal.throwIfAborted();
-  const command = [
-    findProgram("skopeo", environment),
-    ...["--tmpdir", directory],
-    ...(findPolicy(environment) === undefined ? ["--insecure-policy"] : []),
-    ...["copy", "--preserve-digests", "--retry-times", "2"],
-    ...(isInsecure || isLoopback(registryHost(reference)) ? ["--dest-tls-verify=false"] : []),
-    `oci:${join(directory, "layout")}:push`,
-    `docker://${reference}`,
+  const ended = new AbortController();
+  const takesPlain = isInsecure || isLoopback(registryHost(reference));
+  const options = [
+    ...["copy", "--all", "--preserve-digests", "--retry-times", "2"],
+    ...(takesPlain ? ["--dest-tls-verify=false"] : []),
   ];
-  const skopeo = startHelper(command, { environment: helperEnvironment(environment) });
-  const kill = () => endHelper(skopeo);
-  signal.addEventListener("abort", kill, { once: true });
+  const watched = { clock: runtime.clock, signal: ended.signal, onProgress };
   try {
-    const [, said, status] = await Promise.all([
-      relay(skopeo.stdout, onProgress),
-      new Response(skopeo.stderr).text(),
-      skopeo.exited,
-    ]);
-    signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `ended with ${status}`}`);
+    await copyImage(options, [`oci:${join(directory, "layout")}:push`, `docker://${reference}`], {
+      directory,
+      onLine: onProgress,
+      onStart: (pid) => reportSent(pid, packedBytes, watched),
+      runtime,
+    });
   } finally {
-    signal.removeEventListener("abort", kill);
-    endHelper(skopeo);
+    ended.abort();
   }
 }
 
-async function relay(
-  output: ReadableStream<Uint8Array>,
-  onProgress: (message: string) => void,
-): Promise<void> {
-  const decoder = new TextDecoder();
-  for await (const chunk of output) {
-    for (const line of decoder.decode(chunk, { stream: true }).split("\n")) {
-      if (line.trim() !== "") onProgress(line.trim());
-    }
+/** How often it is said how much of an image is sent. */
+const sentMilliseconds = 1000;
+
+/** skopeo itself says which layer it sends, and not how far it is: the kernel counts what it writes. */
+function reportSent(
+  skopeo: number,
+  bytes: number,
+  { clock, signal, onProgress }: { clock: Clock; signal: AbortSignal; onProgress: (message: string) => void },
+): void {
+  const next = async (): Promise<void> => {
+    await clock.sleep(sentMilliseconds, signal);
+    const sent = writtenBytes(skopeo);
+    if (sent === undefined) return;
+    // What the registry has is not sent, and requests have a few bytes of their own.
+    onProgress(`sent ${formatBytes(Math.min(sent, bytes))} of at most ${formatBytes(bytes)}`);
+    return next();
+  };
+  next().catch(() => undefined);
+}
+
+/** `undefined` where the system doesn't say. */
+function writtenBytes(pid: number): number | undefined {
+  try {
+    const written = /^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1];
+    return written === undefined ? undefined : Number(written);
+  } catch {
+    return undefined;
   }
 }

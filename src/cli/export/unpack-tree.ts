@@ -29,7 +29,6 @@ export async function unpackTree(
   signal.addEventListener("abort", kill, { once: true });
   try {
     const sent = send(tree, tar.stdin, signal);
-    // What tar says counts, where it has ended before all was sent.
     sent.catch(() => undefined);
     const status = await Promise.race([tar.exited, sent.then(() => tar.exited)]);
     signal.throwIfAborted();
@@ -44,8 +43,14 @@ export async function unpackTree(
 async function send(tree: ReadableStream<Uint8Array>, to: Bun.FileSink, signal: AbortSignal): Promise<void> {
   for await (const chunk of tree) {
     signal.throwIfAborted();
-    to.write(chunk);
-    await to.flush();
+    try {
+      // It may be a promise, which rejects where tar has ended.
+      await to.write(chunk);
+      await to.flush();
+    } catch {
+      // How tar has ended says more.
+      return;
+    }
   }
   await to.end();
 }

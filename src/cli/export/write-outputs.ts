@@ -1,6 +1,8 @@
+import type { Attest } from "../../image/image-writer.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { copyDirectory } from "../images/copy-out.ts";
+import { findDescription } from "../images/description.ts";
 import type { Connection } from "../service/connection.ts";
 import type { BuildOutput } from "./build-outputs.ts";
 import { deliverImage } from "./deliver.ts";
@@ -13,9 +15,9 @@ export async function writeBuildOutputs(
   connection: Pick<Connection, "service" | "store">,
   invocation: Invocation,
   log: Log,
+  attest: Attest | undefined,
 ): Promise<void> {
-  const found = await connection.service.findImage(image);
-  const config = found === undefined || found === "unsupported" ? {} : (found.config ?? {});
+  const described = await findDescription(image, connection);
   for (const { destinations, ...options } of outputs) {
     for (const destination of destinations) {
       if (destination.kind === "local") {
@@ -25,7 +27,7 @@ export async function writeBuildOutputs(
         log.info(`exported to ${destination.path}`);
         continue;
       }
-      const delivery = { ...options, image: { uuid: image, config }, destination };
+      const delivery = { ...options, image: { uuid: image, ...described }, destination, attest };
       // Below the log the build itself may be drawn: this has lines alone.
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });

@@ -1,32 +1,73 @@
 import { BoughError } from "../../errors.ts";
-import type { ImageConfig } from "../../image/config.ts";
 import type { Service } from "../../service/client.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
+import type { FoundImage } from "../../service/service.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
+import type { Connection } from "../service/connection.ts";
+import { type Description, descriptionOf } from "./description.ts";
 
-/** The image that a user names: a UUID, `tag:NAME`, or a bare tag. Returns what the service's calls take. */
-export async function resolveImageArgument(service: Service, reference: string): Promise<string> {
-  const found = await service.findImage(reference);
+/** For the argument's help. */
+export const imageDescription = "A UUID (its first 8 digits will do), tag:NAME or a tag";
+
+type Known = Pick<Connection, "service" | "store">;
+
+/**
+ * The image that a user names: a UUID or the first digits of one, `tag:NAME`, or a bare tag. Returns what the service's calls take.
+ * `otherwise`: what to do where there is none, nor a similar one.
+ */
+export async function resolveImageArgument(
+  connection: Known,
+  reference: string,
+  otherwise?: string,
+): Promise<string> {
+  const { service } = connection;
+  const found = await findNamedImage(connection, reference);
   if (found === "unsupported") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   if (found !== undefined) return found.uuid;
   throw new BoughError(`${service.address} has no image ${reference}`, {
-    hint: await hintFor(service, reference),
+    hint: await hintFor(service, reference, otherwise),
   });
 }
 
-/** An image that is to leave the service: with its configuration, and the tag that it was named by. */
-export async function resolveExportedImage(
-  service: Service,
+/** With what the image is beside its files, and the tag that it was named by. */
+export async function resolveDescribedImage(
+  connection: Known,
   reference: string,
-): Promise<{ uuid: string; config: ImageConfig; tag: string | undefined }> {
+): Promise<Description & { uuid: string; tag: string | undefined }> {
+  const found = await findNamedImage(connection, reference);
+  const known = found === "unsupported" ? undefined : found;
+  const uuid = known?.uuid ?? (await resolveImageArgument(connection, reference));
+  const tag = isBeginningOf(uuid, reference) ? undefined : withLatest(reference.replace(/^tag:/, ""));
+  return { uuid, tag, ...descriptionOf(uuid, known, connection) };
+}
+
+/** Whether an image was named by its UUID, or by the beginning of it. */
+export function isBeginningOf(uuid: string, reference: string): boolean {
+  return idBeginning.test(reference) && uuid.startsWith(reference.toLowerCase());
+}
+
+const idBeginning = /^[0-9a-f]{8}[0-9a-f-]*$/i;
+
+/** A tag of such digits comes first. Some services list no images without a tag: those that sessions have been at count, too. */
+async function findNamedImage(
+  { service, store }: Known,
+  reference: string,
+): Promise<FoundImage | undefined | "unsupported"> {
   const found = await service.findImage(reference);
-  const name = reference.replace(/^tag:/, "");
-  const tag = isUuid(reference) ? undefined : withLatest(name);
-  if (found !== undefined && found !== "unsupported")
-    return { uuid: found.uuid, config: found.config ?? {}, tag };
-  return { uuid: await resolveImageArgument(service, reference), config: {}, tag };
+  if (found !== undefined && found !== "unsupported") return found;
+  if (!idBeginning.test(reference) || isUuid(reference)) return found;
+  const listed = (await service.listImages()).map(({ uuid }) => uuid);
+  const matches = new Set(
+    [...listed, ...store.sessions.images()].filter((uuid) => isBeginningOf(uuid, reference)),
+  );
+  const [uuid, ...others] = matches;
+  if (uuid === undefined) return found;
+  if (others.length === 0) return service.findImage(uuid);
+  throw new BoughError(`${reference} is the beginning of the ids of ${matches.size} images`, {
+    hint: "Give more of it; `bough images --all --wide` lists them.",
+  });
 }
 
 /** The session's own image. */
@@ -42,12 +83,14 @@ export function requireSessionImage(store: Store, key: string): string {
   });
 }
 
-async function hintFor(service: Service, reference: string): Promise<string> {
+async function hintFor(
+  service: Service,
+  reference: string,
+  otherwise = "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry.",
+): Promise<string> {
   const images = await service.listImages({ tagged: true });
   const tags = images.flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const guess = tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
-  return guess === undefined
-    ? "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry."
-    : `Did you mean ${guess}?`;
+  return guess === undefined ? otherwise : `Did you mean ${guess}?`;
 }

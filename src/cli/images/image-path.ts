@@ -23,7 +23,7 @@ export async function resolveImagePath(
     image:
       colon < 0
         ? requireSessionImage(store, key)
-        : await resolveImageArgument(service, given.slice(0, colon)),
+        : await resolveImageArgument({ service, store }, given.slice(0, colon)),
     path: posix.resolve("/", path),
     meansContents: /(^|\/)\.$/.test(path),
   };

@@ -1,6 +1,10 @@
 import { type ArgsDef, defineCommand } from "citty";
+import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { BoughError } from "../../errors.ts";
-import { renderTable } from "../../terminal/table.ts";
+import type { ImageRecord } from "../../service/types.ts";
+import type { Store } from "../../store/store.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
+import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -8,6 +12,12 @@ import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
 
 const definitions: ArgumentDefinitions = {
+  all: {
+    type: "boolean",
+    alias: "a",
+    description:
+      "Every image: each layer of a build is one (default: those with a tag, and each session's newest)",
+  },
   tag: {
     type: "string",
     completes: "tag",
@@ -26,17 +36,24 @@ const definitions: ArgumentDefinitions = {
 
 export const list: Command = {
   definition: defineCommand<ArgsDef>({
-    meta: { name: "list", description: "List the service's images, newest first." },
+    meta: {
+      name: "list",
+      description: "List the images that have a tag and the newest of each session, the newest first.",
+    },
     args: definitions,
     run: ({ data }) => listImages(data),
   }),
   examples: [
-    ["images", "all of them"],
+    ["images", "what builds and sessions have come to"],
+    ["images --all --wide", "every layer's image, too, with whole ids and times"],
     ["images --tag app: --since 7d", "the tags of `app` of the last week"],
     ["images --tagged -f json", "as JSON, for other programs"],
   ],
   agentNote: "An image with several tags has a line for each. -q prints UUIDs and nothing else.",
 };
+
+/** An image under one of its tags, and the sessions whose image it is. */
+type ListedImage = ImageRecord & { sessions: string[] };
 
 async function listImages(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
@@ -44,33 +61,67 @@ async function listImages(invocation: Invocation): Promise<void> {
   const since = parseTime(values.text("since"), "--since", runtime.clock);
   const until = parseTime(values.text("until"), "--until", runtime.clock);
   const limit = positiveInteger(values.text("limit"), "--limit");
-  const { service, close } = await connect(runtime, globals, log);
+  const isAsked = values.flag("all") || tag !== undefined;
+  const { service, store, close } = await connect(runtime, globals, log);
   try {
     const found = await service.listImages({
       tagged: values.flag("tagged"),
+      sizes: !globals.quiet,
       ...(tag === undefined ? {} : { tag }),
       ...(since === undefined ? {} : { since }),
       ...(until === undefined ? {} : { until }),
     });
     if (service.capabilities.lacks("imageList"))
       throw new BoughError(`${service.address} has no list of its images`);
-    const images = found.slice(0, limit);
+    const sessions = sessionsByImage(store);
+    const images = found
+      .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
+      .filter((image) => isAsked || isOfInterest(image))
+      .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
+      .slice(0, limit);
     printResult(invocation, {
       id: [...new Set(images.map(({ uuid }) => uuid))],
-      json: images.map(({ uuid, tag, created_at, operation_uuid = null }) => ({
-        uuid,
-        tag,
-        created_at,
-        operation_uuid,
+      json: images.map(({ uuid, created_at, operation_uuid = null, size = null, ...image }) => ({
+        ...{ uuid, tag: image.tag, created_at, operation_uuid, size, sessions: image.sessions },
       })),
-      table: (style) =>
-        renderTable(
-          ["IMAGE", "TAG", "CREATED"],
-          images.map(({ uuid, tag, created_at }) => [uuid, tag ?? "-", created_at]),
-          style,
-        ),
+      table: (style) => renderImages(images, style),
     });
   } finally {
     await close();
   }
+}
+
+/** What keeps a scope's index is for `bough cache list` to show. */
+function isOfInterest({ tag, sessions }: ListedImage): boolean {
+  return tag === null ? sessions.length > 0 : scopeOfTag(tag) === undefined;
+}
+
+/** What a session is at: where it works, or the newest of its build. */
+function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
+  const keys = new Map<string, string[]>();
+  for (const { key, image: newest } of sessions.list("")) {
+    const image = branches.head(key)?.image ?? newest;
+    if (image !== null) keys.set(image, [...(keys.get(image) ?? []), key]);
+  }
+  return keys;
+}
+
+/** Columns that say nothing of any image are left out: a service may know no sizes, and no session be at its images. */
+function renderImages(images: readonly ListedImage[], style: TableStyle): string {
+  const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
+    ["IMAGE", ({ uuid }) => ({ id: uuid })],
+    ["TAG", ({ tag }) => tag ?? "-"],
+    ["SESSION", ({ sessions }) => sessions.join(" ") || "-"],
+    ["SIZE", ({ size }) => (size === undefined ? "-" : formatBytes(size))],
+    ["CREATED", ({ created_at }) => ({ time: created_at })],
+  ];
+  const shown = columns.filter(
+    ([title, cell]) =>
+      (title !== "SESSION" && title !== "SIZE") || images.some((image) => cell(image) !== "-"),
+  );
+  return renderTable(
+    shown.map(([title]) => title),
+    images.map((image) => shown.map(([, cell]) => cell(image))),
+    style,
+  );
 }

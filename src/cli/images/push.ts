@@ -1,17 +1,13 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { printResult } from "../command-line/result.ts";
-import { deliverImage } from "../export/deliver.ts";
-import { nameDestination, pushDestination, registryDestination } from "../export/destination.ts";
-import { exportOptions, readCompression } from "../export/options.ts";
-import { readTimes } from "../export/times.ts";
-import { connect } from "../service/connection.ts";
-import { resolveExportedImage } from "./image-argument.ts";
+import { pushDestination, registryDestination } from "../export/destination.ts";
+import { exportOptions } from "../export/options.ts";
+import { exportNamedImage } from "./exported-image.ts";
+import { imageDescription } from "./image-argument.ts";
 
 const definitions: ArgumentDefinitions = {
-  image: { type: "positional", completes: "image", required: true, description: "A UUID, tag:NAME or a tag" },
+  image: { type: "positional", completes: "image", required: true, description: imageDescription },
   reference: {
     type: "positional",
     required: false,
@@ -40,26 +36,7 @@ export const push: Command = {
 };
 
 async function pushOne(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  const [reference = "", given] = values.positionals;
+  const [reference = "", given] = invocation.values.positionals;
   const place = given === undefined ? undefined : registryDestination(given.replace(/^docker:\/\//, ""));
-  const compression = readCompression(values);
-  const times = readTimes(values.flag("rewrite-timestamp"), runtime);
-  const connection = await connect(runtime, globals, log);
-  try {
-    const image = await resolveExportedImage(connection.service, reference);
-    const destination = place ?? pushDestination(image.tag, reference);
-    const isInsecure = values.flag("insecure");
-    const delivery = { image, destination, compression, times, isInsecure };
-    const written = await deliverImage(delivery, connection, invocation);
-    const name = nameDestination(destination);
-    const digest = written?.digest ?? null;
-    printResult(invocation, {
-      id: digest ?? name,
-      json: { image: image.uuid, destination: name, digest },
-      table: (style) => renderTable(["DESTINATION", "DIGEST"], [[name, digest ?? "-"]], style),
-    });
-  } finally {
-    await connection.close();
-  }
+  await exportNamedImage(invocation, reference, (tag) => place ?? pushDestination(tag, reference));
 }

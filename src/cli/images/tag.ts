@@ -5,10 +5,10 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { resolveImageArgument } from "./image-argument.ts";
+import { imageDescription, resolveImageArgument } from "./image-argument.ts";
 
 const definitions: ArgumentDefinitions = {
-  image: { type: "positional", completes: "image", required: true, description: "A UUID, tag:NAME or a tag" },
+  image: { type: "positional", completes: "image", required: true, description: imageDescription },
   name: {
     type: "positional",
     completes: "tag",
@@ -40,9 +40,9 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const [reference = "", given = ""] = values.positionals;
   const name = parseTag(given);
-  const { service, close } = await connect(runtime, globals, log);
+  const { service, store, close } = await connect(runtime, globals, log);
   try {
-    const image = await resolveImageArgument(service, reference);
+    const image = await resolveImageArgument({ service, store }, reference);
     await service.tagImage(image, name);
     printResult(invocation, {
       id: image,

@@ -1,20 +1,20 @@
 import { type ArgsDef, defineCommand } from "citty";
 import type { Service } from "../../service/client.ts";
-import { isUuid } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { resolveImageArgument } from "./image-argument.ts";
+import { isBeginningOf, resolveImageArgument } from "./image-argument.ts";
 
 const definitions: ArgumentDefinitions = {
   image: {
     type: "positional",
     completes: "tag",
     required: true,
-    description: "A tag (or tag:NAME): it goes, others of its image stay. A UUID: all tags of the image go",
+    description:
+      "A tag (or tag:NAME): it goes, others of its image stay. A UUID, or its first 8 digits: all tags of the image go",
   },
 };
 
@@ -35,14 +35,15 @@ export const untag: Command = {
 async function untagImage(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const [reference = ""] = values.positionals;
-  const { service, close } = await connect(runtime, globals, log);
+  const { service, store, close } = await connect(runtime, globals, log);
   try {
-    const image = await resolveImageArgument(service, reference);
+    const image = await resolveImageArgument({ service, store }, reference);
     const tags = await tagsOf(service, image);
     const name = reference.replace(/^tag:/, "");
     const named = tags.find((tag) => tag === name) ?? withLatest(name);
-    const removed = isUuid(reference) ? tags : [named];
-    await (isUuid(reference) ? service.untagImage(image) : service.removeTag(image, named));
+    const isById = !tags.includes(named) && isBeginningOf(image, reference);
+    const removed = isById ? tags : [named];
+    await (isById ? service.untagImage(image) : service.removeTag(image, named));
     printResult(invocation, {
       id: image,
       json: { image, removed },

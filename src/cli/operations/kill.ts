@@ -5,16 +5,11 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { requireOperation } from "./operation-argument.ts";
+import { operationsArgument, readOperations } from "./operation-argument.ts";
 
 const definitions: ArgumentDefinitions = {
-  op: {
-    type: "positional",
-    completes: "operation",
-    required: true,
-    multiple: true,
-    description: "Operations' ids, or the first digits of them",
-  },
+  op: operationsArgument("running-operation"),
+  all: { type: "boolean", alias: "a", description: "All that are under way" },
 };
 
 export const kill: Command = {
@@ -28,24 +23,26 @@ export const kill: Command = {
   }),
   examples: [
     ["kill 5a2c3d38", "one"],
-    ["kill $(bough ps -q)", "all that are under way"],
+    ["kill --all", "all that are under way, of other people, too, where the service has several"],
   ],
   agentNote:
     "This command is mutating: a cancelled command leaves no image. One that has ended already is an error.",
 };
 
 async function killOperations(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  const { service, close } = await connect(runtime, globals, log);
+  const { runtime, globals, log, values } = invocation;
+  const connection = await connect(runtime, globals, log);
+  const { service, close } = connection;
   try {
-    const operations = [];
-    for (const given of values.positionals) operations.push(await requireOperation(service, given));
+    const operations = await readOperations(invocation, connection);
     const killed: string[] = [];
     const problems: string[] = [];
     for (const { uuid, hasEnded, status } of operations) {
+      // Of all that were under way one may have ended by itself.
+      if (hasEnded && values.flag("all")) continue;
       if (hasEnded) problems.push(`operation ${uuid} has already ended (${status})`);
       else if (await service.cancel(uuid)) killed.push(uuid);
-      else problems.push(`the service has not confirmed the end of operation ${uuid}: it may still run`);
+      else problems.push(`the end of operation ${uuid} is not confirmed: it may still run`);
     }
     printResult(invocation, {
       id: killed,

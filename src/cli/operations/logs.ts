@@ -3,11 +3,12 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { createOutputRelay } from "../run/output-relay.ts";
 import { connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
 import { operationArgument, requireOperation } from "./operation-argument.ts";
 
 const definitions: ArgumentDefinitions = {
   op: operationArgument,
-  follow: { type: "boolean", description: "Go on until the operation has ended" },
+  follow: { type: "boolean", alias: "f", description: "Go on until the operation has ended" },
 };
 
 export const logs: Command = {
@@ -28,9 +29,11 @@ export const logs: Command = {
 
 async function printLogs(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const { service, close } = await connect(runtime, globals, { ...log, info: log.debug });
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { service, close } = connection;
   try {
-    const { uuid, hasEnded } = await requireOperation(service, values.positionals[0] ?? "");
+    const given = values.positionals[0] ?? "";
+    const { uuid, hasEnded } = await requireOperation(connection, given, sessionKey(invocation));
     const relay = createOutputRelay(runtime, service, log);
     // An operation that has ended has all its events: this returns at once.
     if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));

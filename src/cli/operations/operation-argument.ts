@@ -3,22 +3,56 @@ import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
-import type { ArgumentDefinition } from "../command-line/arguments.ts";
+import type { Store } from "../../store/store.ts";
+import type { ArgumentDefinition, CompletedKind } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Connection } from "../service/connection.ts";
+import { parseHistoryReference, requireReferred } from "../sessions/history-reference.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+import { findActive } from "./find-operations.ts";
 
 /** The argument of a command that takes one operation. */
 export const operationArgument: ArgumentDefinition = {
   type: "positional",
   completes: "operation",
   required: true,
-  description: "An operation's id, or the first digits of it",
+  description: "An operation's id or the first digits of it; @N or HEAD~N is one of the session's history",
 };
+
+/** The argument of a command that takes several, or `--all`. */
+export function operationsArgument(completes: CompletedKind): ArgumentDefinition {
+  return { ...operationArgument, completes, required: false, multiple: true };
+}
+
+/** Those that are named, or with `--all` those that are under way. */
+export async function readOperations(
+  invocation: Invocation,
+  connection: Connection,
+): Promise<OperationDetails[]> {
+  const { positionals, flag } = invocation.values;
+  const usage = (message: string) =>
+    new BoughError(message, { kind: "usage", hint: "`bough ps` lists what is under way." });
+  if (flag("all") && positionals.length > 0)
+    throw usage("--all is for all operations, and some are named, too");
+  if (!flag("all") && positionals.length === 0) throw usage("which operations? Name them, or give --all");
+  const given = flag("all") ? (await findActive(connection.service)).map(({ uuid }) => uuid) : positionals;
+  const operations: OperationDetails[] = [];
+  for (const each of given) operations.push(await requireOperation(connection, each, sessionKey(invocation)));
+  return operations;
+}
 
 /** How far back an id is looked for by its first digits. */
 const maxOperations = 1000;
 
-/** The operation that a user names by its id, or by the first digits of it. */
-export async function requireOperation(service: Service, given: string): Promise<OperationDetails> {
-  const uuid = isUuid(given) ? given.toLowerCase() : await findByPrefix(service, given);
+/** The operation that a user names by its id, by the first digits of it, or by its place in the history of the session `key`. */
+export async function requireOperation(
+  { service, store }: Connection,
+  given: string,
+  key: string,
+): Promise<OperationDetails> {
+  const uuid =
+    findInHistory(store, given, key) ??
+    (isUuid(given) ? given.toLowerCase() : await findByPrefix(service, given));
   try {
     return await service.getOperation(uuid);
   } catch (error) {
@@ -28,6 +62,16 @@ export async function requireOperation(service: Service, given: string): Promise
       cause: error,
     });
   }
+}
+
+function findInHistory(store: Store, given: string, key: string): string | undefined {
+  const reference = parseHistoryReference(given);
+  if (reference === undefined) return undefined;
+  const { operation, title } = requireReferred(store, key, given, reference);
+  if (operation !== null) return operation;
+  throw new BoughError(`${given} of session ${key} (${title}) comes of no operation`, {
+    hint: `\`bough session show ${key}\` lists its history; entries of kind run have one.`,
+  });
 }
 
 async function findByPrefix(service: Service, given: string): Promise<string> {

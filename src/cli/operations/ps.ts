@@ -1,8 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { BoughError } from "../../errors.ts";
-import type { Service } from "../../service/client.ts";
-import type { OperationFilter, OperationSummary } from "../../service/operations/operation-records.ts";
-import { isTerminal, type OperationStatus, operationStatuses } from "../../service/types.ts";
+import type { OperationFilter } from "../../service/operations/operation-records.ts";
+import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/types.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, oneOf, positiveInteger } from "../command-line/arguments.ts";
@@ -10,9 +8,9 @@ import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
+import { findOperations } from "./find-operations.ts";
+import { kindNames, kindOf, statusOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
-
-const kinds = { run: "instance", import: "image_import" } as const;
 
 const definitions: ArgumentDefinitions = {
   all: { type: "boolean", alias: "a", description: "Those that have ended, too" },
@@ -24,7 +22,7 @@ const definitions: ArgumentDefinitions = {
   },
   kind: {
     type: "string",
-    completes: ["run", "import"],
+    completes: kindNames,
     valueHint: "KIND",
     description: "Only `run` or `import`",
   },
@@ -59,14 +57,16 @@ async function listOperations(invocation: Invocation): Promise<void> {
   const until = parseTime(values.text("until"), "--until", runtime.clock);
   const filter: OperationFilter = {
     limit,
-    ...(kind === undefined ? {} : { kind: kinds[oneOf(kind, ["run", "import"], "--kind")] }),
+    ...(kind === undefined
+      ? {}
+      : { kind: oneOf(kind, kindNames, "--kind") === "run" ? "instance" : "image_import" }),
     ...(since === undefined ? {} : { since }),
     ...(until === undefined ? {} : { until }),
   };
   const statuses = readStatuses(values.text("status"), values.flag("all"));
   const { service, close } = await connect(runtime, globals, log);
   try {
-    const operations = (await find(service, filter, statuses)).map(withoutSecrets);
+    const operations = (await findOperations(service, filter, statuses)).map(withoutSecrets);
     printResult(invocation, {
       id: operations.map(({ uuid }) => uuid),
       json: operations,
@@ -74,10 +74,10 @@ async function listOperations(invocation: Invocation): Promise<void> {
         renderTable(
           ["OPERATION", "KIND", "STATUS", "CREATED", "DURATION", "COMMAND"],
           operations.map((operation) => [
-            operation.uuid,
-            operation.kind === kinds.import ? "import" : "run",
-            operation.status,
-            operation.createdAt ?? "-",
+            { id: operation.uuid },
+            kindOf(operation),
+            statusOf(operation),
+            { time: operation.createdAt ?? "" },
             operation.durationSeconds === null ? "-" : formatDuration(operation.durationSeconds),
             operation.command ?? "-",
           ]),
@@ -90,23 +90,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
 }
 
 /** `undefined`: whatever the status. */
-function readStatuses(given: string | undefined, all: boolean): OperationStatus[] | undefined {
+function readStatuses(given: string | undefined, all: boolean): readonly OperationStatus[] | undefined {
   if (given !== undefined) return [oneOf(given.toUpperCase(), operationStatuses, "--status")];
-  return all ? undefined : operationStatuses.filter((status) => !isTerminal(status));
-}
-
-/** One question for each status: a long list of ended operations may stand before one that still runs. */
-async function find(
-  service: Service,
-  filter: OperationFilter,
-  statuses: OperationStatus[] | undefined,
-): Promise<OperationSummary[]> {
-  const filters = statuses === undefined ? [filter] : statuses.map((status) => ({ ...filter, status }));
-  const lists = await Promise.all(filters.map((each) => service.listOperations(each)));
-  if (service.capabilities.lacks("operationList"))
-    throw new BoughError(`${service.address} has no list of its operations`);
-  return lists
-    .flat()
-    .sort((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? 1 : -1))
-    .slice(0, filter.limit);
+  return all ? undefined : activeStatuses;
 }

@@ -1,4 +1,5 @@
 import { type ArgsDef, defineCommand } from "citty";
+import { BoughError } from "../../errors.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
@@ -6,22 +7,25 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
 import { operationArgument, requireOperation } from "./operation-argument.ts";
+import { kindOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
 
 const definitions: ArgumentDefinitions = {
-  op: operationArgument,
+  op: { ...operationArgument, multiple: true },
 };
 
 export const show: Command = {
   definition: defineCommand<ArgsDef>({
-    meta: { name: "show", description: "Show an operation: its status, exit code and resulting image." },
+    meta: { name: "show", description: "Show operations: status, exit code and resulting image." },
     args: definitions,
     run: ({ data }) => showOperation(data),
   }),
   examples: [
     ["show 5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9", "one that `run -d`, `ps` or a build's log names"],
-    ["show 5a2c3d38 -f json", "as JSON; the first digits will do"],
+    ["show 5a2c3d38 -f json", "as JSON; the first digits will do; an array of several"],
+    ["-S work show @ HEAD~1", "what the session `work` has run last, and what before"],
   ],
   agentNote:
     "`hasEnded` and `exitCode` of -f json say whether it is over and how; `bough logs OP` has the output.",
@@ -29,14 +33,33 @@ export const show: Command = {
 
 async function showOperation(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const { service, close } = await connect(runtime, globals, { ...log, info: log.debug });
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { close } = connection;
   try {
-    const operation = withoutSecrets(await requireOperation(service, values.positionals[0] ?? ""));
+    const operations: OperationDetails[] = [];
+    const problems: BoughError[] = [];
+    for (const given of values.positionals) {
+      try {
+        operations.push(withoutSecrets(await requireOperation(connection, given, sessionKey(invocation))));
+      } catch (error) {
+        // The others are shown all the same.
+        if (!(error instanceof BoughError) || runtime.signal.aborted) throw error;
+        problems.push(error);
+      }
+    }
+    const [first, ...others] = problems;
+    const problem =
+      others.length === 0 ? first : new BoughError(problems.map(({ message }) => message).join("\n"));
+    if (problem !== undefined && operations.length === 0) throw problem;
     printResult(invocation, {
-      id: operation.uuid,
-      json: operation,
-      table: (style) => renderTable(["OPERATION", operation.uuid], rowsOf(operation), style),
+      id: operations.map(({ uuid }) => uuid),
+      json: values.positionals.length === 1 ? operations[0] : operations,
+      table: (style) =>
+        operations
+          .map((operation) => renderTable(["OPERATION", operation.uuid], rowsOf(operation), style))
+          .join("\n"),
     });
+    if (problem !== undefined) throw problem;
   } finally {
     await close();
   }
@@ -45,8 +68,8 @@ async function showOperation(invocation: Invocation): Promise<void> {
 function rowsOf(operation: OperationDetails): string[][] {
   const { exitCode, durationSeconds } = operation;
   const rows: [string, string | null][] = [
-    ["KIND", operation.kind],
-    ["STATUS", operation.timedOut ? `${operation.status} (stopped by its timeout)` : operation.status],
+    ["KIND", kindOf(operation)],
+    ["STATUS", operation.timedOut ? "TIMED OUT" : operation.status],
     ["ERROR", operation.error],
     ["COMMAND", operation.command],
     ["IMAGE", operation.image],

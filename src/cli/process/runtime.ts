@@ -59,4 +59,6 @@ export interface Output {
   readonly columns: number;
   /** The terminal's height as it is now; 24 elsewhere, and where the terminal does not know. */
   readonly rows: number;
+  /** Calls the listener whenever the terminal has got another size. Returns how to stop that. */
+  onResize(listener: () => void): () => void;
 }

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 
-/** Whether two absolute paths mean one file, however they are spelled, and also where it has yet to be made. */
+/** Returns whether two absolute paths mean one file, however they are spelled, and also where it has yet to be made. */
 export function isSameFile(one: string, other: string): boolean {
   const identity = identify(one);
   return identity !== undefined && identity === identify(other);

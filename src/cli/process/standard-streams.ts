@@ -66,7 +66,7 @@ export function createOutput(options: OutputOptions): Output {
       const rest = stream === undefined && bytes.length <= room ? writeDirectly(bytes) : bytes;
       if (rest.length > 0) written = writeToStream(rest);
     },
-    // Not by an empty write: Bun says at once that it is done, whatever is still before it.
+    // An empty write is no way to flush: Bun says at once that it is done, whatever is still before it.
     flush: () => written,
     get isTerminal() {
       return isTerminal(descriptor);
@@ -80,6 +80,11 @@ export function createOutput(options: OutputOptions): Output {
     },
     get rows() {
       return isTerminal(descriptor) ? opened().rows || 24 : 24;
+    },
+    onResize(listener) {
+      const terminal = opened();
+      terminal.on("resize", listener);
+      return () => void terminal.off("resize", listener);
     },
   };
 }

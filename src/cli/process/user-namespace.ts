@@ -130,7 +130,7 @@ function unusable(reason: string, hint = "Use a remote service (--url), or run b
   );
 }
 
-/** By the machine's own table, else by what the login has set. Bun's os.userInfo() knows the latter only. */
+/** Returns the name that the machine's own table has, else the login's. Bun's os.userInfo() knows the latter only. */
 function userName({ environment, userId }: Runtime): string {
   const table = readSetting("/etc/passwd") ?? "";
   const [, name] = new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table) ?? [];

@@ -4,7 +4,7 @@ import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connect, isEmbedded } from "../service/connection.ts";
 import { secretsByEnvironment } from "./environment.ts";
-import { type AskedRun, withCommand } from "./image-command.ts";
+import { type AskedRun, withCommand, withStep } from "./image-command.ts";
 import { startImage, withInstance } from "./request.ts";
 
 /** Set for the process in the background that has the engine in it. */
@@ -27,7 +27,8 @@ export async function runDetached(asked: AskedRun, invocation: Invocation): Prom
   }
 }
 
-async function start(asked: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
+async function start(given: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
+  const asked = withStep(given, connection.store);
   const image = await startImage(asked, connection);
   const request = await withCommand(asked, image, invocation, connection);
   return await withInstance(request, image, invocation, connection, (instance) =>
@@ -66,7 +67,11 @@ async function runBehind(asked: AskedRun, invocation: Invocation): Promise<numbe
 /** Returns the exit code of the process in the background where that ends without an operation. */
 async function startBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
-  const { environment, rewrite } = secretsByEnvironment(values.list("env"), asked.env);
+  const { environment, rewrite } = secretsByEnvironment(
+    values.list("env"),
+    asked.env,
+    values.rest?.length ?? 0,
+  );
   const child = runtime.runInBackground({ ...environment, [marker]: "1" }, rewrite);
   const warnings = passOn(child.stderr, runtime.stderr.write);
   const operation = await readLine(child.stdout);

@@ -1,5 +1,9 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
+import { reasonOf } from "../../system-error.ts";
+import type { Runtime } from "../process/runtime.ts";
 
 /** `KEY=VALUE` as it is; `KEY` alone with the value that it has here, as in `docker run -e`. */
 export function readEnvironment(
@@ -26,12 +30,50 @@ export function readEnvironment(
 }
 
 /**
+ * `--env-file`, as docker reads it: a line each, `KEY` alone with the value that it has here, or not at all where it has none; lines
+ * that are empty or begin with `#` are passed over. Quotes are part of a value.
+ */
+export function readEnvironmentFiles(
+  paths: readonly string[],
+  { environment, workingDirectory }: Pick<Runtime, "environment" | "workingDirectory">,
+): Record<string, string> {
+  return Object.fromEntries(
+    paths.flatMap((path) =>
+      readLines(path, workingDirectory).flatMap((line, index): [string, string][] => {
+        const text = line.trimStart();
+        if (text === "" || text.startsWith("#")) return [];
+        const [, name = "", value = environment[text]] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+        if (name !== "" && !/\s/.test(name)) return value === undefined ? [] : [[name, value]];
+        throw new BoughError(`--env-file ${path}: line ${index + 1} begins with no name of a variable`, {
+          kind: "usage",
+          hint: "It takes a line KEY=VALUE for each, without spaces in KEY.",
+        });
+      }),
+    ),
+  );
+}
+
+function readLines(path: string, workingDirectory: string): string[] {
+  try {
+    const text = readFileSync(resolve(workingDirectory, path), "utf8");
+    return text.replace(/^\uFEFF/, "").split(/\r?\n/);
+  } catch (error) {
+    throw new BoughError(`cannot read --env-file ${path}: ${reasonOf(error)}`, {
+      kind: "usage",
+      cause: error,
+    });
+  }
+}
+
+/**
  * How a command line is run again without the secrets of its `--env KEY=VALUE`, since all users of the machine see it for as
- * long as it runs: by `--env KEY`, with the value in its environment. `given`: of this one's.
+ * long as it runs: by `--env KEY`, with the value in its environment. `given`: of this one's. `commandLength`:
+ * how many of its last words are the command.
  */
 export function secretsByEnvironment(
   given: readonly string[],
   env: Readonly<Record<string, string>>,
+  commandLength: number,
 ): { environment: Record<string, string>; rewrite: (words: readonly string[]) => string[] } {
   const secrets = secretsAmong(Object.entries(env));
   const names = new Map(
@@ -43,8 +85,7 @@ export function secretsByEnvironment(
   return {
     environment: Object.fromEntries([...names.values()].map((name) => [name, env[name] ?? ""])),
     rewrite(words) {
-      const end = words.indexOf("--");
-      const own = end < 0 ? words : words.slice(0, end);
+      const own = words.slice(0, words.length - commandLength);
       // Behind its option, or in one word with it: `--env=KEY=VALUE`, `-eKEY=VALUE`.
       const rewritten = own.map((word) => {
         const text = [...names.keys()].find((text) => word.endsWith(text));

@@ -2,33 +2,54 @@ import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { findDescription } from "../images/description.ts";
 import type { Connection } from "../service/connection.ts";
+import { type FailedStep, requireFailedStep } from "./failed-step.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
 import type { RunRequest } from "./request.ts";
-import { findConfiguration } from "./surroundings.ts";
 
 /** What the command line asks for. */
-export interface AskedRun extends Omit<RunRequest, "command" | "title"> {
-  /** `undefined`: the image's own. */
-  command: ExpandedCommand | undefined;
+export interface AskedRun extends Omit<RunRequest, "command" | "title" | "step"> {
+  /** `undefined`: the image's own. `"shell"`: one that the image has. */
+  command: ExpandedCommand | "shell" | undefined;
+  /** `"latest"`: that of the session's latest build. */
+  step: FailedStep | "latest" | undefined;
+}
+
+/** Once it is known which step is meant. */
+export type ReadyRun = AskedRun & Pick<RunRequest, "step">;
+
+export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun {
+  const { step, key } = asked;
+  return { ...asked, step: step === "latest" ? requireFailedStep(key, store) : step };
 }
 
 /** The request with its command: the one that was given, else what the image's ENTRYPOINT and CMD name. */
 export async function withCommand(
-  asked: AskedRun,
+  asked: ReadyRun,
   image: string,
   { runtime }: Invocation,
   connection: Connection,
 ): Promise<RunRequest> {
-  const command = asked.command ?? (await findImageCommand(image, runtime.stdin.isTerminal, connection));
+  const command = await findCommand(asked, image, runtime.stdin.isTerminal, connection);
   return { ...asked, command, title: secretsAmong(Object.entries(asked.env)).mask(titleOf(command)) };
+}
+
+async function findCommand(
+  { command, hasTerminal }: AskedRun,
+  image: string,
+  isTerminal: boolean,
+  connection: Connection,
+): Promise<ExpandedCommand> {
+  if (command === "shell") return findShell(image, connection);
+  return command ?? findImageCommand(image, isTerminal && !hasTerminal, connection);
 }
 
 /** @param why no other command is known of: a sentence */
 export function whichCommand(why: string): BoughError {
   return new BoughError(`bough run: which command? ${why}`, {
     kind: "usage",
-    hint: "It stands after --, as in: bough run -- ls -l /",
+    hint: "It stands after IMAGE or --, as in: bough run app:dev ls -l /",
   });
 }
 
@@ -38,7 +59,7 @@ async function findImageCommand(
   isTerminal: boolean,
   connection: Connection,
 ): Promise<ExpandedCommand> {
-  const { Entrypoint = [], Cmd = [] } = await findConfiguration(image, connection);
+  const { Entrypoint = [], Cmd = [] } = (await findDescription(image, connection)).config;
   const isReset = Entrypoint.length === 1 && Entrypoint[0] === "";
   const words = [...(isReset ? [] : Entrypoint), ...Cmd];
   if (words.length === 0)
@@ -48,6 +69,16 @@ async function findImageCommand(
   if (words[0] === "") throw whichCommand("The image's own begins with an empty word.");
   refuseInteractiveShell(words, isTerminal);
   return { form: "exec", words };
+}
+
+/** bash is what people expect at a prompt; every other image has sh, or no shell at all. */
+async function findShell(image: string, { service }: Connection): Promise<ExpandedCommand> {
+  for (const path of ["/bin/bash", "/usr/bin/bash"]) {
+    const type = await service.pathType(image, path);
+    if (type === "unsupported") break;
+    if (type === "file" || type === "symlink") return { form: "exec", words: ["bash"] };
+  }
+  return { form: "exec", words: ["sh"] };
 }
 
 function titleOf(command: ExpandedCommand): string {

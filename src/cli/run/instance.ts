@@ -4,21 +4,30 @@ import type { EventListener, OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import type { Log } from "../../terminal/log.ts";
 
-/** Runs one instance to its end. An interruption cancels it on the service before it is passed on. */
+/**
+ * Runs one instance to its end. An interruption cancels it on the service before it is passed on, and so does what goes wrong with
+ * `attend`, which is called once the instance is started.
+ */
 export async function runInstance(
   request: InstanceRequest,
   { service, signal, log }: { service: Service; signal: AbortSignal; log: Log },
   listener?: EventListener,
+  attend?: (operation: string, ended: Promise<unknown>) => Promise<void>,
 ): Promise<OperationOutcome> {
   const operation = await service.spawn(request);
   log.debug(`operation ${operation}`);
+  const ended = service.follow(operation, undefined, listener);
+  const attended = attend?.(operation, ended);
   try {
-    return await service.follow(operation, undefined, listener);
+    const [outcome] = await Promise.all([ended, attended]);
+    return outcome;
   } catch (error) {
-    if (!signal.aborted) throw error;
+    // A terminal is in order again before anything is said.
+    await attended?.catch(() => {});
+    if (!signal.aborted && attend === undefined) throw error;
     log.warn(`interrupted: cancelling operation ${operation}`);
     if (await service.cancel(operation)) log.warn(`operation ${operation} is cancelled`);
-    else log.error(`the service has not confirmed the end of operation ${operation}: it may still run`);
+    else log.error(`the end of operation ${operation} is not confirmed: it may still run`);
     throw error;
   }
 }

@@ -5,31 +5,51 @@ import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { LocalFile } from "../../service/service.ts";
-import type { InstanceFile, InstanceRequest, NetworkMode, ResourcesLimits } from "../../service/types.ts";
-import { formatCount } from "../../terminal/quantity.ts";
+import type {
+  InstanceFile,
+  InstanceMount,
+  InstanceRequest,
+  Loan,
+  NetworkMode,
+  ResourcesLimits,
+} from "../../service/types.ts";
+import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
 import { readPipedInput } from "../process/piped-input.ts";
 import type { Connection } from "../service/connection.ts";
+import type { FailedStep } from "./failed-step.ts";
 import type { FileArgument } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
 import { stageLocalFiles } from "./local-files.ts";
 import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
+import { terminalFields } from "./terminal.ts";
+import { requireVolumes } from "./volume-argument.ts";
 
 /** What `bough run` was asked for. */
 export interface RunRequest extends GivenSurroundings {
   key: string;
   /** Instead of the session's image. */
   use: string | undefined;
+  /** What to do where there is no such image: for its error. */
+  otherwise: string | undefined;
   /** For the session's history. */
   title: string;
   timeoutSeconds: number;
   limits: ResourcesLimits | undefined;
   files: readonly FileArgument[];
   excludes: readonly string[];
+  /** Directories of this machine. */
+  volumes: readonly InstanceMount[];
   network: NetworkMode;
+  /** Instead of what is piped in. */
+  input: Uint8Array | undefined;
   isDisposable: boolean;
+  /** In place of a build's step that has failed, instead of in an image. */
+  step: FailedStep | undefined;
+  /** The command has the user's terminal. */
+  hasTerminal: boolean;
 }
 
 /** Bytes of each output stream that the service is asked to keep. */
@@ -37,13 +57,15 @@ const outputLimit = 16 * 1024 * 1024;
 
 /** The image that the command begins with. */
 export async function startImage(
-  request: Pick<RunRequest, "key" | "use" | "limits">,
-  { service, store }: Connection,
+  request: Pick<RunRequest, "key" | "use" | "otherwise" | "limits" | "step" | "volumes">,
+  connection: Connection,
 ): Promise<string> {
-  await requireLimits(service, request.limits);
+  await requireLimits(connection.service, request.limits);
+  await requireVolumes(connection.service, request.volumes);
+  if (request.step !== undefined) return request.step.fields.image;
   return request.use === undefined
-    ? requireSessionImage(store, request.key)
-    : await resolveImageArgument(service, request.use);
+    ? requireSessionImage(connection.store, request.key)
+    : await resolveImageArgument(connection, request.use, request.otherwise);
 }
 
 /**
@@ -67,41 +89,56 @@ export async function withInstance<Result>(
     signal: runtime.signal,
     warn: log.warn,
   });
-  const stdin = await readPipedInput(runtime, log);
-  const attempt = async () =>
-    action(await makeInstance({ ...request, surroundings }, image, staged, stdin, invocation, connection));
+  const stdin = request.input ?? (await readPipedInput(runtime, log));
+  const lent = lendAgain(request, connection);
+  const whole = { ...request, surroundings, lent };
+  const attempt = async () => action(await makeInstance(whole, image, staged, stdin, invocation, connection));
   try {
     return await attempt();
   } catch (error) {
     const missing = error instanceof NotFoundError ? forgetUploads(staged, connection) : 0;
     if (missing === 0) throw error;
-    log.info(`the service no longer has ${formatCount(missing, "uploaded file")}: sending again`);
+    log.info(`${describeGone(missing)}: sending again`);
     return await attempt();
+  } finally {
+    lent?.end();
   }
 }
 
+function lendAgain({ step }: RunRequest, { service }: Connection): Loan | undefined {
+  return step === undefined || step.lent.length === 0 ? undefined : service.lendFiles?.(step.lent);
+}
+
 async function makeInstance(
-  request: RunRequest & { surroundings: Surroundings },
+  request: RunRequest & { surroundings: Surroundings; lent: Loan | undefined },
   image: string,
   staged: Staged,
   stdin: Uint8Array | undefined,
   { runtime, log }: Invocation,
   { service }: Connection,
 ): Promise<InstanceRequest> {
-  const files = instanceFiles(staged, await service.uploadFiles(localFiles(staged)));
+  const fields: Partial<FailedStep["fields"]> = request.step?.fields ?? {};
+  const { entries, copies, mounts, networking } = fields;
+  const files = { ...fields.files, ...instanceFiles(staged, await service.uploadFiles(localFiles(staged))) };
+  const all = [...(mounts ?? []), ...request.volumes];
+  const loan = request.lent && { lent_files: request.lent.id };
+  const placed = { files, ...loan, ...(entries && { entries }), ...(copies && { copies }) };
   const limits = request.limits === undefined ? {} : { resources_limits: request.limits };
   const instance: InstanceRequest = {
     image,
     ...limits,
     ...request.surroundings,
-    files,
+    ...placed,
+    ...(all.length > 0 && { mounts: all }),
     timeout: request.timeoutSeconds,
     disposable: request.isDisposable,
+    ...(await historyOf(request, service)),
     truncate_output_at: outputLimit,
-    ...networkFields(request.network),
+    ...(request.network === "default" && networking ? { networking } : networkFields(request.network)),
     ...(stdin === undefined || stdin.byteLength === 0
       ? {}
       : { stdin: { value: Buffer.from(stdin).toString("base64"), encoding: "base64" } }),
+    ...(request.hasTerminal ? terminalFields(runtime, request.surroundings.env) : {}),
   };
   // The API puts regular files in place: empty directories and links take a command of their own.
   const script = placementScript(staged);
@@ -115,7 +152,7 @@ async function makeInstance(
       shell: false,
       stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
       cwd: "/",
-      files,
+      ...placed,
       timeout: request.timeoutSeconds,
       disposable: false,
       ...ownOperationNetwork(request.network),
@@ -128,7 +165,17 @@ async function makeInstance(
       `the links and directories of --file could not be made: ${outcome.stderr.text.trim()}`,
     );
   }
-  return { ...instance, image: outcome.image, files: {} };
+  const { entries: _, copies: __, lent_files: ___, ...rest } = instance;
+  return { ...rest, image: outcome.image, files: {} };
+}
+
+/** The line of the result's history. A service that told no configuration isn't asked whether it keeps one. */
+async function historyOf(
+  { title, isDisposable }: Pick<RunRequest, "title" | "isDisposable">,
+  { capabilities }: Connection["service"],
+): Promise<Pick<InstanceRequest, "history">> {
+  const isKept = capabilities.has("config") && (await capabilities.extensions()).has("history");
+  return isDisposable || !isKept ? {} : { history: [{ created_by: title, comment: "bough run" }] };
 }
 
 /** Returns how many there were to forget. */

@@ -1,16 +1,16 @@
 import { type ArgsDef, defineCommand } from "citty";
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import { type ArgumentDefinitions, positiveInteger, type Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { connect } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";
-import { readEnvironment } from "./environment.ts";
-import { parseFileArgument } from "./file-argument.ts";
 import { type AskedRun, whichCommand } from "./image-command.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
-import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
-import { networkDefinition, readNetworkMode } from "./network-option.ts";
+import { readScript } from "./script.ts";
+import { readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
+import { requireTerminal, terminalSeconds } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -19,62 +19,44 @@ const definitions: ArgumentDefinitions = {
     alias: "D",
     description: "Throw the changes away: the session's image stays",
   },
-  shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
-  env: {
-    type: "string",
-    alias: "e",
-    valueHint: "KEY[=VALUE]",
-    multiple: true,
-    description: "Environment variable; without =VALUE the one that is set here",
-  },
-  cwd: {
-    type: "string",
-    alias: "C",
-    valueHint: "PATH",
-    description: "Working directory, absolute (default: the image's, else /)",
-  },
-  user: {
-    type: "string",
-    alias: "u",
-    valueHint: "USER[:GROUP]",
-    description: "By name or number (default: the image's, else root)",
-  },
-  "no-config": {
+  tty: {
     type: "boolean",
-    description: "Without the image's ENV, WORKDIR and USER",
+    alias: ["it", "ti"],
+    description: "On this terminal: for a shell, an editor, a debugger; see also `bough shell`",
   },
+  interactive: {
+    type: "boolean",
+    alias: "i",
+    description: "As docker has it; what is piped in is the command's standard input with or without it",
+  },
+  script: {
+    type: "string",
+    completes: "file",
+    alias: "I",
+    valueHint: "FILE|-",
+    description:
+      "Run a local script, or the one piped in: by sh, or what its first line names; COMMAND is its arguments",
+  },
+  shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
+  ...surroundingsDefinitions,
   timeout: {
     type: "string",
     alias: "t",
     valueHint: "SEC",
     description: "Seconds that the command may take (default: 600)",
   },
-  ...limitDefinitions,
-  file: {
-    type: "string",
-    completes: "file",
-    alias: "F",
-    valueHint: "HOST[:PATH][:uN][:gN][:mMODE]",
-    multiple: true,
-    description: "Put a file or directory in place first (default PATH: its name, in the working directory)",
-  },
-  "file-excludes": {
-    type: "string",
-    valueHint: "PATTERN",
-    multiple: true,
-    description: "Leave out of directories, beside .git, node_modules and the like",
-  },
-  use: {
-    type: "string",
-    completes: "image",
-    valueHint: "IMAGE",
-    description: "Run in this image, as after `bough use IMAGE`",
-  },
-  network: networkDefinition("the command"),
+  use: { type: "string", completes: "image", valueHint: "IMAGE", description: "The same as IMAGE" },
   detach: {
     type: "boolean",
     alias: "d",
     description: "Print the operation's id and do not wait for its end",
+  },
+  image: {
+    type: "positional",
+    completes: "image",
+    required: false,
+    description:
+      "Run in this image, as after `bough use IMAGE` (default: the session's image; then COMMAND stands after --)",
   },
 };
 
@@ -83,26 +65,36 @@ export const run: Command = {
     meta: {
       name: "run",
       description:
-        "Run one command in the session's image: without COMMAND its ENTRYPOINT and CMD. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
+        "Run one command in an image, or in the session's: without COMMAND its ENTRYPOINT and CMD. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
     },
     args: definitions,
     run: ({ data }) => runCommand(data),
   }),
   examples: [
-    ["run -D -- app --version", "and throw the changes away"],
+    ["run -D app:dev app --version", "another command in it"],
     ["-S work run -- apt-get install -y curl", "the result is the new image of the session `work`"],
     ["run -s -F ./src:/src -- 'cd /src && make | tail -20'", "a shell expression, on local files"],
-    ["run --use tag:app:dev", "what that image's ENTRYPOINT and CMD start"],
-    ["run --use tag:app:dev -d -- server", "in another image, without waiting: prints the operation's id"],
+    ["run -it app:dev python3", "on this terminal, until it ends"],
+    ["run -d app:dev server", "without waiting: prints the operation's id"],
   ],
   agentNote: [
     "This command is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
-    "There is no terminal: commands that ask get the standard input that is piped in, else none.",
+    "There is no terminal without -it, which needs one here: commands that ask get the standard input that is piped in, else none.",
+    "The first word that is no option is IMAGE; a command for the session's image stands after --.",
     "COMMAND is run as it stands: the image's ENTRYPOINT isn't put before it.",
     "A failing command keeps its changes as well; the exit code is the command's own.",
     "Of each output stream 16 MiB arrive at least; what is cut off is said to be. For more, write a file and `bough cp` it.",
   ].join("\n"),
-  takesRest: true,
+  takesRest: "behind-place",
+  foreignOptions: {
+    "--rm": "-D throws the changes away.",
+    "--workdir": "-C, --cwd is the working directory.",
+    "-w": "-C, --cwd is the working directory.",
+    "--publish": "No ports are published: with --network host a command listens on this machine's network.",
+    "--name":
+      "Nothing that runs has a name: `bough ps` lists ids; with -S KEY the result is that session's image.",
+    "--entrypoint": "A command that is given is run as it stands, without the image's ENTRYPOINT.",
+  },
 };
 
 async function runCommand(invocation: Invocation): Promise<number> {
@@ -120,27 +112,68 @@ async function runCommand(invocation: Invocation): Promise<number> {
 
 function readRequest(invocation: Invocation): AskedRun {
   const { values, runtime } = invocation;
-  const cwd = values.text("cwd");
-  if (cwd?.startsWith("/") === false) {
-    throw new BoughError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`, {
+  const hasTerminal = values.flag("tty");
+  if (hasTerminal) checkTerminal(invocation);
+  const file = values.text("script");
+  if (file !== undefined && (hasTerminal || values.flag("shell"))) {
+    throw new BoughError(`bough run: --script does not go with ${hasTerminal ? "-it" : "--shell"}`, {
       kind: "usage",
     });
   }
+  const script = file === undefined ? undefined : readScript(file, runtime);
   return {
     key: sessionKey(invocation),
-    use: values.text("use"),
-    command: readCommand(values, runtime.stdin.isTerminal),
-    env: readEnvironment(values.list("env"), runtime.environment),
-    cwd,
-    user: values.text("user"),
-    ignoresConfig: values.flag("no-config"),
-    timeoutSeconds: positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.") ?? 600,
-    limits: readLimitOptions(values),
-    files: values.list("file").map(parseFileArgument),
-    excludes: values.list("file-excludes"),
-    network: readNetworkMode(values.text("network")),
+    ...readImage(values),
+    command:
+      script === undefined
+        ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
+        : { form: "exec", words: [...script.words, ...argumentsOfScript(values)] },
+    input: script?.text,
+    ...readSurroundings(invocation),
+    timeoutSeconds:
+      positiveInteger(
+        values.text("timeout"),
+        "--timeout",
+        "It counts seconds. A terminal is -it, in one word.",
+      ) ?? (hasTerminal ? terminalSeconds : 600),
     isDisposable: values.flag("disposable"),
+    hasTerminal,
   };
+}
+
+function checkTerminal({ values, globals, runtime }: Invocation): void {
+  const hint = "Leave -it out: what is piped in is the command's standard input.";
+  const other = values.flag("detach") ? "-d" : globals.format === "json" ? "-f json" : undefined;
+  if (other !== undefined) {
+    throw new BoughError(`bough run: -it does not go with ${other}, which leaves nobody at the terminal`, {
+      kind: "usage",
+    });
+  }
+  requireTerminal(runtime, "bough run -it", hint);
+}
+
+function readImage(values: Values): Pick<AskedRun, "use" | "otherwise"> {
+  const use = values.text("use");
+  const [place] = values.positionals;
+  if (place === undefined) return { use, otherwise: undefined };
+  // A script's arguments: with --use there is no other image to name.
+  if (use !== undefined && values.text("script") !== undefined) return { use, otherwise: undefined };
+  if (use !== undefined) {
+    throw new BoughError(`bough run: two images are named, ${place} and ${use}`, {
+      kind: "usage",
+      hint: `A command for the image of --use stands after --: bough run --use ${quote(use)} -- ${place} ...`,
+    });
+  }
+  const line = [place, ...(values.rest ?? [])].map(quote).join(" ");
+  return {
+    use: place,
+    otherwise: `\`bough images import ${quote(place)}\` may bring it. A command for the session's image stands after --: bough run -- ${line}`,
+  };
+}
+
+function argumentsOfScript(values: Values): readonly string[] {
+  const { positionals, rest = [] } = values;
+  return values.text("use") === undefined ? rest : [...positionals, ...rest];
 }
 
 /** `undefined` where none is given and the image's own may stand in. */
@@ -149,6 +182,7 @@ function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
   const isShell = values.flag("shell");
   refuseInteractiveShell(words, isTerminal);
   if (words.length > 0) return isShell ? { form: "shell", line: words.join(" ") } : { form: "exec", words };
+  if (values.flag("failed-step")) throw whichCommand("--failed-step is for one that is given.");
   if (isShell) throw whichCommand("--shell is for one that is given.");
   if (values.flag("no-config")) throw whichCommand("--no-config leaves the image's own out.");
   return undefined;

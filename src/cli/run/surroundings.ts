@@ -6,6 +6,7 @@ import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import type { InstanceRequest } from "../../service/types.ts";
 import type { Connection } from "../service/connection.ts";
+import type { FailedStep } from "./failed-step.ts";
 
 /** What the command line says of it. */
 export interface GivenSurroundings {
@@ -25,12 +26,18 @@ export type Surroundings = Pick<
   "command" | "args" | "shell" | "uid" | "gid" | "env" | "ignore_config"
 > & { cwd: string };
 
-/** The image's ENV, WORKDIR and USER, as the service has them or bough has noted them, below what the command line says. */
+/** ENV, WORKDIR and USER of the step, or of the image as the service has them or bough has noted them, below what the command line says. */
 export async function findSurroundings(
-  { command, env, cwd, user, ignoresConfig }: GivenSurroundings,
+  { command, env, cwd, user, ignoresConfig, step }: GivenSurroundings & { step: FailedStep | undefined },
   image: string,
   { service, store }: Connection,
 ): Promise<Surroundings> {
+  if (step !== undefined) {
+    const facts = createImageFacts(service, store.facts);
+    const whose = user === undefined ? step.user : await findUser(user, image, facts);
+    const { env: variables, cwd: directory } = step.fields;
+    return { ...processFields(command, whose), env: { ...variables, ...env }, cwd: cwd ?? directory };
+  }
   const place = cwd ?? "/";
   if (ignoresConfig) {
     // A service without it has no variables of an image to leave out either.
@@ -53,11 +60,6 @@ export async function findSurroundings(
     env: { ...(noted === undefined ? {} : variablesIn(noted)), ...env },
     cwd: cwd ?? (config.WorkingDir || place),
   };
-}
-
-/** As bough has noted it, else as the service has it: empty where neither does. */
-export async function findConfiguration(image: string, { service, store }: Connection): Promise<ImageConfig> {
-  return notedConfiguration(image, store) ?? (await askConfiguration(image, service));
 }
 
 /** The service sets the variables itself. */

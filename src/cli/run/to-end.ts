@@ -9,34 +9,30 @@ import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Connection } from "../service/connection.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
-import { type AskedRun, withCommand } from "./image-command.ts";
+import { type AskedRun, type ReadyRun, withCommand, withStep } from "./image-command.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, startImage, withInstance } from "./request.ts";
+import { passTerminal } from "./terminal.ts";
 
 /** Returns the command's own exit code. */
 export async function runToItsEnd(
-  asked: AskedRun,
+  given: AskedRun,
   invocation: Invocation,
   connection: Connection,
 ): Promise<number> {
-  const { runtime, globals, log } = invocation;
-  const { service, store } = connection;
-  const from = workingBranch(store, asked.key);
+  const { globals, log } = invocation;
+  const { store } = connection;
+  const asked = withStep(given, store);
+  const from = beginning(asked, store);
   const image = await startImage(asked, connection);
   const request = await withCommand(asked, image, invocation, connection);
-  const relay = globals.format === "json" ? undefined : createOutputRelay(runtime, service, log);
-  const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
-    const ended = await runInstance(instance, { service, signal: runtime.signal, log }, relay);
-    refuseMissing(ended);
-    return ended;
-  });
-  await relay?.finish(outcome);
+  const outcome = await runOnce(asked, request, image, invocation, connection);
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint !== undefined) log.warn(hint);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
-  if (relay === undefined) {
+  if (globals.format === "json") {
     printResult(invocation, {
       id: outcome.operation,
       json: {
@@ -53,6 +49,40 @@ export async function runToItsEnd(
     });
   }
   return exitCode;
+}
+
+async function runOnce(
+  asked: ReadyRun,
+  request: RunRequest,
+  image: string,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<OperationOutcome> {
+  const { runtime, globals, log } = invocation;
+  const { service } = connection;
+  const { hasTerminal, command } = asked;
+  if (hasTerminal && !(await service.capabilities.extensions()).has("terminals")) {
+    const { runByLines } = await import("./lines.ts");
+    return await runByLines(request, image, command === "shell", invocation, connection);
+  }
+  const relay =
+    globals.format === "json" || hasTerminal ? undefined : createOutputRelay(runtime, service, log);
+  const attend = hasTerminal
+    ? (operation: string, ended: Promise<unknown>) => passTerminal(operation, ended, { runtime, service })
+    : undefined;
+  const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
+    const ended = await runInstance(instance, { service, signal: runtime.signal, log }, relay, attend);
+    refuseMissing(ended);
+    return ended;
+  });
+  await relay?.finish(outcome);
+  return outcome;
+}
+
+/** What is kept of a step goes to a branch beside the layer that it began with. */
+function beginning({ key, step }: ReadyRun, store: Connection["store"]): WorkingBranch {
+  if (step === undefined) return workingBranch(store, key);
+  return { key, branch: step.branch, head: store.sessions.findBranch(key, step.branch) };
 }
 
 /** The result becomes the session's image, whatever the exit code: a roll-back takes it back. */

@@ -3,6 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { createService, type Service } from "../../service/client.ts";
 import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-files.ts";
+import type { Fetch, ServedTime } from "../../service/service.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";
 import { version } from "../../version.ts";
@@ -14,11 +15,25 @@ import { stateDirectory } from "../process/state-directory.ts";
 export interface Connection {
   service: Service;
   store: Store;
+  /** The same service, with requests that another signal ends. */
+  serviceFor(signal: AbortSignal): Service;
   close(): Promise<void>;
 }
 
-/** Finds out which service is meant, opens it, and says so in one log line. */
-export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log): Promise<Connection> {
+/** Listens to what goes on between this process and a service. */
+export interface ServiceWatcher {
+  /** Returns the same fetch, watched. */
+  watch(fetch: Fetch): Fetch;
+  onServed(time: ServedTime): void;
+}
+
+/** Finds out which service is meant, opens it, and says so in one log line. `watcher` listens. */
+export async function connect(
+  runtime: Runtime,
+  globals: GlobalOptions,
+  log: Log,
+  watcher?: ServiceWatcher,
+): Promise<Connection> {
   const choice = chooseServiceFor(runtime, globals);
   const store = openStore(storePath(runtime, choice), runtime.clock, {
     onDamaged: (name) =>
@@ -27,35 +42,44 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
   const shared = {
     userAgent: `bough/${version} (${runtime.platform})`,
     clock: runtime.clock,
-    signal: runtime.signal,
     onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
     seenImages: store.facts.listedImages,
     running: runtime.running,
+    ...(watcher === undefined ? {} : { onServed: watcher.onServed }),
   };
+  const watch = (fetch: Fetch) => watcher?.watch(fetch) ?? fetch;
   if (choice.kind === "remote") {
     const { url, token, project, source } = choice;
-    const service = createService({
-      ...shared,
-      fetch: runtime.fetch,
-      baseUrl: url,
-      ...(token === undefined ? {} : { token }),
-      ...(project === undefined ? {} : { project }),
-    });
+    const serviceFor = (signal: AbortSignal) =>
+      createService({
+        ...{ ...shared, signal },
+        fetch: watch(runtime.fetch),
+        baseUrl: url,
+        ...(token === undefined ? {} : { token }),
+        ...(project === undefined ? {} : { project }),
+      });
+    const service = serviceFor(runtime.signal);
     log.info(`service: ${service.address} (${source})`);
-    return { service, store, close: async () => store.close() };
+    return { service, serviceFor, store, close: async () => store.close() };
   }
   const { startEngine } = await import("./engine-host.ts");
   const engine = await startEngine(runtime, { importTransports: "all", warn: log.warn });
-  const service = createService({
-    ...shared,
-    fetch: (input, init) => engine.fetch(input instanceof Request ? input : new Request(input, init)),
-    baseUrl: "http://engine",
-    address: `embedded engine (${engine.directory})`,
-  });
-  log.info(`service: ${service.address}`);
+  const serviceFor = (signal: AbortSignal) =>
+    createService({
+      ...{ ...shared, signal },
+      fetch: watch((input, init) =>
+        engine.fetch(input instanceof Request ? input : new Request(input, init)),
+      ),
+      lendFiles: engine.lend,
+      baseUrl: "http://engine",
+      address: `embedded engine (${engine.directory})`,
+    });
+  const service = serviceFor(runtime.signal);
+  log.info(service.address);
   return {
     service,
+    serviceFor,
     store,
     async close() {
       await engine.close();
@@ -64,7 +88,7 @@ export async function connect(runtime: Runtime, globals: GlobalOptions, log: Log
   };
 }
 
-/** For commands that only read bough's own state: no service is asked. */
+/** Opens bough's own state, for commands that only read that: no service is asked. */
 export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
   return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
 }

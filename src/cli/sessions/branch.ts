@@ -7,8 +7,10 @@ import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
+import { parseHistoryReference, requireReferred } from "./history-reference.ts";
 import { checkBranchName, requireBranch, requireEntry, requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
+import { shortLayer } from "./working-branch.ts";
 
 const definitions: ArgumentDefinitions = {
   name: {
@@ -72,9 +74,9 @@ function list(invocation: Invocation, store: Store, key: string): void {
       renderTable(
         ["BRANCH", "ACTIVE", "IMAGE", "ID", "TITLE"],
         branches.map(({ name, isActive, image, entry, title }) => [
-          name,
+          shortLayer(name, style),
           isActive ? "*" : "",
-          image,
+          { id: image },
           String(entry),
           title,
         ]),
@@ -96,7 +98,10 @@ function make(
       hint: `\`bough -S ${key} session checkout ${name}\` goes there.`,
     });
   }
-  const { id, image } = requireEntry(store, key, from ?? store.branches.active(key));
+  const start = from ?? store.branches.active(key);
+  const reference = parseHistoryReference(start);
+  const { id, image } =
+    reference === undefined ? requireEntry(store, key, start) : requireReferred(store, key, start, reference);
   store.branches.set(key, name, id);
   printResult(invocation, {
     id: name,

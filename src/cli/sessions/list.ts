@@ -40,7 +40,7 @@ function listSessions(invocation: Invocation): void {
             key,
             String(branches),
             String(entries),
-            new Date(updatedAt).toISOString(),
+            { time: updatedAt },
             context ?? "-",
           ]),
           style,

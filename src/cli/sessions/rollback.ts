@@ -7,12 +7,17 @@ import { type ArgumentDefinitions, positiveInteger } from "../command-line/argum
 import type { Command, Invocation } from "../command-line/command.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
+import { parseHistoryReference, requireReferred } from "./history-reference.ts";
 import { requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
 import { isLayerBranch, workingBranch } from "./working-branch.ts";
 
 const definitions: ArgumentDefinitions = {
-  steps: { type: "positional", required: false, description: "How many images to go back (default: 1)" },
+  steps: {
+    type: "positional",
+    required: false,
+    description: "How many images to go back (default: 1); @N is the entry N of the history, +N forward",
+  },
 };
 
 export const rollback: Command = {
@@ -26,7 +31,8 @@ export const rollback: Command = {
   }),
   examples: [
     ["-S work session rollback", "undo the last `run` or `use`"],
-    ["-S work session rollback 3", "the last three"],
+    ["-S work session rollback 3", "the last three, as HEAD~3"],
+    ["-S work session rollback @7", "to the entry 7 that `session show` lists"],
   ],
   agentNote:
     "Nothing is lost: `session show` lists what was rolled back, `session branch NAME --from ID` brings it back.",
@@ -34,11 +40,16 @@ export const rollback: Command = {
 
 function rollBack(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
-  const steps = positiveInteger(values.positionals[0], "STEPS") ?? 1;
+  const [given = "1"] = values.positionals;
+  const reference = parseHistoryReference(given.startsWith("+") ? `@${given}` : given);
+  const steps = reference === undefined ? positiveInteger(given, "STEPS") : undefined;
   const key = sessionKey(invocation);
   const store = openLocalStore(runtime, globals);
   try {
-    const { branch, entry } = goBack(store, key, steps);
+    const { branch, entry } =
+      reference === undefined
+        ? goBack(store, key, steps ?? 1)
+        : goTo(store, key, requireReferred(store, key, given, reference));
     const { image } = entry;
     printBranch(invocation, { session: key, branch, image });
   } finally {
@@ -46,14 +57,25 @@ function rollBack(invocation: Invocation): void {
   }
 }
 
+/** Anywhere in the session's tree. */
+function goTo(store: Store, key: string, entry: HistoryEntry): { branch: string; entry: HistoryEntry } {
+  const branch = requireMovable(store, key);
+  store.branches.set(key, branch, entry.id);
+  return { branch, entry };
+}
+
+function requireMovable(store: Store, key: string): string {
+  const { branch } = workingBranch(store, key);
+  if (!isLayerBranch(branch)) return branch;
+  throw new BoughError(`${branch} is a build's layer, which stays where it is`, {
+    hint: `Go to the layer before it instead: \`bough session show ${key}\`, then session checkout.`,
+  });
+}
+
 function goBack(store: Store, key: string, steps: number): { branch: string; entry: HistoryEntry } {
   const entries = new Map(requireHistory(store, key).map((entry) => [entry.id, entry]));
-  const { branch, head } = workingBranch(store, key);
-  if (isLayerBranch(branch)) {
-    throw new BoughError(`${branch} is a build's layer, which stays where it is`, {
-      hint: `Go to the layer before it instead: \`bough session show ${key}\`, then session checkout.`,
-    });
-  }
+  const branch = requireMovable(store, key);
+  const { head } = workingBranch(store, key);
   let entry = head;
   for (let step = 0; step < steps && entry !== undefined; step++) entry = entries.get(entry.parent ?? -1);
   if (entry === undefined) {

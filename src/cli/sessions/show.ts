@@ -1,5 +1,4 @@
 import { type ArgsDef, defineCommand } from "citty";
-import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import { renderTable, type TableStyle } from "../../terminal/table.ts";
 import { drawTree } from "../../terminal/tree.ts";
@@ -9,6 +8,7 @@ import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
+import { shortLayer } from "./working-branch.ts";
 
 const definitions: ArgumentDefinitions = {
   session: {
@@ -59,16 +59,14 @@ function showSession(invocation: Invocation): void {
   }
 }
 
-/** On a terminal layers go by the first digits of their hash, which is what `session checkout` takes, too. */
 function renderHistory(history: readonly HistoryEntry[], active: string, style: TableStyle): string {
-  const name = (branch: string) =>
-    `${style.columns === undefined ? branch : shortLayer(branch)}${branch === active ? " (active)" : ""}`;
+  const name = (branch: string) => `${shortLayer(branch, style)}${branch === active ? " (active)" : ""}`;
   const rows = drawTree(history.map((entry) => ({ ...entry, isHead: entry.branches.includes(active) })));
   return renderTable(
     ["ID", "IMAGE", "PARENT", "KIND", "TITLE", "BRANCHES"],
     rows.map(({ graph, node: { id, image, parent, kind, title, branches } }) => [
       `${graph} ${id}`,
-      image,
+      { id: image },
       parent === null ? "-" : String(parent),
       kind,
       title,
@@ -76,9 +74,4 @@ function renderHistory(history: readonly HistoryEntry[], active: string, style: 
     ]),
     style,
   );
-}
-
-function shortLayer(branch: string): string {
-  const prefix = layerBranch("");
-  return branch.startsWith(prefix) ? branch.slice(0, prefix.length + 12) : branch;
 }

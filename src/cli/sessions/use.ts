@@ -1,10 +1,14 @@
+import { basename } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
+import { BoughError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
+import { printResult } from "../command-line/result.ts";
+import { imageDescription, requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
+import { parseHistoryReference, requireReferred } from "./history-reference.ts";
 import { sessionKey } from "./session-key.ts";
 import { appendEntries, workingBranch } from "./working-branch.ts";
 
@@ -13,7 +17,12 @@ const definitions: ArgumentDefinitions = {
     type: "positional",
     completes: "image",
     required: false,
-    description: "A UUID, tag:NAME or a tag (default: show the session's image)",
+    description: `${imageDescription}; @N or HEAD~N is one of the history (default: show the session's image)`,
+  },
+  new: {
+    type: "boolean",
+    alias: "N",
+    description: "Begin a session of a new name, and print what makes it this shell's: for eval",
   },
 };
 
@@ -30,6 +39,7 @@ export const use: Command = {
     ["-S work use tag:app:dev", "the session `work` goes on from the image that a build has tagged"],
     ["-S work use", "which image, on which branch"],
     ["-S work session rollback", "take it back"],
+    ["use --new app:dev", 'a fresh session; `eval "$(...)"` of what it prints makes it this shell\'s'],
   ],
   agentNote: [
     "Sessions are bough's own, on this machine: this changes nothing on the service.",
@@ -40,6 +50,7 @@ export const use: Command = {
 async function useImage(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;
   const [reference] = values.positionals;
+  if (values.flag("new")) return beginSession(invocation, reference);
   const key = sessionKey(invocation);
   if (reference === undefined) {
     const store = openLocalStore(runtime, globals);
@@ -52,13 +63,51 @@ async function useImage(invocation: Invocation): Promise<void> {
   }
   const { service, store, close } = await connect(runtime, globals, log);
   try {
-    const image = await resolveImageArgument(service, reference);
-    const title = `use ${reference}`;
-    appendEntries(store, workingBranch(store, key), [{ image, kind: "use", title, operation: null }]);
+    const place = parseHistoryReference(reference);
+    const image =
+      place === undefined
+        ? await resolveImageArgument({ service, store }, reference)
+        : requireReferred(store, key, reference, place).image;
+    note(store, key, reference, image);
     show(invocation, store, key);
   } finally {
     await close();
   }
+}
+
+async function beginSession(invocation: Invocation, reference: string | undefined): Promise<void> {
+  const { globals, runtime, log } = invocation;
+  const usage = (message: string) =>
+    new BoughError(message, { kind: "usage", hint: 'For example: eval "$(bough use --new app:dev)"' });
+  if (reference === undefined) throw usage("bough use --new: IMAGE is missing");
+  if (globals.session !== undefined) throw usage("bough use: --new makes up a name, and -S gives one");
+  const { service, store, close } = await connect(runtime, globals, log);
+  try {
+    const image = await resolveImageArgument({ service, store }, reference);
+    const session = freeKey(store);
+    note(store, session, reference, image);
+    const isFish = basename(runtime.environment.SHELL ?? "") === "fish";
+    log.info(`session ${session}: image ${image}`);
+    printResult(invocation, {
+      id: session,
+      json: { session, branch: store.branches.active(session), image },
+      table: () => `${isFish ? "set -gx BOUGH_SESSION " : "export BOUGH_SESSION="}${session}\n`,
+    });
+  } finally {
+    await close();
+  }
+}
+
+function freeKey(store: Store): string {
+  for (;;) {
+    const key = `s-${crypto.randomUUID().slice(0, 8)}`;
+    if (store.sessions.history(key) === undefined) return key;
+  }
+}
+
+function note(store: Store, key: string, reference: string, image: string): void {
+  const title = `use ${reference}`;
+  appendEntries(store, workingBranch(store, key), [{ image, kind: "use", title, operation: null }]);
 }
 
 function show(invocation: Invocation, store: Store, session: string): void {

@@ -1,6 +1,7 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import type { HistoryEntry, NewEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
+import type { TableStyle } from "../../terminal/table.ts";
 
 /** Where a session works, as it was when a command began. */
 export interface WorkingBranch {
@@ -16,6 +17,13 @@ export function workingBranch(store: Store, key: string): WorkingBranch {
 /** Branches of a build's layers stay where they are: a build takes their images for what its instructions made. */
 export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
+}
+
+/** Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` takes, too. */
+export function shortLayer(branch: string, { columns }: TableStyle): string {
+  return columns === undefined || !isLayerBranch(branch)
+    ? branch
+    : branch.slice(0, layerBranch("").length + 12);
 }
 
 interface AppendResult {

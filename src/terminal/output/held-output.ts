@@ -20,6 +20,8 @@ interface HeldOutputOptions {
   /** Writes whole lines of a command's to where the log goes. */
   write: (lines: string) => void;
   openSpoolFile: () => SpoolFile;
+  /** Output of a command that succeeds is not told at all. */
+  onlyFailures?: boolean;
 }
 
 /** A file of nobody else's, which is gone when it is closed. */
@@ -33,7 +35,13 @@ export interface SpoolFile {
 /**
  * What a failing command has written is told at every `logLevel`: where one shows errors only, it is part of the error.
  */
-export function createHeldOutput({ log, logLevel, write, openSpoolFile }: HeldOutputOptions): HeldOutput {
+export function createHeldOutput({
+  log,
+  logLevel,
+  write,
+  openSpoolFile,
+  onlyFailures = false,
+}: HeldOutputOptions): HeldOutput {
   const spools = new Map<string, Spool>();
   const isShown = logLevel === "info" || logLevel === "debug";
 
@@ -54,7 +62,7 @@ export function createHeldOutput({ log, logLevel, write, openSpoolFile }: HeldOu
     tell(step, ran, label) {
       for (const stream of ["stdout", "stderr"] as const) {
         const spool = take(step, stream);
-        if (spool !== undefined && (isShown || !ran.succeeded) && ran.abandoned !== true) {
+        if (spool !== undefined && ((isShown && !onlyFailures) || !ran.succeeded) && ran.abandoned !== true) {
           log[isShown || ran.succeeded ? "info" : "error"](`${label}${stream}:`);
           for (const lines of spool.lines()) write(lines);
         }

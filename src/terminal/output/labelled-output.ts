@@ -15,7 +15,7 @@ interface LabelledOutput {
 interface LabelledOutputOptions {
   write: (text: string) => void;
   clock: Clock;
-  /** Whether more than one step is at work. */
+  /** True while more than one step is at work. */
   isShared: () => boolean;
 }
 

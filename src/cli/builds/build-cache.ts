@@ -1,0 +1,70 @@
+import { basename, isAbsolute, relative, sep } from "node:path";
+import { createLayerCache } from "../../builder/cache/layer-cache.ts";
+import { createStepMemory } from "../../builder/cache/step-memory.ts";
+import type { BuildJob } from "../../builder/job.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Connection } from "../service/connection.ts";
+import type { BuildInputs } from "./inputs.ts";
+import type { ScopeOptions } from "./scope-options.ts";
+
+/** What a build knows of earlier ones: this machine's, and what others have left in scopes. */
+export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"> {
+  /** Leaves in a scope what the build has made or used, where it is to. */
+  finish(): Promise<void>;
+}
+
+/** What is asked for with `--cache-from` and its kind; most builds ask for nothing, and load nothing for it. */
+export async function readSharing(
+  invocation: Invocation,
+  { context }: BuildInputs,
+): Promise<ScopeOptions | undefined> {
+  const { values, runtime } = invocation;
+  const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = runtime.environment;
+  const options = ["cache", "cache-to", "cache-from", "cache-sign", "cache-verify"];
+  const isGiven = options.some((name) => values.text(name) !== undefined);
+  if (!isGiven && BOUGH_CACHE_TO === "" && BOUGH_CACHE_FROM === "") return undefined;
+  const { readScopeOptions } = await import("./scope-options.ts");
+  return readScopeOptions(invocation, context.realPath);
+}
+
+export async function openBuildCache(
+  { store, serviceFor }: Connection,
+  { sharing, session, log }: { sharing: ScopeOptions | undefined; session: string; log: Log },
+  { context, dockerfile: { absolutePath } }: BuildInputs,
+  { values, runtime: { clock, signal } }: Invocation,
+): Promise<BuildCache> {
+  const own = {
+    store,
+    layers: createLayerCache(store, session),
+    memory: createStepMemory(store.steps, {
+      session,
+      dockerfile: absolutePath,
+      explains: values.flag("explain"),
+    }),
+  };
+  if (sharing === undefined) return { ...own, finish: async () => undefined };
+  const { keys, reason, ...choice } = sharing;
+  if (reason !== undefined) log.info(`cache: ${describeChoice(choice)} (${reason})`);
+  const { openScopes } = await import("../../builder/scopes/open-scopes.ts");
+  return openScopes(
+    { ...choice, from: values.flag("no-cache") ? [] : choice.from },
+    {
+      ...{ ...own, ...keys, session, clock, signal, log },
+      dockerfile: nameIn(context.absolutePath, absolutePath),
+      // A stage that has failed ends what the build itself asks of the service.
+      service: serviceFor(signal),
+    },
+  );
+}
+
+/** The same on every machine, wherever its checkout is. */
+function nameIn(context: string, dockerfile: string): string {
+  const path = relative(context, dockerfile);
+  return path.startsWith("..") || isAbsolute(path) ? basename(path) : path.replaceAll(sep, "/");
+}
+
+function describeChoice({ from, to }: Pick<ScopeOptions, "from" | "to">): string {
+  const reads = from.length === 0 ? "reads no scope" : `reads ${from.join(", ")}`;
+  return `${reads}, writes ${to ?? "none"}`;
+}

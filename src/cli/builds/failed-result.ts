@@ -1,0 +1,85 @@
+import { statfsSync } from "node:fs";
+import { FailedStepError } from "../../builder/operations/failed-step.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { type Connection, isEmbedded } from "../service/connection.ts";
+
+/** Sees to what a failed build leaves on the service, and returns its error with what there is to say of a full disk. */
+export async function concludeFailure(
+  error: unknown,
+  session: string,
+  connection: Connection,
+  { runtime, globals, log }: Invocation,
+): Promise<unknown> {
+  // Another service's disk is not this machine's.
+  if (runtime.signal.aborted || !isEmbedded(runtime, globals)) return error;
+  await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
+  return withRoomHint(error, runtime);
+}
+
+/** Adds to an error of a full disk how much room the embedded engine's has, and what frees some. */
+function withRoomHint(error: unknown, runtime: Runtime): unknown {
+  const isFull = failedStepIn(error)?.saysDiskFull === true || /no space left/i.test(textOf(error));
+  if (!isFull || !(error instanceof BoughError)) return error;
+  const directory = stateDirectory(runtime);
+  const { bavail, bsize } = statfsSync(directory);
+  const hint = [
+    `There was no space left. What the step had written is removed; ${formatBytes(bavail * bsize)} are free where ${directory} is.`,
+    "`bough engine df` shows what the engine keeps there, `bough engine prune` frees what nothing needs.",
+  ].join("\n");
+  return new BoughError(error.message, {
+    kind: error.kind,
+    hint: error.hint === undefined ? hint : `${error.hint}\n${hint}`,
+    cause: error,
+  });
+}
+
+/**
+ * What a failed RUN has written is there to be looked at (`bough show OP` names the image), until the next one of the session
+ * fails. On a full disk it is not kept at all: the disk would stay full.
+ */
+async function keepNewestFailure(
+  error: unknown,
+  { service, store }: Pick<Connection, "service" | "store">,
+  session: string,
+): Promise<void> {
+  const step = failedStepIn(error);
+  if (step === undefined) return;
+  const result = await findResult(step, service);
+  if (result !== undefined && step.saysDiskFull) await remove(result);
+  const earlier = store.sessions.setFailedImage(session, step.saysDiskFull ? null : (result ?? null));
+  if (earlier !== null && earlier !== result) await remove(earlier);
+
+  /** Somebody may have gone on from it, or given it a tag. */
+  async function remove(image: string): Promise<void> {
+    if (store.sessions.images().includes(image)) return;
+    const records = await service.listImages({ uuid: image });
+    if (records.every(({ tag }) => tag === null))
+      await service.removeImage(image).catch((cause: unknown) => {
+        if (!(cause instanceof NotFoundError)) throw cause;
+      });
+  }
+}
+
+/** Finds the image that the command made; one that changes nothing has the image that it started from as its result. */
+async function findResult(
+  { result, operation }: FailedStepError,
+  service: Connection["service"],
+): Promise<string | undefined> {
+  if (result === undefined) return undefined;
+  const [record] = await service.listImages({ uuid: result });
+  return record?.operation_uuid === operation ? result : undefined;
+}
+
+function failedStepIn(error: unknown): FailedStepError | undefined {
+  if (error instanceof FailedStepError) return error;
+  return error instanceof Error ? failedStepIn(error.cause) : undefined;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : "";
+}

@@ -1,0 +1,76 @@
+import type { Log } from "../../terminal/log.ts";
+import type { Progress } from "../../terminal/progress.ts";
+import type { RecordedBuild } from "../../terminal/timeline/spans.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { chooseServiceFor, type ServiceWatcher } from "../service/connection.ts";
+import type { ResultFiles } from "./result-files.ts";
+
+/** What `--trace` and `--timings` tell of a build. */
+export interface Measures extends ServiceWatcher {
+  /** The same progress, listened to. */
+  progress: Progress;
+  /** The build is over, well or not: writes the trace, and tells programs of the timings. */
+  end(): void;
+  /** Does what `end` does for a build that failed: its error is what is to be told. */
+  endAfterFailure(log: Log): void;
+  /** Tells people of the timings. */
+  print(): void;
+}
+
+/** `undefined` where neither is asked for: nothing is loaded then. */
+export async function startMeasures(
+  { values, runtime, globals }: Invocation,
+  progress: Progress,
+  files: Pick<ResultFiles, "writeTrace">,
+): Promise<Measures | undefined> {
+  const [wantsTrace, wantsTimings] = [values.text("trace") !== undefined, values.flag("timings")];
+  if (!wantsTrace && !wantsTimings) return undefined;
+  const { createTimeline } = await import("../../terminal/timeline/timeline.ts");
+  const { createRequestRecorder } = await import("../../terminal/timeline/requests.ts");
+  const { renderTrace } = await import("../../terminal/timeline/trace-json.ts");
+  const { describeTimings, renderTimings, timingsOf } = await import("../../terminal/timeline/timings.ts");
+  const { clock, stderr } = runtime;
+  const now = () => clock.precise?.() ?? clock.now();
+  const requests = createRequestRecorder(now);
+  const timeline = createTimeline(now, requests);
+  const isJson = values.text("progress") === "json";
+  let build: RecordedBuild | undefined;
+  let isPrinted = false;
+
+  function end(): void {
+    if (build !== undefined) return;
+    build = timeline.end();
+    if (wantsTimings && isJson)
+      progress.emit({ type: "timings", timings: describeTimings(timingsOf(build), build) });
+    if (!wantsTrace) return;
+    const choice = chooseServiceFor(runtime, globals);
+    const service = choice.kind === "embedded" ? "embedded engine" : new URL(choice.url).host;
+    files.writeTrace(renderTrace(build, { command: "bough build", service }));
+  }
+
+  return {
+    progress: {
+      ...progress,
+      emit(event) {
+        timeline.note(event);
+        progress.emit(event);
+      },
+    },
+    watch: requests.watch,
+    onServed: timeline.noteServed,
+    end,
+    endAfterFailure(log) {
+      try {
+        end();
+      } catch (error) {
+        log.warn(error instanceof Error ? error.message : String(error));
+      }
+    },
+    print() {
+      if (build === undefined || !wantsTimings || isJson || isPrinted) return;
+      isPrinted = true;
+      const columns = stderr.isTerminal ? stderr.columns : 80;
+      stderr.write(renderTimings(timingsOf(build), build, columns));
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** `--on-error shell`: where a build has failed, one looks around. */
+import { describeFailure, failureOf } from "../../terminal/failure.ts";
+import { formatLogLines } from "../../terminal/terminal-text.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { failedStepOf } from "../run/failed-step.ts";
+import { terminalSeconds } from "../run/terminal.ts";
+import { runToItsEnd } from "../run/to-end.ts";
+import { connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+import { failedStepIn } from "./debugging.ts";
+
+/**
+ * Tells of the failure (unless that is done) and opens a shell in the place of the step, with all that its command had. Returns the
+ * build's exit code once the shell is left; `undefined` where the build has not failed at a step that was run.
+ */
+export async function openShellAfter(
+  error: unknown,
+  invocation: Invocation,
+  isTold: boolean,
+): Promise<number | undefined> {
+  const { runtime, globals, log } = invocation;
+  const step = failedStepIn(error);
+  if (step?.place === undefined || runtime.signal.aborted) return undefined;
+  const { text } = describeFailure(error, globals.format);
+  if (!isTold) runtime.stderr.write(formatLogLines(text, runtime.stderr));
+  log.info("a shell in the place of the failed step; its changes are thrown away when you leave");
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  try {
+    await runToItsEnd(
+      {
+        key: sessionKey(invocation),
+        use: undefined,
+        otherwise: undefined,
+        command: "shell",
+        step: failedStepOf(step, step.place),
+        env: {},
+        cwd: undefined,
+        user: undefined,
+        ignoresConfig: false,
+        limits: undefined,
+        files: [],
+        excludes: [],
+        volumes: [],
+        input: undefined,
+        network: "default",
+        timeoutSeconds: terminalSeconds,
+        isDisposable: true,
+        hasTerminal: true,
+      },
+      invocation,
+      connection,
+    );
+  } finally {
+    await connection.close();
+  }
+  return failureOf(error).exitCode;
+}

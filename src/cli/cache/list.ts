@@ -1,0 +1,71 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
+import { BoughError } from "../../errors.ts";
+import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { type Cell, renderTable } from "../../terminal/table.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { listScopeNames } from "./scope-argument.ts";
+
+const maxConcurrent = 4;
+
+export const list: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: { name: "list", description: "List the scopes that builds share their layers in." },
+    args: {},
+    run: ({ data }) => listScopes(data),
+  }),
+  examples: [
+    ["cache list", "all of them"],
+    ["cache list -f json", "as JSON, for other programs"],
+  ],
+  agentNote: "Each scope's index is read for it: one small download each.",
+};
+
+async function listScopes(invocation: Invocation): Promise<void> {
+  const { runtime, globals, log } = invocation;
+  const { service, close } = await connect(runtime, globals, log);
+  try {
+    const names = await listScopeNames(service);
+    if (service.capabilities.lacks("imageList"))
+      throw new BoughError(`${service.address} has no list of its images, by which scopes are found`);
+    const scopes = new Map<string, ReadScope>();
+    await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
+      scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));
+    });
+    const rows = names.flatMap((name) => {
+      const scope = scopes.get(name);
+      return scope === undefined ? [] : [describe(name, scope)];
+    });
+    printResult(invocation, {
+      id: names,
+      json: rows,
+      table: (style) =>
+        renderTable(
+          ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
+          rows.map(({ scope, layers, signed, writtenAt, by }): Cell[] => [
+            scope,
+            String(layers),
+            signed ? "yes" : "no",
+            writtenAt === null ? "-" : { time: writtenAt },
+            by ?? "-",
+          ]),
+          style,
+        ),
+    });
+  } finally {
+    await close();
+  }
+}
+
+function describe(name: string, { index, isSigned, images, written }: ReadScope) {
+  return {
+    scope: name,
+    layers: index.layers.size,
+    signed: isSigned,
+    writtenAt: written === undefined ? null : new Date(written.at).toISOString(),
+    by: written?.by ?? null,
+    image: images[0]?.image ?? null,
+  };
+}

@@ -1,0 +1,40 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { listIndexImages } from "../../builder/scopes/index-images.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { noSuchScope, readScopeArgument, scopeArgument } from "./scope-argument.ts";
+
+export const remove: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: { name: "remove", description: "Remove a scope; the images of its layers stay." },
+    args: { scope: scopeArgument },
+    run: ({ data }) => removeScope(data),
+  }),
+  examples: [
+    ["cache remove feature/x", "that of a branch that is gone"],
+    ["cache remove main", "the next builds start without it"],
+  ],
+  agentNote:
+    "This command is mutating, for all machines. It does not ask. A build that is just writing may leave it again.",
+};
+
+async function removeScope(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const name = readScopeArgument(values);
+  const { service, close } = await connect(runtime, globals, log);
+  try {
+    const images = await listIndexImages(name, service);
+    if (images.length === 0) throw await noSuchScope(name, service);
+    // The scope's own tag last: what is left by an interruption is removed by the next try.
+    for (const { image, tag } of images.toReversed()) await service.removeTag(image, tag);
+    printResult(invocation, {
+      id: name,
+      json: { removed: name },
+      table: (style) => renderTable(["REMOVED"], [[name]], style),
+    });
+  } finally {
+    await close();
+  }
+}

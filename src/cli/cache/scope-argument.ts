@@ -1,0 +1,34 @@
+import { parseScopeName, scopeOfTag, scopeTagPrefix } from "../../builder/scopes/scope-name.ts";
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import { nearest } from "../../suggest.ts";
+import type { ArgumentDefinition, Values } from "../command-line/arguments.ts";
+
+export const scopeArgument: ArgumentDefinition = {
+  type: "positional",
+  completes: "scope",
+  required: true,
+  description: "The name of a scope, as `bough cache list` shows it",
+};
+
+/** Rejects with a BoughError of kind `usage` for what is no name. */
+export function readScopeArgument({ positionals: [name = ""] }: Pick<Values, "positionals">): string {
+  return parseScopeName(name, "bough cache");
+}
+
+export async function noSuchScope(name: string, service: Pick<Service, "listImages">): Promise<BoughError> {
+  const guess = nearest(name, await listScopeNames(service));
+  return new BoughError(`there is no scope ${name}`, {
+    hint:
+      guess === undefined
+        ? "`bough cache list` shows those there are; `bough build --cache-to NAME` makes one."
+        : `Did you mean ${guess}?`,
+  });
+}
+
+/** Lists the scopes in alphabetical order. */
+export async function listScopeNames(service: Pick<Service, "listImages">): Promise<string[]> {
+  const images = await service.listImages({ tag: scopeTagPrefix });
+  const names = images.map(({ tag }) => scopeOfTag(tag ?? "")).filter((name) => name !== undefined);
+  return [...new Set(names)].sort();
+}

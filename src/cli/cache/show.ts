@@ -1,0 +1,66 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { readScope } from "../../builder/scopes/read-scope.ts";
+import type { Entry } from "../../builder/scopes/scope-index.ts";
+import { formatBytes, formatDuration } from "../../terminal/quantity.ts";
+import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { noSuchScope, readScopeArgument, scopeArgument } from "./scope-argument.ts";
+
+export const show: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: { name: "show", description: "Show the layers of a scope, the last used first." },
+    args: { scope: scopeArgument },
+    run: ({ data }) => showScope(data),
+  }),
+  examples: [
+    ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
+    ["cache show main -f json", "as JSON, with whole hashes"],
+  ],
+  agentNote: "That an image is listed does not say that the service still has it: the next build finds out.",
+};
+
+async function showScope(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const name = readScopeArgument(values);
+  const { service, close } = await connect(runtime, globals, log);
+  try {
+    const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
+    if (images.length === 0) throw await noSuchScope(name, service);
+    const layers = Array.from(index.layers, ([hash, layer]) => ({ hash, ...layer })).sort(
+      (one, other) => other.usedAt - one.usedAt || other.madeAt - one.madeAt,
+    );
+    printResult(invocation, {
+      id: layers.map(({ image }) => image),
+      json: layers.map(({ hash, image, title, operation, madeAt, usedAt, seconds, bytes, by }) => ({
+        ...{ layer: `layer:${hash}`, image, title, operation },
+        ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
+        ...{ seconds, bytes, by },
+      })),
+      table: (style) => renderLayers(layers, style),
+    });
+  } finally {
+    await close();
+  }
+}
+
+type ShownLayer = Entry<"layers">;
+
+/** Columns that say nothing of any layer are left out: a service may tell no sizes, and no times. */
+function renderLayers(layers: readonly ShownLayer[], style: TableStyle): string {
+  const columns: [title: string, cell: (layer: ShownLayer) => Cell][] = [
+    ["IMAGE", ({ image }) => ({ id: image })],
+    ["MADE", ({ madeAt }) => ({ time: madeAt })],
+    ["USED", ({ usedAt }) => ({ time: usedAt })],
+    ["TOOK", ({ seconds }) => (seconds === null ? "-" : formatDuration(seconds))],
+    ["SIZE", ({ bytes }) => (bytes === null ? "-" : formatBytes(bytes))],
+    ["STEP", ({ title }) => title],
+  ];
+  const shown = columns.filter(([, cell]) => layers.some((layer) => cell(layer) !== "-"));
+  return renderTable(
+    (shown.length === 0 ? columns : shown).map(([title]) => title),
+    layers.map((layer) => shown.map(([, cell]) => cell(layer))),
+    style,
+  );
+}

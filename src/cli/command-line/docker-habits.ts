@@ -1,0 +1,83 @@
+import { quote } from "../../builder/commands/command.ts";
+
+/** What to write instead of a command of docker's that bough calls otherwise; `undefined` for what docker has not either. */
+export function habitOf([name = "", ...words]: readonly string[]): string | undefined {
+  const habit = Object.hasOwn(habits, name) ? habits[name] : undefined;
+  if (typeof habit === "string" || habit === undefined) return habit;
+  return habit({
+    // Docker's -o and -i have a value.
+    place: words.find(
+      (word, index) => !word.startsWith("-") && !/^-(o|i|-output|-input)$/.test(words[index - 1] ?? ""),
+    ),
+    valueOf: (...options) => words[words.findIndex((word) => options.includes(word)) + 1 || words.length],
+    words,
+  });
+}
+
+interface Given {
+  /** The first word that is no option. */
+  place: string | undefined;
+  /** The word behind one of these options. */
+  valueOf(...options: string[]): string | undefined;
+  words: readonly string[];
+}
+
+type Habit = string | ((given: Given) => string | undefined);
+
+const write = (...words: (string | undefined)[]) =>
+  `\`bough ${words.flatMap((word) => (word === undefined ? [] : /^[A-Z]+$/.test(word) ? word : quote(word))).join(" ")}\``;
+
+const noContainers =
+  "There are no containers here: each `bough run` starts from an image, and its result is another one.";
+const engineDisk = "`bough engine df` shows what the embedded engine keeps, `bough engine prune` frees it.";
+const noVolumes =
+  "`bough run -v DIR:PATH` mounts a directory of this machine, RUN --mount=type=cache keeps a directory.";
+
+/** What docker has behind `docker image`. */
+function imageHabit({ words: [name = "", ...words] }: Given): string | undefined {
+  if (["ls", "list"].includes(name)) return "`bough images` lists them.";
+  if (["rm", "remove"].includes(name)) return `${write("images", "remove", ...words)} removes it.`;
+  if (["inspect", "push", "tag"].includes(name)) return `Write ${write(name, ...words)}.`;
+  return name === "prune" ? engineDisk : habitOf([name, ...words]);
+}
+
+const habits: Readonly<Record<string, Habit>> = {
+  pull: ({ place = "REFERENCE" }) =>
+    `${write("images", "import", place)} brings an image from a registry; FROM does it by itself.`,
+  login: () =>
+    "For registries bough has the credentials of `docker login` or `skopeo login`; `bough auth` is for an image service.",
+  logout: () =>
+    "`docker logout` or `skopeo logout` is for registries, `bough auth remove` for an image service.",
+  exec: ({ place = "IMAGE" }) =>
+    `${noContainers} ${write("run", "-D", place, "COMMAND")} runs a command in an image, ${write("shell", place)} opens a shell; with -S KEY, and without -D, a session goes on.`,
+  save: ({ place = "IMAGE", valueOf }) =>
+    `${write("images", "export", place, `docker-archive:${valueOf("-o", "--output") ?? "image.tar"}`)} writes what docker load takes.`,
+  load: ({ valueOf }) =>
+    `${write("images", "import", `docker-archive:${valueOf("-i", "--input") ?? "image.tar"}`)} reads what docker save writes.`,
+  export: ({ place = "IMAGE", valueOf }) =>
+    `${write("images", "export", place, `tar:${valueOf("-o", "--output") ?? "-"}`)} writes an image's files as an archive.`,
+  import: ({ place = "REFERENCE" }) =>
+    `${write("images", "import", place)} brings an image into the service.`,
+  history: ({ place = "IMAGE" }) => `${write("inspect", place)} shows its layers, and what made each.`,
+  diff: ({ place = "IMAGE" }) =>
+    `${write("inspect", place, "--layer", "N")} shows what one of its layers has added, changed and deleted.`,
+  image: imageHabit,
+  images: imageHabit,
+  container: () => `${noContainers} \`bough ps\` lists operations.`,
+  create: noContainers,
+  start: noContainers,
+  restart: noContainers,
+  rm: () => `${noContainers} \`bough session delete KEY\` forgets a session.`,
+  rename: noContainers,
+  stop: ({ place = "OP" }) => `${write("kill", place)} ends an operation; \`bough ps\` lists them.`,
+  attach: ({ place = "OP" }) =>
+    `${write("logs", "--follow", place)} shows an operation's output as it comes.`,
+  commit: "The result of `bough run` is an image already, unless -D throws it away; `bough tag` names it.",
+  buildx: "`bough build --docker` builds as docker buildx build does, with --output and --push.",
+  builder: engineDisk,
+  system: engineDisk,
+  info: "`bough doctor` checks the service, the credentials, and what the engine needs.",
+  volume: noVolumes,
+  search: "bough lists no registry's images; `bough images` has those that are here.",
+  compose: "bough builds images, and runs one command at a time: `bough build`, `bough run`.",
+};

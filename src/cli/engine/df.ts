@@ -1,0 +1,90 @@
+import { type ArgsDef, defineCommand } from "citty";
+import type { EngineUsage, LayerOwner } from "../../engine/prune/usage.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { engineDirectory } from "./engine-directory.ts";
+import { defaultSelection } from "./prune-options.ts";
+import { addScopeUses, scopeOwner } from "./scope-images.ts";
+import { withSessionImages } from "./session-images.ts";
+
+export const df: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "df",
+      description:
+        "Show what the embedded engine keeps, whose it is, how much room it takes, and what `bough engine prune` would free.",
+    },
+    args: {},
+    run: ({ data }) => showUsage(data),
+  }),
+  examples: [
+    ["engine df", "what there is"],
+    ["engine df -f json", "as JSON, in bytes"],
+  ],
+  agentNote: "It only looks. `bough engine prune` says what could be removed.",
+};
+
+async function showUsage(invocation: Invocation): Promise<void> {
+  const { runtime } = invocation;
+  const directory = await engineDirectory(runtime);
+  const { measureUsage } = await import("../../engine/prune/usage.ts");
+  await withSessionImages(runtime, async ({ uses, contexts }) => {
+    await addScopeUses(uses, invocation);
+    const usage = await measureUsage(directory, { ...defaultSelection(runtime.clock), uses });
+    const { owners, ...totals } = usage;
+    printResult(invocation, {
+      id: directory,
+      json: {
+        directory,
+        ...totals,
+        owners: owners.map((owner) => ({ ...owner, context: contexts.get(owner.name) ?? null })),
+      },
+      table: (style) =>
+        renderTable(["WHAT", "COUNT", "SIZE", "RECLAIMABLE", ""], rowsOf(usage, contexts), style),
+    });
+  });
+}
+
+function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>): string[][] {
+  const { images, owners, blobs, files, operations, caches } = usage;
+  const parts: [what: string, of: EngineUsage["layers"], note: string][] = [
+    ...owners.map((owner): [string, LayerOwner, string] => [
+      nameOf(owner),
+      owner,
+      owner.kind === "session" ? (contexts.get(owner.name) ?? kindOf(owner)) : "",
+    ]),
+    ["archives", blobs, "what images were imported from"],
+    ["uploaded files", files, ""],
+    ["caches", caches, "of RUN --mount=type=cache"],
+    ["operation logs", operations, ""],
+  ];
+  const sum = (key: "bytes" | "reclaimableBytes") => parts.reduce((total, [, part]) => total + part[key], 0);
+  const total = { bytes: sum("bytes"), reclaimableBytes: sum("reclaimableBytes") };
+  const sizes = ({ bytes, reclaimableBytes }: typeof total) => [
+    formatBytes(bytes),
+    reclaimableBytes === 0 ? "-" : formatBytes(reclaimableBytes),
+  ];
+  return [
+    ...parts.map(([what, part, note]) => [what, String(part.count), ...sizes(part), note]),
+    ["in all", "", ...sizes(total), `${formatCount(images.count, "image")}, ${images.tagged} tagged`],
+  ];
+}
+
+function kindOf({ name }: LayerOwner): string {
+  return name.startsWith(scopeOwner) ? "see `bough cache show`" : "session";
+}
+
+function nameOf({ kind, name }: LayerOwner): string {
+  switch (kind) {
+    case "imported":
+      return "imported layers";
+    case "tagged":
+      return "other tagged layers";
+    case "session":
+      return name;
+    case "unused":
+      return "unused layers";
+  }
+}

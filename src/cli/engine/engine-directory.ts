@@ -1,0 +1,13 @@
+import { existsSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { enterEngine } from "../service/engine-host.ts";
+
+/** The embedded engine's directory, which has to be there. */
+export async function engineDirectory(runtime: Runtime): Promise<string> {
+  const directory = await enterEngine(runtime);
+  if (existsSync(directory)) return directory;
+  throw new BoughError(`there is no engine in ${directory} yet`, {
+    hint: "The first `bough build` without a service makes it.",
+  });
+}

@@ -1,0 +1,62 @@
+import type { Clock } from "../../clock.ts";
+import type { PruneSelection } from "../../engine/prune/selection.ts";
+import { BoughError } from "../../errors.ts";
+import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+import { parseTime } from "../command-line/time.ts";
+
+export const pruneArguments: ArgumentDefinitions = {
+  "older-than": {
+    type: "string",
+    valueHint: "AGE",
+    description: "Only what was not used for so long, as in 7d; logs, too (default for them: 7d)",
+  },
+  keep: {
+    type: "string",
+    valueHint: "SIZE",
+    description:
+      "As in 10GB: what is not needed goes, then the least recently used, until no more than that is left",
+  },
+  sessions: {
+    type: "boolean",
+    description: "Sessions go too, with the layers of their builds; images with a tag stay",
+  },
+  all: {
+    type: "boolean",
+    alias: "a",
+    description: "Tagged images go too: everything that is not running",
+  },
+  yes: { type: "boolean", alias: "y", description: "Do it; without this it only says what it would remove" },
+};
+
+/** What a bare `bough engine prune` takes. */
+export function defaultSelection({ now }: Pick<Clock, "now">): Omit<PruneSelection, "uses"> {
+  return { all: false, sessions: false, logsBefore: now() - 7 * 86_400_000 };
+}
+
+export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<PruneSelection, "uses"> {
+  const chosen = defaultSelection(clock);
+  const age = parseTime(values.text("older-than"), "--older-than", clock);
+  const usedBefore = age === undefined ? undefined : Date.parse(age);
+  const all = values.flag("all");
+  const keepBytes = parseBytes(values.text("keep"), "--keep");
+  if (all && keepBytes !== undefined)
+    throw new BoughError("--all leaves nothing that --keep could keep", { kind: "usage" });
+  return {
+    ...{ all, sessions: values.flag("sessions"), keepBytes, usedBefore },
+    logsBefore: usedBefore ?? chosen.logsBefore,
+  };
+}
+
+const units: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
+
+/** `10GB`, `1.5G`, `512MiB`: of 1000 as sizes are shown, of 1024 with an i. */
+function parseBytes(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined;
+  const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
+  if (digits !== undefined)
+    return Number(digits) * (binary === "" ? 1000 : 1024) ** (units[unit.toLowerCase()] ?? 0);
+  throw new BoughError(`${option} takes a size, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    hint: `For example ${option} 10GB, or ${option} 500MB.`,
+  });
+}

@@ -1,0 +1,94 @@
+import { type ArgsDef, defineCommand } from "citty";
+import type { PrunePlan } from "../../engine/prune/prune.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { visible } from "../../visible.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { engineDirectory } from "./engine-directory.ts";
+import { pruneArguments, readSelection } from "./prune-options.ts";
+import { addScopeUses } from "./scope-images.ts";
+import { withSessionImages } from "./session-images.ts";
+
+export const prune: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "prune",
+      description: [
+        "Remove what nothing needs: layers that a later build of the same Dockerfile has superseded, images without a tag that no session",
+        "is at, uploaded files, caches of RUN --mount, old logs of operations.",
+      ].join("\n"),
+    },
+    args: pruneArguments,
+    run: ({ data }) => pruneEngine(data),
+  }),
+  examples: [
+    ["engine prune", "say what would be removed"],
+    ["engine prune -y", "remove it"],
+    ["engine prune --keep 10GB -y", "and, the least recently used first, what is above 10 GB"],
+    ["engine prune --sessions --older-than 30d -y", "and the sessions of builds that nobody ran for 30 days"],
+    ["engine prune --all -y", "remove everything"],
+  ],
+  agentNote: [
+    "With -y this command removes images. What the latest builds found stays cached, unless --keep, --sessions or --all takes it:",
+    "then it is built anew. Images with a tag, and what runs, stay; --all takes tags as well.",
+  ].join("\n"),
+};
+
+async function pruneEngine(invocation: Invocation): Promise<void> {
+  const { values, runtime, log } = invocation;
+  const chosen = readSelection(values, runtime.clock);
+  const directory = await engineDirectory(runtime);
+  const engine = await import("../../engine/prune/prune.ts");
+  const isDone = values.flag("yes");
+  await withSessionImages(runtime, async ({ uses, ...known }) => {
+    // Records that all go may be damaged.
+    if (!chosen.all) await addScopeUses(uses, invocation);
+    const selection = { ...chosen, uses };
+    const plan = isDone
+      ? await engine.prune(directory, selection)
+      : { ...(await engine.planPrune(directory, selection)), leftoverBytes: 0 };
+    const sessions =
+      chosen.sessions || chosen.all ? known.sessionsUntil(chosen.usedBefore ?? runtime.clock.now() + 1) : [];
+    if (isDone) {
+      known.forgetImages(plan.images.map(({ uuid }) => uuid));
+      known.deleteSessions(sessions);
+    } else log.info("nothing is removed yet: -y does it");
+    printResult(invocation, {
+      id: plan.images.map(({ uuid }) => uuid),
+      json: { removed: isDone, ...plan, sessions },
+      table: () => renderPlan({ ...plan, sessions }, isDone),
+    });
+    if (isDone && chosen.all) log.info(`what is left in ${directory} are records: it can be deleted, too`);
+  });
+}
+
+type Pruned = PrunePlan & { leftoverBytes: number; sessions: readonly string[] };
+
+function renderPlan(
+  { images, layers, files, operations, caches, leftoverBytes, sessions }: Pruned,
+  isDone: boolean,
+): string {
+  const bytes = layers.bytes + files.bytes + operations.bytes + caches.bytes;
+  const amounts: [count: number, noun: string][] = [
+    [images.length, "image"],
+    [layers.count, "layer"],
+    [files.count, "uploaded file"],
+    [operations.count, "finished operation"],
+    [caches.count, "cache"],
+  ];
+  const counts = amounts.flatMap(([count, noun]) => (count === 0 ? [] : formatCount(count, noun))).join(", ");
+  const tagged = images.flatMap(({ tags }) => tags).sort();
+  const list = (what: string, names: readonly string[]) =>
+    names.length === 0
+      ? []
+      : [`${what} that ${isDone ? "are gone" : "would go"}: ${names.map(visible).join(", ")}`];
+  return [
+    `${isDone ? "removed" : "would remove"} ${counts || "nothing"}: ${formatBytes(bytes)}`,
+    ...(leftoverBytes === 0
+      ? []
+      : [`removed what killed processes and lost records left: ${formatBytes(leftoverBytes)}`]),
+    ...list("tags", tagged),
+    ...list("sessions", sessions),
+    "",
+  ].join("\n");
+}

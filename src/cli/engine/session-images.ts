@@ -1,0 +1,98 @@
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { layerBranch } from "../../builder/cache/layer-cache.ts";
+import type { SessionUse } from "../../engine/prune/selection.ts";
+import type { HistoryEntry } from "../../store/sessions.ts";
+import { openStore, type Store } from "../../store/store.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { isLayerBranch } from "../sessions/working-branch.ts";
+
+/** What sessions know of the engine's images. */
+export interface SessionImages {
+  /** Of images that a branch leads to, those before its tip included: a roll-back needs them. */
+  uses: Map<string, SessionUse>;
+  /** Build contexts by the sessions' keys. */
+  contexts: Map<string, string | null>;
+  /** The engine no longer has these images. */
+  forgetImages(images: readonly string[]): void;
+  /** Keys of the engine's own sessions, of those that were last used before. */
+  sessionsUntil(moment: number): string[];
+  deleteSessions(keys: readonly string[]): void;
+}
+
+/** Every database of the engine's is open for as long as `work` takes: its own, and those of servers on this machine that may be it. */
+export async function withSessionImages<Result>(
+  runtime: Runtime,
+  work: (images: SessionImages) => Promise<Result>,
+): Promise<Result> {
+  const directory = join(stateDirectory(runtime), "sessions");
+  const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
+  const stores: Store[] = [];
+  try {
+    for (const name of names) stores.push(openStore(join(directory, name), runtime.clock));
+    const uses = new Map<string, SessionUse>();
+    const contexts = new Map<string, string | null>();
+    for (const store of stores) {
+      for (const { key, context, updatedAt } of store.sessions.list("")) {
+        contexts.set(key, context);
+        addUses(uses, store, key, updatedAt);
+      }
+    }
+    const own = stores.find(({ path }) => basename(path) === "embedded.db");
+    return await work({
+      uses,
+      contexts,
+      sessionsUntil: (moment) =>
+        own?.sessions.list("").flatMap(({ key, updatedAt }) => (updatedAt < moment ? key : [])) ?? [],
+      deleteSessions(keys) {
+        for (const key of keys) own?.sessions.delete(key);
+      },
+      forgetImages(images) {
+        for (const { sessions, imports, atomically } of stores) {
+          sessions.forgetImages(images);
+          atomically(() => {
+            for (const image of images) imports.forgetImage(image);
+          });
+        }
+      },
+    });
+  } finally {
+    for (const store of stores) store.close();
+  }
+}
+
+function addUses(uses: Map<string, SessionUse>, store: Store, session: string, updatedAt: number): void {
+  const history = store.sessions.history(session) ?? [];
+  const latest = new Set(Array.from(store.steps.latestHashes(session), layerBranch));
+  const newest = history.at(-1);
+  const isTip = (entry: HistoryEntry) =>
+    entry === newest || entry.branches.some((branch) => !isLayerBranch(branch) || latest.has(branch));
+  const current = withParents(history, history.filter(isTip));
+  const reachable = withParents(
+    history,
+    history.filter(({ branches }) => branches.length > 0),
+  );
+  for (const entry of reachable) {
+    const isCurrent = current.has(entry);
+    const known = uses.get(entry.image);
+    uses.set(entry.image, {
+      // Whose it is: not that of those who only start from it.
+      session: known === undefined || entry.kind === "run" ? session : known.session,
+      usedAt: Math.max(known?.usedAt ?? 0, isCurrent ? updatedAt : entry.createdAt),
+      isCurrent: isCurrent || known?.isCurrent === true,
+    });
+  }
+}
+
+function withParents(history: readonly HistoryEntry[], tips: readonly HistoryEntry[]): Set<HistoryEntry> {
+  const byId = new Map(history.map((entry) => [entry.id, entry]));
+  const found = new Set<HistoryEntry>();
+  for (const tip of tips) {
+    for (let at: HistoryEntry | undefined = tip; at !== undefined && !found.has(at); ) {
+      found.add(at);
+      at = at.parent === null ? undefined : byId.get(at.parent);
+    }
+  }
+  return found;
+}

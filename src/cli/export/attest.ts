@@ -1,0 +1,33 @@
+import type { InputObserver } from "../../builder/input-observer.ts";
+import type { GivenSecrets } from "../../builder/mounts/secrets.ts";
+import type { Attest } from "../../image/image-writer.ts";
+import type { Service } from "../../service/client.ts";
+import type { BuildInputs } from "../builds/inputs.ts";
+import { gatherProvenance } from "./provenance.ts";
+import { describePackages } from "./sbom.ts";
+
+interface Attesting {
+  /** For the build. */
+  inputs: InputObserver | undefined;
+  /** Call it once the build is over. `image`: its UUID; `names`: what it is called. */
+  attest(service: Service, image: string, names: readonly string[]): Attest;
+}
+
+/** What `--provenance` and `--sbom` of a build are to say of its image. */
+export function prepareAttestations(
+  inputs: BuildInputs,
+  given: GivenSecrets,
+  wanted: { provenance: boolean; sbom: boolean },
+): Attesting {
+  const provenance = wanted.provenance ? gatherProvenance(inputs, given) : undefined;
+  return {
+    inputs: provenance?.inputs,
+    attest: (service, uuid, names) => async (image, digest) => {
+      const subject = { image, digest, names };
+      return [
+        ...(wanted.sbom ? [await describePackages(service, uuid, subject)] : []),
+        ...(provenance === undefined ? [] : [await provenance.describe(service, subject)]),
+      ];
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { rmSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { notedBase } from "../../builder/bases/noted-base.ts";
+import type { Platform } from "../../builder/bases/platform.ts";
+import { messageOf } from "../../errors.ts";
+import type { LayerContent } from "../../image/image-writer.ts";
+import { layerDifference } from "../../image/layer-difference.ts";
+import type { Service } from "../../service/client.ts";
+import type { FactStore } from "../../store/facts.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { type BaseFacts, fetchBase, indexBase, type RegistryBase } from "./registry-base.ts";
+import { scratchPath } from "./scratch-path.ts";
+
+interface BaseOptions {
+  service: Pick<Service, "openArchive">;
+  store: { facts: FactStore };
+  platform: Platform;
+  runtime: Runtime;
+  log: Log;
+  onProgress: (message: string) => void;
+}
+
+export interface ImageOverBase {
+  base: BaseFacts;
+  /** The base's, the lowest first, and what the image has over them. Nothing is fetched before one is opened. */
+  layers: readonly LayerContent[];
+  /** Removes what was fetched. */
+  close(): void;
+}
+
+/**
+ * An image of a service that keeps no layers, as the layers of the base that it was built on and one of its own: the difference
+ * of its files from the base's. It is right whatever the registry has by now. `undefined` where no base is known, or to be had.
+ */
+export async function openOverBase(image: string, options: BaseOptions): Promise<ImageOverBase | undefined> {
+  const { store, log, runtime } = options;
+  const url = notedBase(image, store);
+  if (url === undefined) return undefined;
+  const directory = scratchPath("base", runtime.environment);
+  const close = () => rmSync(directory, { recursive: true, force: true });
+  let fetched: Promise<RegistryBase> | undefined;
+  const fetchOnce = () => {
+    options.onProgress(`fetching the layers of ${url}`);
+    fetched ??= fetchBase(url, directory, options);
+    return fetched;
+  };
+  try {
+    // Which they are is remembered: the same image is to have the same, and a push may need none of them.
+    const known = store.facts.get(image, question);
+    const facts = known === undefined ? factsOf(await fetchOnce()) : (JSON.parse(known) as BaseFacts);
+    if (known === undefined) store.facts.set(image, question, JSON.stringify(facts));
+    const blobs = facts.layers;
+    const base = blobs.map(
+      (blob): LayerContent => ({
+        id: blob.digest,
+        stored: blob,
+        open: async () => (await fetchOnce()).open(blob),
+      }),
+    );
+    const own: LayerContent = {
+      id: [image, "over", ...blobs.map(({ digest }) => digest)].join(" "),
+      async open() {
+        const tree = await indexBase({ layers: blobs, open: (await fetchOnce()).open });
+        const archive = join(directory, "archive");
+        await spool(await options.service.openArchive(image, "/"), archive, runtime.signal);
+        return layerDifference(tree, archive);
+      },
+    };
+    return { base: facts, layers: [...base, own], close };
+  } catch (error) {
+    close();
+    runtime.signal.throwIfAborted();
+    log.warn(`all of the image is one layer: the layers of its base can't be had: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+const question = "base in the registry";
+
+function factsOf({ layers, config, history }: RegistryBase): BaseFacts {
+  return { layers, config, history };
+}
+
+async function spool(chunks: ReadableStream<Uint8Array>, path: string, signal: AbortSignal): Promise<void> {
+  const file = await open(path, "w", 0o600);
+  try {
+    for await (const chunk of chunks) {
+      signal.throwIfAborted();
+      await file.writeFile(chunk);
+    }
+  } finally {
+    await file.close();
+  }
+}

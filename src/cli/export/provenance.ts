@@ -1,0 +1,116 @@
+import { basename, isAbsolute, relative, sep } from "node:path";
+import type { InputObserver } from "../../builder/input-observer.ts";
+import { type GivenSecrets, secretTexts } from "../../builder/mounts/secrets.ts";
+import { isSecretName } from "../../dockerfile/secret-name.ts";
+import { isSecretValue } from "../../dockerfile/secret-value.ts";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
+import type { Attestation } from "../../image/attestation.ts";
+import type { ImageContent } from "../../image/image-writer.ts";
+import { digestOf } from "../../image/oci-layout.ts";
+import type { Service } from "../../service/client.ts";
+import { isUuid } from "../../service/images/reference.ts";
+import { version } from "../../version.ts";
+import type { BuildInputs } from "../builds/inputs.ts";
+import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
+
+export interface Provenance {
+  /** For the build. */
+  inputs: InputObserver;
+  /** Call it once the build is over. https://slsa.dev/spec/v1.0/provenance */
+  describe(service: Pick<Service, "capabilities" | "listLayers">, subject: Subject): Promise<Attestation>;
+}
+
+/**
+ * Gathers what an image is made from. What comes of it has no time but the image's own, no path of this machine and no secret: the
+ * same inputs make the same bytes.
+ */
+export function gatherProvenance(
+  { context, dockerfile, buildArgs, mode, target }: BuildInputs,
+  given: GivenSecrets,
+): Provenance {
+  const images = new Map<string, string>();
+  const urls = new Map<string, string>();
+  const files = new Map<string, string>();
+  const path = relative(context.absolutePath, dockerfile.absolutePath);
+  const isOutside = path.startsWith(`..${sep}`) || isAbsolute(path);
+  const externalParameters = {
+    dockerfile: isOutside ? basename(path) : path.replaceAll(sep, "/"),
+    mode,
+    ...(target === undefined ? {} : { target }),
+    ...withoutSecrets(buildArgs, given),
+  };
+  return {
+    inputs: {
+      image: (reference, uuid) => void images.set(reference, uuid),
+      url: (url, sha256) => void urls.set(url, sha256),
+      file: (path, sha256) => void files.set(path, sha256),
+    },
+    async describe(service, subject) {
+      const { image } = subject;
+      const bases = inOrder(images).filter(([reference]) => reference !== "scratch");
+      return statementOf(subject, "https://slsa.dev/provenance/v1", {
+        buildDefinition: {
+          buildType: "urn:bough:dockerfile:v1",
+          externalParameters,
+          resolvedDependencies: [
+            { name: "Dockerfile", digest: digestSet(digestOf(dockerfile.text)) },
+            { name: "context", digest: digestSet(contextDigest(files)) },
+            ...(await Promise.all(bases.map((base) => describeBase(base, image.platform, service)))),
+            ...inOrder(urls).map(([uri, sha256]) => ({ uri, digest: { sha256 } })),
+          ],
+        },
+        runDetails: {
+          builder: { id: `pkg:generic/bough@${version}` },
+          metadata: { finishedOn: image.created },
+        },
+      });
+    },
+  };
+}
+
+/** Hashes the files that the build has taken, as sha256sum prints them in the order of their paths' bytes. */
+function contextDigest(files: ReadonlyMap<string, string>): string {
+  const lines = [...files].map(([path, sha256]): [Buffer, string] => [
+    Buffer.from(path),
+    `${sha256}  ${path}\n`,
+  ]);
+  lines.sort(([one], [other]) => Buffer.compare(one, other));
+  return digestOf(lines.map(([, line]) => line).join(""));
+}
+
+/** Only what is no secret has a value; of the others, the names. */
+function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets) {
+  const secrets = secretsAmong([...values, ...secretTexts(given)]);
+  const entries = inOrder(values);
+  const withheld = entries.flatMap(([name, value]) =>
+    isSecretName(name) || isSecretValue(value) || secrets.has(name) ? [name] : [],
+  );
+  return {
+    buildArgs: Object.fromEntries(entries.filter(([name]) => !withheld.includes(name))),
+    ...(withheld.length === 0 ? {} : { withheldBuildArgs: withheld }),
+  };
+}
+
+/** A base that was imported has its layers' digests; one of the service's own only its UUID, unless its name has a digest. */
+async function describeBase(
+  [reference, uuid]: readonly [string, string],
+  platform: ImageContent["platform"],
+  { capabilities, listLayers }: Pick<Service, "capabilities" | "listLayers">,
+) {
+  const manifest = /@(sha256:[0-9a-f]{64})$/.exec(reference)?.[1];
+  const hasLayers = (await capabilities.extensions()).has("layers");
+  const layers = hasLayers ? await listLayers(uuid) : [];
+  const digests = layers.flatMap(({ blob }) => blob?.digest ?? []);
+  const isWhole = digests.length > 0 && digests.length === layers.length;
+  const isKnown = manifest !== undefined || isWhole;
+  return {
+    uri: isKnown && !isUuid(reference) ? packageUrl(reference, platform) : `urn:uuid:${uuid}`,
+    ...(isKnown ? {} : { name: reference }),
+    ...(manifest === undefined ? {} : { digest: digestSet(manifest) }),
+    ...(isWhole ? { annotations: { layers: digests } } : {}),
+  };
+}
+
+function inOrder<Value>(map: ReadonlyMap<string, Value>): [string, Value][] {
+  return [...map].sort(([one], [other]) => (one < other ? -1 : 1));
+}

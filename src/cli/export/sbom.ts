@@ -1,0 +1,124 @@
+import { BoughError } from "../../errors.ts";
+import type { Attestation } from "../../image/attestation.ts";
+import { type InstalledPackage, parseApkInstalled, parseDpkgStatus } from "../../image/package-databases.ts";
+import type { Service } from "../../service/client.ts";
+import { version } from "../../version.ts";
+import { packageUrl, type Subject, statementOf } from "./statement.ts";
+
+type Files = Pick<Service, "readFile" | "listTypes" | "address">;
+
+/**
+ * The packages that an image's package managers say are installed, as SPDX 2.3 has them.
+ *
+ * @throws BoughError where there is a database of packages that bough does not read: a list without them would be wrong
+ */
+export async function describePackages(service: Files, uuid: string, subject: Subject): Promise<Attestation> {
+  const read = (path: string) => readText(service, uuid, path);
+  for (const path of rpmDatabases) {
+    if (((await service.listTypes(uuid, path))?.size ?? 0) === 0) continue;
+    throw new BoughError("--sbom: the packages of the image are rpm's, whose database bough does not read", {
+      hint: "A scanner of its own lists them: leave --sbom out.",
+    });
+  }
+  const release = parseRelease((await read("/etc/os-release")) ?? (await read("/usr/lib/os-release")) ?? "");
+  const packages = [
+    ...parseDpkgStatus((await read("/var/lib/dpkg/status")) ?? ""),
+    ...(await readStatusFiles(service, uuid)),
+    ...parseApkInstalled(
+      (await read("/lib/apk/db/installed")) ?? (await read("/usr/lib/apk/db/installed")) ?? "",
+    ),
+  ];
+  return statementOf(subject, "https://spdx.dev/Document", documentOf(packages, release, subject));
+}
+
+const rpmDatabases = ["/var/lib/rpm", "/usr/lib/sysimage/rpm"];
+const statusDirectory = "/var/lib/dpkg/status.d";
+
+async function readStatusFiles(service: Files, uuid: string): Promise<InstalledPackage[]> {
+  const types = (await service.listTypes(uuid, statusDirectory)) ?? new Map();
+  const names = [...types.keys()].filter((name) => !name.endsWith(".md5sums")).sort();
+  const found: InstalledPackage[] = [];
+  for (const name of names)
+    found.push(...parseDpkgStatus((await readText(service, uuid, `${statusDirectory}/${name}`)) ?? ""));
+  return found;
+}
+
+async function readText(service: Files, uuid: string, path: string): Promise<string | undefined> {
+  const bytes = await service.readFile(uuid, path);
+  if (bytes === "unsupported")
+    throw new BoughError(`--sbom: ${service.address} can't be asked for files of an image`);
+  return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
+}
+
+type Release = ReadonlyMap<string, string>;
+
+/** https://www.freedesktop.org/software/systemd/man/latest/os-release.html */
+function parseRelease(text: string): Release {
+  return new Map(
+    [...text.matchAll(/^([A-Z_]+)=(?:"(.*)"|'(.*)'|(.*))$/gm)].map(
+      ([, name = "", double, single, plain]): [string, string] => [name, double ?? single ?? plain ?? ""],
+    ),
+  );
+}
+
+/** https://spdx.github.io/spdx-spec/v2.3/ */
+function documentOf(
+  packages: readonly InstalledPackage[],
+  release: Release,
+  { image, digest, names }: Subject,
+) {
+  const unknown = { downloadLocation: "NOASSERTION", filesAnalyzed: false };
+  const [name = "image"] = names;
+  const listed = packages.map((each, index) => ({
+    SPDXID: `SPDXRef-Package-${index + 1}`,
+    name: each.name,
+    versionInfo: each.version,
+    ...unknown,
+    externalRefs: [purlReference(packageUrlOf(each, release))],
+  }));
+  const root = {
+    SPDXID: "SPDXRef-Image",
+    name,
+    versionInfo: digest,
+    ...unknown,
+    externalRefs: names.map((name) => purlReference(packageUrl(name, image.platform))),
+  };
+  const relation = (spdxElementId: string, relationshipType: string, relatedSpdxElement: string) => ({
+    spdxElementId,
+    relationshipType,
+    relatedSpdxElement,
+  });
+  return {
+    spdxVersion: "SPDX-2.3",
+    dataLicense: "CC0-1.0",
+    SPDXID: "SPDXRef-DOCUMENT",
+    name,
+    documentNamespace: `urn:bough:spdx:${digest}`,
+    creationInfo: {
+      created: image.created.replace(/\.\d+Z$/, "Z"),
+      creators: [`Tool: bough-${version}`],
+      comment: "What dpkg and apk have noted as installed; nothing else was looked for.",
+    },
+    packages: [root, ...listed],
+    relationships: [
+      relation("SPDXRef-DOCUMENT", "DESCRIBES", root.SPDXID),
+      ...listed.map(({ SPDXID }) => relation(root.SPDXID, "CONTAINS", SPDXID)),
+    ],
+  };
+}
+
+function purlReference(referenceLocator: string) {
+  return { referenceCategory: "PACKAGE-MANAGER", referenceType: "purl", referenceLocator };
+}
+
+const usualVendors = { deb: "debian", apk: "alpine" } as const;
+
+function packageUrlOf({ manager, name, version, architecture }: InstalledPackage, release: Release): string {
+  const vendor = release.get("ID") ?? usualVendors[manager];
+  const distro = [vendor, release.get("VERSION_ID")].filter((part) => part !== undefined).join("-");
+  const qualifiers = new URLSearchParams({
+    ...(architecture === undefined ? {} : { arch: architecture }),
+    distro,
+  });
+  return `pkg:${manager}/${encodeURIComponent(vendor)}/${encodeURIComponent(name)}@${encodeURIComponent(version)}?${qualifiers}`;
+}

@@ -1,0 +1,62 @@
+import { findPolicy } from "../../engine/import/signature-policy.ts";
+import { lastWords } from "../../engine/import/tool.ts";
+import { endHelper, startHelper } from "../../engine/system/helper.ts";
+import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
+import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { BoughError } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+interface SkopeoJob {
+  /** For its files on the way. */
+  directory: string;
+  /** A line that it prints. */
+  onLine: (line: string) => void;
+  onStart?: (pid: number) => void;
+  runtime: Runtime;
+}
+
+/** Has skopeo copy an image, with the credentials that it finds: of `docker login`, `skopeo login` and their like. */
+export async function copyImage(
+  options: readonly string[],
+  [from, to]: readonly [from: string, to: string],
+  { directory, onLine, onStart, runtime }: SkopeoJob,
+): Promise<void> {
+  const { environment, signal } = runtime;
+  signal.throwIfAborted();
+  const command = [
+    findProgram("skopeo", environment),
+    ...["--tmpdir", directory],
+    ...(findPolicy(environment) === undefined ? ["--insecure-policy"] : []),
+    ...options,
+    from,
+    to,
+  ];
+  // Without it skopeo looks for credentials where user id 0 has its own, which in a user namespace is another's.
+  const own = isInUserNamespace() ? { XDG_RUNTIME_DIR: directory } : {};
+  const skopeo = startHelper(command, { environment: { ...own, ...helperEnvironment(environment) } });
+  const kill = () => endHelper(skopeo);
+  signal.addEventListener("abort", kill, { once: true });
+  try {
+    onStart?.(skopeo.pid);
+    const [, said, status] = await Promise.all([
+      relay(skopeo.stdout, onLine),
+      new Response(skopeo.stderr).text(),
+      skopeo.exited,
+    ]);
+    signal.throwIfAborted();
+    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `ended with ${status}`}`);
+  } finally {
+    signal.removeEventListener("abort", kill);
+    endHelper(skopeo);
+  }
+}
+
+async function relay(output: ReadableStream<Uint8Array>, onLine: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of output) {
+    for (const line of decoder.decode(chunk, { stream: true }).split("\n")) {
+      // The bytes of layers are told elsewhere.
+      if (line.trim() !== "" && !line.startsWith("Copying blob")) onLine(line.trim());
+    }
+  }
+}

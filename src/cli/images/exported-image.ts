@@ -1,0 +1,39 @@
+import { renderTable } from "../../terminal/table.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { deliverImage } from "../export/deliver.ts";
+import { type Destination, goesToStandardOutput, nameDestination } from "../export/destination.ts";
+import { readCompression } from "../export/options.ts";
+import { readTimes } from "../export/times.ts";
+import { connect } from "../service/connection.ts";
+import { resolveDescribedImage } from "./image-argument.ts";
+
+/** Takes the image that `reference` names to the destination that is chosen by its tag, and prints what was written. */
+export async function exportNamedImage(
+  invocation: Invocation,
+  reference: string,
+  chooseDestination: (tag: string | undefined) => Destination,
+): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const compression = readCompression(values);
+  const times = readTimes(values.flag("rewrite-timestamp"), runtime);
+  const connection = await connect(runtime, globals, log);
+  try {
+    const image = await resolveDescribedImage(connection, reference);
+    const destination = chooseDestination(image.tag);
+    const isInsecure = values.flag("insecure");
+    const delivery = { image, destination, compression, times, isInsecure };
+    const written = await deliverImage(delivery, connection, invocation);
+    // The archive itself is what goes to standard output.
+    if (goesToStandardOutput(destination)) return;
+    const name = nameDestination(destination);
+    const digest = written?.digest ?? null;
+    printResult(invocation, {
+      id: digest ?? name,
+      json: { image: image.uuid, destination: name, digest },
+      table: (style) => renderTable(["DESTINATION", "DIGEST"], [[name, digest ?? "-"]], style),
+    });
+  } finally {
+    await connection.close();
+  }
+}

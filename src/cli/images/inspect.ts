@@ -1,0 +1,176 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError } from "../../errors.ts";
+import { formatMode } from "../../image/file-mode.ts";
+import type { LayerChange } from "../../service/types.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
+import { renderTable } from "../../terminal/table.ts";
+import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { type Connection, connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+import { imageDescription, requireSessionImage, resolveDescribedImage } from "./image-argument.ts";
+import { findLayers, type InspectedLayer, sizeOf } from "./inspected-layers.ts";
+import { renderInspection } from "./inspection.ts";
+
+const definitions: ArgumentDefinitions = {
+  image: {
+    type: "positional",
+    completes: "image",
+    required: false,
+    description: `${imageDescription} (default: the session's image)`,
+  },
+  layer: {
+    type: "string",
+    valueHint: "N",
+    description: "List what layer N adds, changes and deletes, the largest first",
+  },
+  limit: { type: "string", alias: "n", valueHint: "N", description: "The first N of them only" },
+};
+
+export const inspect: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "inspect",
+      description:
+        "Show an image's configuration and its layers: what made each, how large it is, and what it adds, changes and deletes.",
+    },
+    args: definitions,
+    run: ({ data }) => inspectImage(data),
+  }),
+  examples: [
+    ["inspect app:dev", "why it is so large"],
+    ["inspect app:dev --layer 3 -n 20", "the 20 largest files of its third layer"],
+    ["inspect app:dev -f json", "all of it, with its history"],
+  ],
+  agentNote: "Nothing is started. A service other than bough's says nothing of sizes and files of layers.",
+};
+
+async function inspectImage(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const number = positiveInteger(
+    values.text("layer"),
+    "--layer",
+    "`bough inspect IMAGE` numbers the layers.",
+  );
+  const limit = positiveInteger(values.text("limit"), "--limit");
+  if (limit !== undefined && number === undefined)
+    throw new BoughError("--limit is for the files of a layer", {
+      kind: "usage",
+      hint: "Name one with --layer N.",
+    });
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  try {
+    const reference = values.positionals[0] ?? requireSessionImage(connection.store, sessionKey(invocation));
+    const { uuid: image, config, origin } = await resolveDescribedImage(connection, reference);
+    const { layers, history } = await findLayers(image, origin.history ?? [], connection);
+    if (number !== undefined) {
+      await listFiles({ image, layers, number, limit }, invocation, connection);
+      return;
+    }
+    const { tags, createdAt } = await findRecord(image, connection);
+    const platform = (await connection.service.capabilities.platform()) ?? null;
+    const isMeasured = layers.some(({ changes }) => changes !== null);
+    printResult(invocation, {
+      id: image,
+      json: {
+        ...{ image, tags, createdAt, platform, author: origin.author ?? null, config },
+        size: isMeasured ? sum(layers.map(sizeOf)) : null,
+        hiddenSize: isMeasured ? sum(layers.map(({ changes }) => changes?.hidden.bytes ?? 0)) : null,
+        layers: layers.map(toJson),
+        history,
+      },
+      table: (style) => renderInspection({ image, tags, createdAt, platform, config, origin, layers }, style),
+    });
+    if (!isMeasured && layers.length === 0 && history.length === 0)
+      log.warn(
+        `${connection.service.address} tells nothing of the image's layers, and no session here has made it`,
+      );
+    else if (!isMeasured)
+      log.info(
+        `${connection.service.address} tells neither sizes nor files of layers: these are the steps that were made from here`,
+      );
+  } finally {
+    await connection.close();
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+function toJson(layer: InspectedLayer, index: number) {
+  const { id = null, instruction, others, createdAt, isBase, changes } = layer;
+  const { added = null, changed = null, deleted = null, hidden = null } = changes ?? {};
+  const size = changes === null ? null : sizeOf(layer);
+  return {
+    layer: index + 1,
+    id,
+    instruction,
+    others,
+    createdAt,
+    isBase,
+    size,
+    added,
+    changed,
+    deleted,
+    hidden,
+  };
+}
+
+async function findRecord(
+  image: string,
+  { service }: Pick<Connection, "service">,
+): Promise<{ tags: string[]; createdAt: string | null }> {
+  const records = (await service.listImages({ uuid: image })).filter(({ uuid }) => uuid === image);
+  return {
+    tags: records.flatMap(({ tag }) => tag ?? []),
+    createdAt: records.find(({ created_at }) => created_at !== "")?.created_at ?? null,
+  };
+}
+
+interface Listing {
+  image: string;
+  layers: readonly InspectedLayer[];
+  number: number;
+  limit: number | undefined;
+}
+
+async function listFiles(
+  { image, layers, number, limit }: Listing,
+  invocation: Invocation,
+  { service }: Pick<Connection, "service">,
+): Promise<void> {
+  const layer = layers[number - 1];
+  if (!(await service.capabilities.extensions()).has("changes")) {
+    throw new BoughError(`${service.address} does not say what is in a layer`, {
+      hint: "`bough ls IMAGE:/` lists the files of an image.",
+    });
+  }
+  if (layer?.id === undefined) {
+    throw new BoughError(`image ${image} has no layer ${number}`, {
+      kind: "usage",
+      hint: layers.length === 0 ? "It has no files." : `Its layers are 1 to ${layers.length}.`,
+    });
+  }
+  const { changes, total } = await service.listChanges(image, layer.id, limit);
+  printResult(invocation, {
+    id: changes.map(({ path }) => path),
+    json: changes.map(({ kind: change, path, type, mode, size, hidden }) => ({
+      ...{ change, path, type, mode: mode.toString(8).padStart(4, "0"), size, hidden },
+    })),
+    table: (style) => renderTable(["CHANGE", "MODE", "BEFORE", "SIZE", "PATH"], changes.map(rowOf), style),
+  });
+  if (limit === undefined && total > changes.length)
+    invocation.log.warn(`these are the ${changes.length} largest of ${total}`);
+}
+
+function rowOf({ kind, path, type, mode, size, hidden }: LayerChange): string[] {
+  return [
+    kind,
+    formatMode(mode, type),
+    hidden.files === 0 ? "-" : formatBytes(hidden.bytes),
+    kind === "deleted" || type === "directory" ? "-" : formatBytes(size),
+    type === "directory" ? `${path}/` : path,
+  ];
+}

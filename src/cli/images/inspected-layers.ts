@@ -1,0 +1,72 @@
+import { completeHistory, type HistoryLine, instructionOf, linesByLayer } from "../../image/history.ts";
+import type { ImageLayerChanges } from "../../service/types.ts";
+import type { Store } from "../../store/store.ts";
+import type { Connection } from "../service/connection.ts";
+
+/** A layer as `bough inspect` tells of it. */
+export interface InspectedLayer {
+  /** Names it to the service; `undefined` where that keeps no layers. */
+  id: string | undefined;
+  instruction: string;
+  /** What else is in it: files that were copied before, or layers that were merged into it. */
+  others: readonly string[];
+  createdAt: string;
+  /** `null`: nobody knows. */
+  isBase: boolean | null;
+  changes: Pick<ImageLayerChanges, "added" | "changed" | "deleted" | "hidden"> | null;
+}
+
+interface InspectedLayers {
+  /** The lowest first. */
+  layers: InspectedLayer[];
+  history: readonly HistoryLine[];
+}
+
+/** As the service has them; else as builds and sessions on this machine remember the image. */
+export async function findLayers(
+  image: string,
+  history: readonly HistoryLine[],
+  { service, store }: Pick<Connection, "service" | "store">,
+): Promise<InspectedLayers> {
+  if (!(await service.capabilities.extensions()).has("changes"))
+    return { layers: recordedLayers(image, store), history };
+  const found = await service.summarizeChanges(image);
+  const unnamed = found.map(({ created_at, is_imported }) => ({
+    created: created_at,
+    created_by: is_imported ? "imported" : "",
+  }));
+  const lines = linesByLayer(history, unnamed);
+  const layers = found.map(({ id, created_at, is_imported, ...changes }, index): InspectedLayer => {
+    const { line = {}, others = [] } = lines[index] ?? {};
+    const createdAt = line.created ?? created_at;
+    const told = { instruction: instructionOf(line), others: others.map(instructionOf) };
+    return { id, ...told, createdAt, isBase: is_imported, changes };
+  });
+  return { layers, history: completeHistory(history, unnamed) };
+}
+
+/** The way to the image in the first session that has been at it. */
+function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): InspectedLayer[] {
+  for (const { key } of sessions.list("")) {
+    const entries = new Map(sessions.history(key)?.map((entry) => [entry.id, entry]));
+    let entry = [...entries.values()].find((each) => each.image === image);
+    const layers: InspectedLayer[] = [];
+    for (; entry !== undefined; entry = entries.get(entry.parent ?? -1)) {
+      layers.push({
+        id: undefined,
+        instruction: entry.title,
+        others: [],
+        createdAt: new Date(entry.createdAt).toISOString(),
+        isBase: entry.kind === "run" ? false : null,
+        changes: null,
+      });
+    }
+    if (layers.length > 0) return layers.reverse();
+  }
+  return [];
+}
+
+/** Bytes of its files. */
+export function sizeOf({ changes }: Pick<InspectedLayer, "changes">): number {
+  return changes === null ? 0 : changes.added.bytes + changes.changed.bytes;
+}

@@ -1,0 +1,132 @@
+/** What `bough inspect` shows of an image. */
+import { paintHeading } from "../../terminal/color.ts";
+import { truncateToWidth } from "../../terminal/fit.ts";
+import { formatAge, formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
+import { visible } from "../../visible.ts";
+import type { Description } from "./description.ts";
+import { type InspectedLayer, sizeOf } from "./inspected-layers.ts";
+
+export interface Inspection extends Description {
+  image: string;
+  tags: readonly string[];
+  createdAt: string | null;
+  platform: string | null;
+  layers: readonly InspectedLayer[];
+}
+
+export function renderInspection(inspection: Inspection, style: TableStyle): string {
+  const { layers } = inspection;
+  const facts = renderFacts(factsOf(inspection, style.now), style);
+  if (layers.length === 0) return facts;
+  const isMeasured = layers.some(({ changes }) => changes !== null);
+  const table = isMeasured ? renderMeasured(layers, style) : renderRecorded(layers, style);
+  return `${facts}\n${table}${isMeasured ? describeHidden(layers) : ""}`;
+}
+
+function factsOf(
+  { image, tags, createdAt, platform, origin, config, layers }: Inspection,
+  now: number | undefined,
+): Fact[] {
+  const bytes = layers.reduce((sum, layer) => sum + sizeOf(layer), 0);
+  const isMeasured = layers.some(({ changes }) => changes !== null);
+  const words = (list: readonly string[] | undefined) => (list?.length ? JSON.stringify(list) : undefined);
+  const facts: [name: string, values: (string | undefined | null)[]][] = [
+    ["IMAGE", [image]],
+    ["TAGS", [tags.join(" ")]],
+    ["CREATED", [createdAt && now !== undefined ? formatAge(now - Date.parse(createdAt)) : createdAt]],
+    ["PLATFORM", [platform]],
+    ["AUTHOR", [origin.author]],
+    ["SIZE", [isMeasured ? `${formatBytes(bytes)} in ${formatCount(layers.length, "layer")}` : undefined]],
+    ["USER", [config.User]],
+    ["WORKDIR", [config.WorkingDir]],
+    ["ENTRYPOINT", [words(config.Entrypoint)]],
+    ["CMD", [words(config.Cmd)]],
+    ["ENV", [...(config.Env ?? [])]],
+    ["EXPOSE", [Object.keys(config.ExposedPorts ?? {}).join(" ")]],
+    ["VOLUME", Object.keys(config.Volumes ?? {})],
+    ["LABEL", Object.entries(config.Labels ?? {}).map(([name, value]) => `${name}=${value}`)],
+    ["STOPSIGNAL", [config.StopSignal]],
+    ["HEALTHCHECK", [config.Healthcheck === undefined ? undefined : JSON.stringify(config.Healthcheck)]],
+    ["SHELL", [words(config.Shell)]],
+    ["ONBUILD", [...(config.OnBuild ?? [])]],
+  ];
+  return facts.flatMap(([name, values]) =>
+    values.flatMap((value, at) => (value ? { name: at === 0 ? name : "", value } : [])),
+  );
+}
+
+interface Fact {
+  name: string;
+  value: string;
+}
+
+function renderFacts(facts: readonly Fact[], { columns, hasColor }: TableStyle): string {
+  const width = Math.max(...facts.map(({ name }) => name.length));
+  return facts
+    .map(({ name, value }) => {
+      const title = name.padEnd(width);
+      const shown = visible(value);
+      const room = columns === undefined ? shown : truncateToWidth(shown, columns - width - 2);
+      return `${hasColor === true ? paintHeading(title) : title}  ${room}\n`;
+    })
+    .join("");
+}
+
+/** Columns of a bar. */
+const barWidth = 10;
+/** So many lines of what else is in a layer are shown. */
+const maxOthers = 4;
+/** Fewer columns have no room for how many files there are, or how large they are together. */
+const leastForCounts = 64;
+const leastForBytes = 120;
+
+function renderMeasured(layers: readonly InspectedLayer[], style: TableStyle): string {
+  const { columns = Number.POSITIVE_INFINITY } = style;
+  const largest = Math.max(...layers.map(sizeOf));
+  const kinds = columns < leastForCounts ? [] : (["added", "changed", "deleted"] as const);
+  const amountOf = ({ files, bytes }: { files: number; bytes: number }) =>
+    files === 0 ? "-" : columns < leastForBytes ? String(files) : `${files}, ${formatBytes(bytes)}`;
+  const rows = layers.flatMap((layer, index): string[][] => {
+    const { instruction, others, changes } = layer;
+    const counts = kinds.map((kind) => (changes === null ? "-" : amountOf(changes[kind])));
+    const bar = formatBar(sizeOf(layer), largest);
+    const more = others.length - maxOthers;
+    const shown = more > 1 ? [...others.slice(0, maxOthers), `(and ${more} more)`] : others;
+    return [
+      [String(index + 1), formatBytes(sizeOf(layer)), bar, ...counts, instruction || "-"],
+      ...shown.map((other) => ["", "", "", ...kinds.map(() => ""), other]),
+    ];
+  });
+  const header = ["LAYER", "SIZE", "", ...kinds.map((kind) => kind.toUpperCase()), "INSTRUCTION"];
+  return renderTable(header, rows, style);
+}
+
+function renderRecorded(layers: readonly InspectedLayer[], style: TableStyle): string {
+  const rows = layers.map(({ createdAt, instruction }, index): Cell[] => [
+    String(index + 1),
+    { time: createdAt },
+    instruction,
+  ]);
+  return renderTable(["LAYER", "CREATED", "INSTRUCTION"], rows, style);
+}
+
+/** What is felt of it: room that an image takes for files that nobody sees. */
+function describeHidden(layers: readonly InspectedLayer[]): string {
+  const size = layers.reduce((sum, layer) => sum + sizeOf(layer), 0);
+  const hidden = layers
+    .map(({ changes }, index) => ({ layer: index + 1, bytes: changes?.hidden.bytes ?? 0 }))
+    .filter(({ bytes }) => bytes > size / 100)
+    .sort((one, other) => other.bytes - one.bytes);
+  if (hidden.length === 0) return "";
+  const which = hidden.map((each) => `${formatBytes(each.bytes)} in layer ${each.layer}`);
+  return `\nWasted: ${which.join(", ")}. Later layers change or delete that.\n`;
+}
+
+const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+function formatBar(value: number, largest: number): string {
+  if (value === 0) return "";
+  const length = Math.max(1, Math.round((value / largest) * barWidth * 8));
+  return "█".repeat(Math.floor(length / 8)) + eighths[length % 8];
+}

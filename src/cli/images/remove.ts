@@ -1,0 +1,127 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError, messageOf } from "../../errors.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { type Connection, connect } from "../service/connection.ts";
+import { isLayerBranch } from "../sessions/working-branch.ts";
+import { imageDescription, isBeginningOf, resolveImageArgument } from "./image-argument.ts";
+
+const definitions: ArgumentDefinitions = {
+  image: {
+    type: "positional",
+    completes: "image",
+    required: true,
+    multiple: true,
+    description: `${imageDescription}. A tag goes alone where its image has others`,
+  },
+  force: {
+    type: "boolean",
+    description: "Also what a session works on, and by its UUID an image with several tags",
+  },
+};
+
+export const remove: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "remove",
+      description: "Remove images with their tags; what other images stand on stays.",
+    },
+    args: definitions,
+    run: ({ data }) => removeImages(data),
+  }),
+  examples: [
+    ["images remove app:dev", "the tag, and the image where that was its last"],
+    ["rmi 0d0f6a54 3c1be2aa", "by the first digits of their UUIDs"],
+  ],
+  agentNote:
+    "This command is mutating. Other layers of the same build stay cached: `bough engine prune` frees what nothing needs.",
+};
+
+interface Removal {
+  image: string;
+  untagged: string[];
+  removed: boolean;
+  freedBytes: number;
+}
+
+async function removeImages(invocation: Invocation): Promise<void> {
+  const { values, runtime, globals, log } = invocation;
+  const connection = await connect(runtime, globals, log);
+  try {
+    const removals: Removal[] = [];
+    const problems: string[] = [];
+    for (const reference of values.positionals) {
+      try {
+        removals.push(await removeOne(reference, values.flag("force"), connection));
+      } catch (error) {
+        if (values.positionals.length === 1 || runtime.signal.aborted) throw error;
+        problems.push(messageOf(error));
+      }
+    }
+    printResult(invocation, {
+      id: removals.map(({ image }) => image),
+      json: removals,
+      table: (style) =>
+        renderTable(
+          ["IMAGE", "UNTAGGED", "FREED"],
+          removals.map(({ image, untagged, removed, freedBytes }) => [
+            { id: image },
+            untagged.join(" ") || "-",
+            removed ? formatBytes(freedBytes) : "the image stays: it has other tags",
+          ]),
+          style,
+        ),
+    });
+    if (problems.length > 0) throw new BoughError(problems.join("\n"));
+  } finally {
+    await connection.close();
+  }
+}
+
+/** As `docker rmi`: a tag is taken away, and with an image's last tag the image goes. */
+async function removeOne(reference: string, isForced: boolean, connection: Connection): Promise<Removal> {
+  const { service, store } = connection;
+  if (!(await service.capabilities.extensions()).has("image-removal")) {
+    throw new BoughError(`${service.address} cannot be told to remove images`, {
+      hint: "`bough untag TAG` takes a tag away there.",
+    });
+  }
+  const image = await resolveImageArgument(connection, reference);
+  const records = await service.listImages({ uuid: image });
+  const tags = records.filter(({ uuid }) => uuid === image).flatMap(({ tag }) => tag ?? []);
+  const name = reference.replace(/^tag:/, "");
+  const named = tags.find((tag) => tag === name || tag === `${name}:latest`);
+  if (named !== undefined && tags.length > 1) {
+    await service.removeTag(image, named);
+    return { image, untagged: [named], removed: false, freedBytes: 0 };
+  }
+  if (!isForced && tags.length > 1 && isBeginningOf(image, reference)) {
+    throw new BoughError(`image ${reference} has several tags: ${tags.join(", ")}`, {
+      hint: "Remove them one by one, or all of them with the image: --force.",
+    });
+  }
+  const user = isForced ? undefined : findUser(connection, image);
+  if (user !== undefined) {
+    throw new BoughError(`session ${user.session} is at image ${reference} on its branch ${user.branch}`, {
+      hint: `\`bough session delete ${user.session}\` forgets the session; --force removes the image all the same.`,
+    });
+  }
+  const freedBytes = await service.removeImage(image);
+  store.imports.forgetImage(image);
+  return { image, untagged: tags, removed: true, freedBytes };
+}
+
+/** A session that somebody works in. What a build has left can be built again. */
+function findUser(
+  { store: { sessions, branches } }: Connection,
+  image: string,
+): { session: string; branch: string } | undefined {
+  for (const { key: session } of sessions.list("")) {
+    for (const { name: branch, image: tip } of branches.list(session))
+      if (tip === image && !isLayerBranch(branch)) return { session, branch };
+  }
+  return undefined;
+}

@@ -1,0 +1,119 @@
+import { BoughError } from "../../errors.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { CommandTable, Invocation } from "../command-line/command.ts";
+import { runLoaded } from "../command-line/run-loaded.ts";
+import type { Output, Runtime } from "../process/runtime.ts";
+
+/** One call of a tool: what it is performed with. */
+export interface Call {
+  /** That of the server; `globals` ask for JSON. */
+  invocation: Invocation;
+  /** Aborted when the client cancels the call, or leaves. */
+  signal: AbortSignal;
+  /** What commands have warned of, in order. */
+  warnings: string[];
+  /** Tells the client how far it is. `done` of `total`, where that can be counted. */
+  report(message: string, done?: number, total?: number): void;
+}
+
+/** A command line, its words parsed. */
+export interface GivenWords {
+  flags?: readonly string[];
+  texts?: Readonly<Record<string, string | undefined>>;
+  lists?: Readonly<Record<string, readonly string[] | undefined>>;
+  positionals?: readonly string[];
+  rest?: readonly string[] | undefined;
+  session?: string | undefined;
+  stdin?: string | undefined;
+}
+
+interface Ended {
+  exitCode: number;
+  stdout: Buffer;
+  /** What the command wrote there; its log is in the call's warnings. */
+  stderr: Buffer;
+}
+
+/** Calls a command of the table as a command line would. Rejects as that would. */
+export async function callCommand(path: readonly string[], words: GivenWords, call: Call): Promise<Ended> {
+  const [stdout, stderr] = [collectOutput(), collectOutput()];
+  const invocation = invocationFor(words, call, { stdout: stdout.output, stderr: stderr.output });
+  const exitCode = await runLoaded(await findCommand(path, invocation.commands), invocation);
+  return { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes() };
+}
+
+/** The same of a command that prints JSON. */
+export async function callForJson(path: readonly string[], words: GivenWords, call: Call): Promise<unknown> {
+  const { stdout } = await callCommand(path, words, call);
+  return JSON.parse(stdout.toString());
+}
+
+/** An invocation of a command's own, within the server's. */
+export function invocationFor(
+  { flags = [], texts = {}, lists = {}, positionals = [], rest, session, stdin }: GivenWords,
+  { invocation, signal, warnings }: Call,
+  streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
+): Invocation {
+  const values: Values = {
+    flag: (name) => flags.includes(name),
+    text: (name) => texts[name],
+    list: (name) => lists[name] ?? [],
+    positionals,
+    rest,
+  };
+  const warn = (message: string) => void warnings.push(message);
+  const log: Log = { debug() {}, info() {}, warn, error: warn };
+  const globals = { ...invocation.globals, ...(session === undefined ? {} : { session }) };
+  const runtime: Runtime = {
+    ...invocation.runtime,
+    signal,
+    stdin: inputOf(stdin),
+    stdout: collectOutput().output,
+    stderr: collectOutput().output,
+    ...streams,
+    views: new Set(),
+    // These run the server's own command line again.
+    runInBackground: unavailable,
+    replaceProcess: unavailable,
+  };
+  return { ...invocation, values, globals, runtime, log };
+}
+
+function unavailable(): never {
+  throw new BoughError("this can't be done from within `bough mcp`", {
+    hint: "Run bough in a shell for it.",
+  });
+}
+
+async function findCommand([name = "", ...below]: readonly string[], table: CommandTable) {
+  const entry = table[name];
+  if (entry === undefined) throw new Error(`no command ${name}`);
+  if ("load" in entry) return entry.load();
+  return findCommand(below, entry.commands);
+}
+
+function inputOf(text: string | undefined): Runtime["stdin"] {
+  return {
+    isTerminal: false,
+    isPiped: text !== undefined,
+    async *stream() {
+      if (text !== undefined) yield Buffer.from(text);
+    },
+    setRawMode() {},
+  };
+}
+
+function collectOutput(): { output: Output; bytes: () => Buffer } {
+  const chunks: Uint8Array[] = [];
+  const output: Output = {
+    write: (data) => void chunks.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
+    flush: async () => {},
+    isTerminal: false,
+    hasColor: false,
+    columns: 80,
+    rows: 24,
+    onResize: () => () => {},
+  };
+  return { output, bytes: () => Buffer.concat(chunks) };
+}

@@ -1,0 +1,98 @@
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { BoughError } from "../../errors.ts";
+import { version } from "../../version.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { enterUserNamespace } from "../process/user-namespace.ts";
+import { chooseServiceFor } from "../service/connection.ts";
+import { addResources } from "./resources.ts";
+import { createStdioTransport } from "./stdio-transport.ts";
+import { addTool, type Host } from "./tool.ts";
+import { build } from "./tools/build.ts";
+import { check } from "./tools/check.ts";
+import { explain } from "./tools/explain.ts";
+import { images } from "./tools/images.ts";
+import { listFiles } from "./tools/list-files.ts";
+import { logs } from "./tools/logs.ts";
+import { operations } from "./tools/operations.ts";
+import { readFile } from "./tools/read-file.ts";
+import { rollback } from "./tools/rollback.ts";
+import { run } from "./tools/run.ts";
+import { sessions } from "./tools/sessions.ts";
+import { writeFiles } from "./tools/write-files.ts";
+
+const instructions = `bough builds images from Dockerfiles and runs commands in them, in sandboxes.
+- \`build\` with docker: true builds what \`docker build\` would; without it every stage is built, COPY --from, CMD, ENTRYPOINT and their kind are skipped with a warning, and .git, node_modules, dist, build and the like are left out of every COPY.
+- \`run\` throws the changes of the command away unless keep is true; then its result is the session's image, and \`rollback\` takes it back. Give every task a session of its own.
+- A command that exits with another code than 0 is no error of \`run\`: look at exitCode. A failed build is an error, with the step's output.
+- The resource bough://manual is the manual of the command line, which does more than these tools.`;
+
+/** Serves until standard input ends; what still runs is cancelled then. */
+export async function serveAgent(invocation: Invocation): Promise<void> {
+  const { runtime, log } = invocation;
+  if (runtime.stdin.isTerminal) {
+    throw new BoughError("`bough mcp` is for an agent's client, which writes to its standard input", {
+      kind: "usage",
+      hint: 'Configure the client to start it: {"command": "bough", "args": ["mcp"]}.',
+    });
+  }
+  await prepareEngine(invocation);
+  const globals = { ...invocation.globals, format: "json", quiet: false } as const;
+  const host: Host = { invocation: { ...invocation, globals }, running: new Set() };
+  const server = new McpServer({ name: "bough", version }, { instructions });
+  // One by one: each has types of its own.
+  addTool(server, host, build);
+  addTool(server, host, check);
+  addTool(server, host, explain);
+  addTool(server, host, run);
+  addTool(server, host, readFile);
+  addTool(server, host, listFiles);
+  addTool(server, host, writeFiles);
+  addTool(server, host, images);
+  addTool(server, host, sessions);
+  addTool(server, host, rollback);
+  addTool(server, host, operations);
+  addTool(server, host, logs);
+  addResources(server, host);
+  const transport = createStdioTransport(runtime, redactionFor(invocation));
+  server.server.onerror = (error) => log.warn(`passed over: ${error.message.split("\n", 1)[0]}`);
+  await server.connect(transport);
+  try {
+    await transport.ended;
+  } finally {
+    // Cancels the calls under way.
+    await server.close();
+    await Promise.allSettled(host.running);
+  }
+}
+
+/** An ordinary user's engine takes another process, which can only be entered before anything is read. What fails of it is told by each call. */
+async function prepareEngine({ runtime, globals }: Invocation): Promise<void> {
+  try {
+    if (chooseServiceFor(runtime, globals).kind === "embedded") await enterUserNamespace(runtime);
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    if (!(error instanceof BoughError)) throw error;
+  }
+}
+
+/** A shorter one is found in any text, and is no token. */
+const minTokenLength = 8;
+
+/** No message has the service's token in it, whatever it is about. */
+function redactionFor({ runtime, globals }: Invocation): (text: string) => string {
+  return (text) => {
+    const written = tokens(runtime, globals).map((token) => JSON.stringify(token).slice(1, -1));
+    return written.reduce((redacted, token) => redacted.replaceAll(token, "***"), text);
+  };
+}
+
+function tokens(runtime: Invocation["runtime"], globals: Invocation["globals"]): string[] {
+  const given = [globals.token, runtime.environment.CONTREE_TOKEN, runtime.environment.NEBIUS_API_KEY];
+  try {
+    const choice = chooseServiceFor(runtime, globals);
+    if (choice.kind === "remote") given.push(choice.token);
+  } catch {
+    // Profiles that can't be read have no token to give away.
+  }
+  return given.filter((token) => token !== undefined && token.length >= minTokenLength) as string[];
+}

@@ -1,0 +1,133 @@
+import type { McpServer, ToolCallback } from "@modelcontextprotocol/sdk/server/mcp.js";
+import type { CallToolResult, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js";
+import type { z } from "zod";
+import { BoughError } from "../../errors.ts";
+import { failureOf } from "../../terminal/failure.ts";
+import { jsonText } from "../../terminal/json-text.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Call } from "./call.ts";
+
+/** What an agent can ask for. */
+export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
+  name: string;
+  title: string;
+  description: string;
+  input: Input;
+  output: Output;
+  annotations: ToolAnnotations;
+  /** What it throws is told to the agent, with what to do. */
+  perform(input: z.infer<Input>, call: Call): Promise<z.infer<Output>>;
+}
+
+/** What calls have in common. */
+export interface Host {
+  invocation: Invocation;
+  /** Calls that are under way. */
+  running: Set<Promise<unknown>>;
+}
+
+/** Changes nothing, on the service or here. */
+export const readOnly: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
+/** Makes images, and moves what it is asked to move; nothing is lost. */
+export const additive: ToolAnnotations = { readOnlyHint: false, destructiveHint: false, openWorldHint: true };
+
+export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
+  server: McpServer,
+  host: Host,
+  tool: Tool<Input, Output>,
+): void {
+  const { name, title, description, input, output, annotations } = tool;
+  const answer: ToolCallback<z.ZodObject> = async (given, extra) => {
+    const { progressToken } = extra._meta ?? {};
+    const progress = createProgress(host.invocation, (params) => {
+      if (progressToken === undefined) return;
+      const sent = extra.sendNotification({
+        method: "notifications/progress",
+        params: { progressToken, ...params },
+      });
+      // A client that has left hears nothing more.
+      sent.catch(() => undefined);
+    });
+    const call: Call = {
+      invocation: host.invocation,
+      signal: AbortSignal.any([host.invocation.runtime.signal, interruptionBy(extra.signal)]),
+      warnings: [],
+      report: progress.report,
+    };
+    const performed = perform(tool, given as z.infer<Input>, call).finally(progress.end);
+    host.running.add(performed);
+    return performed.finally(() => host.running.delete(performed));
+  };
+  server.registerTool(
+    name,
+    {
+      title,
+      description,
+      inputSchema: input as z.ZodObject,
+      outputSchema: output as z.ZodObject,
+      annotations,
+    },
+    answer,
+  );
+}
+
+async function perform<Input extends z.ZodObject, Output extends z.ZodObject>(
+  tool: Tool<Input, Output>,
+  given: z.infer<Input>,
+  call: Call,
+): Promise<CallToolResult> {
+  const warnings = () => call.warnings.map((text) => ({ type: "text" as const, text: `warning: ${text}` }));
+  try {
+    const result = await tool.perform(given, call);
+    return {
+      content: [{ type: "text", text: jsonText(result) }, ...warnings()],
+      structuredContent: result,
+    };
+  } catch (error) {
+    const { message, hint } = failureOf(error);
+    const text = hint === undefined ? message : `${message}\n${hint}`;
+    return { isError: true, content: [{ type: "text", text }, ...warnings()] };
+  }
+}
+
+/** Returns a signal that ends the call as Ctrl-C would. */
+function interruptionBy(signal: AbortSignal): AbortSignal {
+  const controller = new AbortController();
+  const abort = () => controller.abort(new BoughError("cancelled", { kind: "interrupted" }));
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  return controller.signal;
+}
+
+/** Clients give up on what says nothing for a minute. */
+const silenceMilliseconds = 10_000;
+/** Each notification has to have come further than the one before. */
+const leastProgress = 0.001;
+
+interface Progress {
+  progress: number;
+  total?: number;
+  message: string;
+}
+
+function createProgress(
+  { runtime: { clock } }: Invocation,
+  send: (progress: Progress) => void,
+): { report: Call["report"]; end: () => void } {
+  const over = new AbortController();
+  let progress = 0;
+  let last: { message: string; total: number | undefined } = { message: "at work", total: undefined };
+  const report: Call["report"] = (message, done = 0, total) => {
+    progress = Math.max(done, progress + leastProgress);
+    last = { message, total };
+    send({ progress, message, ...(total === undefined ? {} : { total }) });
+  };
+  const beat = async () => {
+    for (;;) {
+      await clock.sleep(silenceMilliseconds, over.signal);
+      report(last.message, progress, last.total);
+    }
+  };
+  beat().catch(() => undefined);
+  return { report, end: () => over.abort() };
+}

@@ -1,0 +1,79 @@
+import { z } from "zod";
+import { runBuildCommand } from "../../builds/run-build.ts";
+import { invocationFor } from "../call.ts";
+import { additive, type Tool } from "../tool.ts";
+import { createBuildReport } from "./build-report.ts";
+import { buildInputs, buildWords, network, timeoutSeconds } from "./fields.ts";
+import { inTurn } from "./in-turn.ts";
+
+const input = z.strictObject({
+  ...buildInputs,
+  tags: z.array(z.string().min(1)).optional().describe("Tags of the image, NAME or NAME:TAG"),
+  secrets: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], of this machine"),
+  no_cache: z.boolean().optional().describe("Build every layer anew"),
+  timeout_seconds: timeoutSeconds,
+  network,
+});
+
+const output = z.object({
+  image: z.string().describe("UUID of the image"),
+  tags: z.array(z.string()),
+  session: z.string().describe("Key of the build's session, which has a branch for each layer"),
+  seconds: z.number(),
+  uploaded: z.object({ files: z.number(), bytes: z.number() }),
+  steps: z.array(
+    z.object({
+      step: z.number(),
+      stage: z.string().nullable(),
+      line: z.number(),
+      instruction: z.string(),
+      cached: z.boolean().nullable().describe("Null where the instruction makes no layer"),
+      seconds: z.number(),
+      image: z.string().nullable(),
+      operation: z.string().nullable(),
+    }),
+  ),
+  warnings: z.array(z.string()).describe("Among them what makes another image than was asked for"),
+});
+
+export const build: Tool<typeof input, typeof output> = {
+  name: "build",
+  title: "Build an image",
+  description:
+    "Build an image from a Dockerfile, layer by cached layer. Tells of each step as progress; cancelling stops the build on the service. A failed step is an error with its place and output; what was built before it stays cached.",
+  input,
+  output,
+  annotations: additive,
+  async perform(given, call) {
+    const { tags = [], secrets, no_cache, timeout_seconds, network } = given;
+    const words = buildWords(given);
+    const invocation = invocationFor(
+      {
+        ...words,
+        flags: [...words.flags, ...(no_cache === true ? ["no-cache"] : [])],
+        texts: { ...words.texts, timeout: timeout_seconds?.toString(), network },
+        lists: { ...words.lists, tag: tags, secret: secrets },
+      },
+      call,
+    );
+    const report = createBuildReport(call);
+    return inTurn(given.context, call, async () => {
+      const result = await report.finish(runBuildCommand(invocation, async () => report.progress));
+      return {
+        image: result.image,
+        tags: [...result.tags],
+        session: result.session,
+        seconds: result.seconds,
+        uploaded: result.uploaded,
+        steps: result.steps.map(({ step, stage, line, instruction, cached, seconds, image, operation }) => ({
+          ...{ step, stage: stage === null ? null : (stage.name ?? String(stage.index)), line, instruction },
+          ...{ cached, seconds, image, operation },
+        })),
+        warnings: call.warnings.splice(0),
+      };
+    });
+  },
+};

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { callForJson } from "../call.ts";
+import { readOnly, type Tool } from "../tool.ts";
+import { buildInputs, buildWords } from "./fields.ts";
+
+const input = z.strictObject({
+  ...buildInputs,
+  details: z
+    .boolean()
+    .optional()
+    .describe("With the instructions as they are read, and what COPY and ADD would bring"),
+});
+
+const finding = z.object({ rule: z.string(), message: z.string(), line: z.number().nullable() });
+const output = z.object({
+  ok: z.boolean().describe("It can be built"),
+  warnings: z.array(finding),
+  errors: z.array(finding),
+  instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })).optional(),
+  files: z.array(z.looseObject({ line: z.number(), source: z.string() })).optional(),
+});
+
+const report = z.object({
+  instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })),
+  files: z.array(z.looseObject({ line: z.number(), source: z.string() })),
+  warnings: z.array(finding),
+  errors: z.array(finding),
+});
+
+export const check: Tool<typeof input, typeof output> = {
+  name: "check",
+  title: "Check a Dockerfile",
+  description:
+    "Look for mistakes in a Dockerfile, by the names of Docker's build checks. Neither a service nor any state is touched.",
+  input,
+  output,
+  annotations: { ...readOnly, idempotentHint: true },
+  async perform({ details, ...given }, call) {
+    const words = buildWords(given);
+    const found = await callForJson(["build"], { ...words, flags: [...words.flags, "check"] }, call);
+    const { instructions, files, warnings, errors } = report.parse(found);
+    const more = details === true ? { instructions, files } : {};
+    return { ok: errors.length === 0, warnings, errors, ...more };
+  },
+};

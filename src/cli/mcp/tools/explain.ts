@@ -1,0 +1,64 @@
+import { z } from "zod";
+import { BoughError } from "../../../errors.ts";
+import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
+import { runBuildCommand } from "../../builds/run-build.ts";
+import { invocationFor } from "../call.ts";
+import { additive, type Tool } from "../tool.ts";
+import { createBuildReport } from "./build-report.ts";
+import { buildInputs, buildWords } from "./fields.ts";
+import { inTurn } from "./in-turn.ts";
+
+const input = z.strictObject(buildInputs);
+
+const output = z.object({
+  allCached: z.boolean(),
+  cached: z.array(z.string()).describe("Steps whose layers are there"),
+  first: z
+    .object({ line: z.number(), instruction: z.string(), reason: z.string() })
+    .nullable()
+    .describe(
+      "The first step that a build would run, and why: all that comes after it in its stage is run, too",
+    ),
+});
+
+export const explain: Tool<typeof input, typeof output> = {
+  name: "explain",
+  title: "Explain what a build would run",
+  description:
+    "Say which steps of a build are cached, and what has changed for the first one that is not: a file, an ARG, the instruction's text, the base image. No RUN is run and no layer made; a base image that is missing is imported, and files of the context may be sent.",
+  input,
+  output,
+  annotations: additive,
+  async perform(given, call) {
+    const words = buildWords(given);
+    const stop = new AbortController();
+    const invocation = invocationFor(
+      // One step at a time: none is begun beside the one that is explained.
+      { ...words, flags: [...words.flags, "explain"], texts: { ...words.texts, jobs: "1" } },
+      { ...call, signal: AbortSignal.any([call.signal, stop.signal]) },
+    );
+    const report = createBuildReport(call);
+    const cached: string[] = [];
+    let first: z.infer<typeof output>["first"] = null;
+    const progress: typeof report.progress = {
+      ...report.progress,
+      emit(event) {
+        report.progress.emit(event);
+        if (event.type === "cached") cached.push(event.title);
+        if (event.type !== "explained" || first !== null) return;
+        const { line, title: instruction, explanation, shared } = event;
+        const elsewhere = shared === undefined ? "" : `; ${renderShared(shared)}`;
+        first = { line, instruction, reason: `${renderExplanation(explanation)}${elsewhere}` };
+        stop.abort(new BoughError("explained", { kind: "interrupted" }));
+      },
+    };
+    return inTurn(given.context, call, async () => {
+      try {
+        await report.finish(runBuildCommand(invocation, async () => progress));
+      } catch (error) {
+        if (first === null) throw error;
+      }
+      return { allCached: first === null, cached, first };
+    });
+  },
+};

@@ -1,0 +1,75 @@
+import { z } from "zod";
+import type { GivenWords } from "../call.ts";
+
+/** Inputs that several tools have. */
+export const session = z
+  .string()
+  .min(1)
+  .optional()
+  .describe(
+    "Key of the session: a tree of images, with branches. Give every task its own (default: `default`). It begins with the first `write_files`, or `run` with keep, that names an image",
+  );
+export const image = z
+  .string()
+  .min(1)
+  .optional()
+  .describe("UUID or tag of an image (default: the session's image)");
+export const pathInImage = z.string().startsWith("/").describe("Absolute path in the image");
+export const timeoutSeconds = z
+  .int()
+  .positive()
+  .optional()
+  .describe("Seconds that a command may take (default: 600)");
+export const network = z
+  .enum(["default", "none", "host"])
+  .optional()
+  .describe(
+    "What commands reach: the outside but not this machine's loopback, nothing, or all that this machine reaches",
+  );
+export const maxBytes = (otherwise: number) =>
+  z
+    .int()
+    .positive()
+    .max(8 * 1024 * 1024)
+    .default(otherwise)
+    .describe("Bytes at most; what is left out is said to be");
+
+/** What says what is to be built. */
+export const buildInputs = {
+  context: z
+    .string()
+    .min(1)
+    .default(".")
+    .describe(
+      "Directory on this machine that COPY and ADD take from, absolute or from where the server was started",
+    ),
+  dockerfile: z.string().min(1).optional().describe("Path on this machine (default: CONTEXT/Dockerfile)"),
+  docker: z
+    .boolean()
+    .optional()
+    .describe(
+      "Build as `docker build` does: only the stages that are needed, COPY --from, SHELL, ENTRYPOINT and its kind, no default excludes. Without it a Dockerfile of several stages makes another image than Docker's",
+    ),
+  target: z.string().min(1).optional().describe("The stage to build, by name or number; implies docker"),
+  build_args: z.record(z.string(), z.string()).optional().describe("Values of the Dockerfile's ARGs"),
+  no_default_excludes: z
+    .boolean()
+    .optional()
+    .describe("Copy .git, node_modules, dist, build and their kind, too, where docker is not given"),
+};
+
+/** Turns the fields into words of `bough build`. */
+export function buildWords(
+  input: z.infer<z.ZodObject<typeof buildInputs>>,
+): Required<Pick<GivenWords, "positionals" | "flags" | "texts" | "lists">> {
+  const { context, dockerfile, docker, target, build_args = {}, no_default_excludes } = input;
+  return {
+    positionals: [context],
+    flags: [
+      ...(docker === true ? ["docker"] : docker === false && target === undefined ? ["no-docker"] : []),
+      ...(no_default_excludes === true ? ["no-default-excludes"] : []),
+    ],
+    texts: { dockerfile, target },
+    lists: { "build-arg": Object.entries(build_args).map(([name, value]) => `${name}=${value}`) },
+  };
+}

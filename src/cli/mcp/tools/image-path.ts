@@ -1,0 +1,30 @@
+import { requireSessionImage, resolveImageArgument } from "../../images/image-argument.ts";
+import { type Connection, connect } from "../../service/connection.ts";
+import { sessionKey } from "../../sessions/session-key.ts";
+import { type Call, invocationFor } from "../call.ts";
+
+/** A place in an image, as a tool is given it. */
+interface GivenPath {
+  path: string;
+  image?: string | undefined;
+  session?: string | undefined;
+}
+
+/** Connects to the service for a look into an image. */
+export async function withImagePath<Result>(
+  { path, image, session }: GivenPath,
+  call: Call,
+  action: (place: { image: string; path: string }, connection: Connection) => Promise<Result>,
+): Promise<Result> {
+  const invocation = invocationFor({ session }, call);
+  const connection = await connect(invocation.runtime, invocation.globals, invocation.log);
+  try {
+    const found =
+      image === undefined
+        ? requireSessionImage(connection.store, sessionKey(invocation))
+        : await resolveImageArgument(connection, image);
+    return await action({ image: found, path }, connection);
+  } finally {
+    await connection.close();
+  }
+}

@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { BoughError } from "../../../errors.ts";
+import { readOnly, type Tool } from "../tool.ts";
+import { image, maxBytes, pathInImage, session } from "./fields.ts";
+import { withImagePath } from "./image-path.ts";
+
+const input = z.strictObject({
+  path: pathInImage,
+  session,
+  image,
+  offset: z.int().nonnegative().default(0).describe("Bytes to pass over"),
+  max_bytes: maxBytes(256 * 1024),
+});
+
+const output = z.object({
+  image: z.string(),
+  path: z.string(),
+  content: z.string(),
+  encoding: z.enum(["utf-8", "base64"]).describe("base64 for what is no text"),
+  bytes: z.number().describe("How many are here, of the file's"),
+  truncated: z.boolean().describe("There are more: read on with offset"),
+});
+
+export const readFile: Tool<typeof input, typeof output> = {
+  name: "read_file",
+  title: "Read a file of an image",
+  description: "Read a file of the session's image or another one, without starting anything.",
+  input,
+  output,
+  annotations: readOnly,
+  perform: (given, call) =>
+    withImagePath(given, call, async ({ image, path }, { service }) => {
+      const stream = await service.openFile(image, path);
+      if (stream === undefined)
+        throw new BoughError(`${path} is no regular file`, {
+          hint: "The tool `list_files` lists a directory.",
+        });
+      const { bytes, isWhole } = await readPart(stream, given.offset, given.max_bytes, call.signal);
+      const text = isText(bytes) ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes) : undefined;
+      return {
+        ...{ image, path },
+        content: text ?? Buffer.from(bytes).toString("base64"),
+        encoding: text === undefined ? "base64" : "utf-8",
+        bytes: bytes.byteLength,
+        truncated: !isWhole,
+      };
+    }),
+};
+
+/** No more than that is held, and the rest is not fetched. */
+async function readPart(
+  stream: ReadableStream<Uint8Array>,
+  offset: number,
+  most: number,
+  signal: AbortSignal,
+): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let passed = 0;
+  for await (const chunk of stream) {
+    signal.throwIfAborted();
+    const from = Math.max(0, offset - passed);
+    const to = offset + most - passed;
+    // Bun may take the chunk's memory again.
+    if (from < chunk.byteLength) chunks.push(chunk.slice(from, Math.max(from, to)));
+    passed += chunk.byteLength;
+    if (passed > offset + most) return { bytes: Buffer.concat(chunks), isWhole: false };
+  }
+  return { bytes: Buffer.concat(chunks), isWhole: true };
+}
+
+/** A character may be cut at either end. */
+function isText(bytes: Uint8Array): boolean {
+  if (bytes.includes(0)) return false;
+  const text = new TextDecoder("utf-8").decode(bytes);
+  return !text.slice(3, -3).includes("\ufffd");
+}

@@ -1,0 +1,79 @@
+import { z } from "zod";
+import { BoughError } from "../../../errors.ts";
+import { callForJson } from "../call.ts";
+import { additive, type Tool } from "../tool.ts";
+import { image, maxBytes, network, session, timeoutSeconds } from "./fields.ts";
+import { endOf } from "./tail.ts";
+
+const input = z.strictObject({
+  command: z.array(z.string()).min(1).optional().describe("Program and arguments, as they stand"),
+  script: z.string().min(1).optional().describe("Instead of a command: a shell expression, for `sh -c`"),
+  session,
+  image,
+  keep: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Make what it leaves behind the session's new image, whatever its exit code. Otherwise its changes are thrown away, as of `bough run -D`",
+    ),
+  env: z.record(z.string(), z.string()).optional(),
+  cwd: z.string().startsWith("/").optional().describe("Working directory (default: the image's, else /)"),
+  user: z.string().min(1).optional().describe("USER[:GROUP], by name or number"),
+  stdin: z.string().optional(),
+  local_files: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("Files and directories of this machine to put in place first: HOST[:PATH][:uN][:gN][:mMODE]"),
+  timeout_seconds: timeoutSeconds,
+  network,
+  max_output_bytes: maxBytes(64 * 1024),
+});
+
+const result = z.object({
+  operation: z.string(),
+  exitCode: z.number(),
+  image: z.string().nullable(),
+  session: z.string().nullable(),
+  branch: z.string().nullable(),
+  stdout: z.string(),
+  stderr: z.string(),
+  truncated: z.boolean(),
+});
+const output = result.extend({
+  image: z.string().nullable().describe("The session's new image; null where the changes were thrown away"),
+  truncated: z.boolean().describe("Only the ends of stdout and stderr are here; the tool `logs` has more"),
+});
+
+export const run: Tool<typeof input, typeof output> = {
+  name: "run",
+  title: "Run a command in an image",
+  description:
+    "Run a command in the session's image or another one, in a sandbox. With neither command nor script the image's ENTRYPOINT and CMD. Another exit code than 0 is no error of this tool: look at exitCode. Cancelling ends the command.",
+  input,
+  output,
+  annotations: additive,
+  async perform(given, call) {
+    const { command, script, session, image, keep, env = {}, cwd, user, stdin, local_files = [] } = given;
+    if (command !== undefined && script !== undefined)
+      throw new BoughError("command and script exclude each other", {
+        kind: "usage",
+        hint: "Give the program and its arguments as command, or a line for the shell as script.",
+      });
+    call.report(script ?? command?.join(" ") ?? "the image's command");
+    const ended = await callForJson(
+      ["run"],
+      {
+        session,
+        stdin,
+        flags: [...(keep ? [] : ["disposable"]), ...(script === undefined ? [] : ["shell"])],
+        texts: { use: image, cwd, user, timeout: given.timeout_seconds?.toString(), network: given.network },
+        lists: { env: Object.entries(env).map(([name, value]) => `${name}=${value}`), file: local_files },
+        rest: script === undefined ? command : [script],
+      },
+      call,
+    );
+    const { stdout, stderr, truncated, ...rest } = result.parse(ended);
+    const [out, err] = [endOf(stdout, given.max_output_bytes), endOf(stderr, given.max_output_bytes)];
+    return { ...rest, stdout: out.text, stderr: err.text, truncated: truncated || out.isCut || err.isCut };
+  },
+};

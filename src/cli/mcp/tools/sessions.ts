@@ -1,0 +1,56 @@
+import { z } from "zod";
+import { callForJson } from "../call.ts";
+import { readOnly, type Tool } from "../tool.ts";
+
+const input = z.strictObject({
+  session: z.string().min(1).optional().describe("Its history, instead of the list"),
+  filter: z.string().min(1).optional().describe("Only sessions whose key contains this, such as `build:`"),
+});
+
+const list = z.array(
+  z.looseObject({
+    key: z.string(),
+    context: z.string().nullable().describe("The directory, of a build's session"),
+    branches: z.number(),
+    entries: z.number(),
+    image: z.string().nullable(),
+    updatedAt: z.string(),
+  }),
+);
+
+/** A session with all of its images. */
+export const history = z.looseObject({
+  key: z.string(),
+  activeBranch: z.string(),
+  history: z.array(
+    z.looseObject({
+      id: z.number(),
+      parent: z.number().nullable(),
+      image: z.string(),
+      kind: z.string(),
+      title: z.string(),
+      operation: z.string().nullable(),
+      createdAt: z.string(),
+      branches: z.array(z.string()),
+    }),
+  ),
+});
+
+const output = z.object({ sessions: list.optional(), session: history.optional() });
+
+export const sessions: Tool<typeof input, typeof output> = {
+  name: "sessions",
+  title: "List sessions, or show one",
+  description:
+    "List the sessions of this machine: one for every context that was built (build:...), and those that were worked in. With session its history: every image, what made it, and the branches that are at it.",
+  input,
+  output,
+  annotations: readOnly,
+  async perform({ session, filter }, call) {
+    if (session === undefined)
+      return { sessions: list.parse(await callForJson(["session", "list"], { texts: { filter } }, call)) };
+    return {
+      session: history.parse(await callForJson(["session", "show"], { positionals: [session] }, call)),
+    };
+  },
+};

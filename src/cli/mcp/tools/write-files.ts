@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { noteConfiguration, notedConfiguration } from "../../../builder/cache/noted-configuration.ts";
+import { BoughError } from "../../../errors.ts";
+import { refuseMissing } from "../../../service/operations/outcome.ts";
+import type { InstanceFile, InstanceRequest } from "../../../service/types.ts";
+import { formatCount } from "../../../terminal/quantity.ts";
+import { requireExitCode, runInstance } from "../../run/instance.ts";
+import type { Connection } from "../../service/connection.ts";
+import { sessionKey } from "../../sessions/session-key.ts";
+import { appendEntries, workingBranch } from "../../sessions/working-branch.ts";
+import { type Call, invocationFor } from "../call.ts";
+import { additive, type Tool } from "../tool.ts";
+import { image, pathInImage, session } from "./fields.ts";
+import { withImagePath } from "./image-path.ts";
+
+const file = z.strictObject({
+  path: pathInImage.refine((path) => !path.endsWith("/"), "A file's path has no slash at its end"),
+  content: z.string(),
+  encoding: z.enum(["utf-8", "base64"]).default("utf-8").describe("Of content"),
+  mode: z
+    .string()
+    .regex(/^[0-7]{3,4}$/)
+    .default("0644")
+    .describe("Octal"),
+  uid: z.int().nonnegative().default(0),
+  gid: z.int().nonnegative().default(0),
+});
+const input = z.strictObject({ files: z.array(file).min(1).max(1000), session, image });
+
+const output = z.object({
+  image: z.string().describe("The session's new image"),
+  session: z.string(),
+  branch: z.string(),
+  files: z.number(),
+  bytes: z.number(),
+});
+
+const timeoutSeconds = 600;
+
+export const writeFiles: Tool<typeof input, typeof output> = {
+  name: "write_files",
+  title: "Write files into an image",
+  description:
+    "Put files into the session's image, or into another one that becomes the session's; directories above them are made. The result is the session's new image, which `rollback` takes back.",
+  input,
+  output,
+  annotations: additive,
+  perform: (given, call) =>
+    withImagePath({ ...given, path: "/" }, call, async ({ image }, connection) => {
+      const { store } = connection;
+      const key = sessionKey(invocationFor({ session: given.session }, call));
+      const from = workingBranch(store, key);
+      const contents = given.files.map((each) => ({ ...each, bytes: decode(each) }));
+      const title = `write ${formatCount(contents.length, "file")}: ${contents.map(({ path }) => path).join(" ")}`;
+      call.report(title);
+      const { operation, image: made } = await place(image, contents, call, connection);
+      const noted = notedConfiguration(image, store);
+      if (noted !== undefined && made !== image) noteConfiguration(made, noted, store);
+      const { branch } = appendEntries(store, from, [
+        ...(given.image === undefined
+          ? []
+          : [{ image, kind: "use" as const, title: `use ${given.image}`, operation: null }]),
+        { image: made, kind: "run" as const, title, operation },
+      ]);
+      const bytes = contents.reduce((sum, each) => sum + each.bytes.byteLength, 0);
+      return { image: made, session: key, branch, files: contents.length, bytes };
+    }),
+};
+
+type Content = z.infer<typeof file> & { bytes: Uint8Array<ArrayBuffer> };
+
+async function place(
+  image: string,
+  contents: readonly Content[],
+  call: Call,
+  { service }: Connection,
+): Promise<{ operation: string; image: string }> {
+  const files: Record<string, InstanceFile> = {};
+  for (const { path, bytes, mode, uid, gid } of contents) {
+    const { uuid } = await service.uploadStream(new Blob([bytes]).stream(), {
+      contentLength: bytes.byteLength,
+    });
+    files[path] = { uuid, uid, gid, mode: mode.padStart(4, "0") };
+  }
+  // Otherwise the files are put in place for a command, which takes a shell in the image.
+  const takesNothing = (await service.capabilities.extensions()).has("copies");
+  const request: InstanceRequest = {
+    ...{ image, files, cwd: "/", timeout: timeoutSeconds, disposable: false },
+    ...(takesNothing ? { command: "", shell: false, copies: [] } : { command: ":", shell: true }),
+  };
+  const { log } = invocationFor({}, call);
+  const outcome = await runInstance(request, { service, signal: call.signal, log });
+  refuseMissing(outcome);
+  const exitCode = requireExitCode(outcome, timeoutSeconds);
+  if (exitCode !== 0 || outcome.image === undefined) {
+    throw new BoughError(
+      `the files could not be put in place (operation ${outcome.operation}): ${outcome.stderr.text.trim() || `exit code ${exitCode}`}`,
+    );
+  }
+  return { operation: outcome.operation, image: outcome.image };
+}
+
+function decode({ path, content, encoding }: z.infer<typeof file>): Uint8Array<ArrayBuffer> {
+  if (encoding === "utf-8") return new TextEncoder().encode(content);
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(content.replace(/\s/g, "")))
+    throw new BoughError(`the content of ${path} is no base64`, {
+      kind: "usage",
+      hint: "Text is given as it is, with the encoding utf-8.",
+    });
+  return Uint8Array.from(Buffer.from(content, "base64"));
+}

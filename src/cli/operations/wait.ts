@@ -1,0 +1,101 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import type { OperationDetails } from "../../service/operations/operation-records.ts";
+import { formatDuration } from "../../terminal/quantity.ts";
+import { renderTable } from "../../terminal/table.ts";
+import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+import { operationsArgument, readOperations } from "./operation-argument.ts";
+import { statusOf } from "./operation-words.ts";
+import { withoutSecrets } from "./secrets.ts";
+
+const definitions: ArgumentDefinitions = {
+  op: operationsArgument("running-operation"),
+  all: { type: "boolean", alias: "a", description: "Wait for all that are under way" },
+  timeout: {
+    type: "string",
+    alias: "t",
+    valueHint: "SEC",
+    description: "Wait no longer than that (default: to their end); exit code 1 if one has not ended",
+  },
+};
+
+export const wait: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "wait",
+      description:
+        "Wait until operations have ended, and say how. The exit code is 0, that of the first command that exited with another, or 1.",
+    },
+    args: definitions,
+    run: ({ data }) => waitForOperations(data),
+  }),
+  examples: [
+    ["wait 5a2c3d38 8f0e1b77", "two that `run -d` has started"],
+    ["wait --all --timeout 300", "all that are under way, five minutes at most"],
+  ],
+  agentNote:
+    "It only looks: Ctrl-C and the timeout leave the operations alone, and no session's image moves.",
+};
+
+async function waitForOperations(invocation: Invocation): Promise<number> {
+  const { values, runtime, globals, log } = invocation;
+  const seconds = positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.");
+  const left = new AbortController();
+  const signal = AbortSignal.any([runtime.signal, left.signal]);
+  const connection = await connect({ ...runtime, signal }, globals, { ...log, info: log.debug });
+  const { service, close } = connection;
+  try {
+    const operations = await readOperations(invocation, connection);
+    const late =
+      seconds === undefined ? undefined : runtime.clock.sleep(seconds * 1000, signal).catch(() => {});
+    await Promise.all(operations.map((operation) => waitFor(operation, service, late)));
+    const ended = [];
+    for (const { uuid } of operations) ended.push(withoutSecrets(await service.getOperation(uuid)));
+    printEnds(invocation, ended);
+    return ended.map(exitCodeOf).find((code) => code !== 0) ?? 0;
+  } finally {
+    left.abort(new BoughError("it has been waited long enough", { kind: "interrupted" }));
+    await close();
+  }
+}
+
+async function waitFor(
+  { uuid, hasEnded }: OperationDetails,
+  service: Service,
+  late: Promise<void> | undefined,
+): Promise<void> {
+  if (hasEnded) return;
+  const end = service.follow(uuid).then(() => {});
+  if (late === undefined) return await end;
+  // It is let go of when the time is over.
+  end.catch(() => {});
+  await Promise.race([end, late]);
+}
+
+function printEnds(invocation: Invocation, operations: readonly OperationDetails[]): void {
+  printResult(invocation, {
+    id: operations.map(({ uuid }) => uuid),
+    json: operations,
+    table: (style) =>
+      renderTable(
+        ["OPERATION", "STATUS", "DURATION", "RESULT IMAGE", "COMMAND"],
+        operations.map((operation) => [
+          { id: operation.uuid },
+          statusOf(operation),
+          operation.durationSeconds === null ? "-" : formatDuration(operation.durationSeconds),
+          operation.resultImage === null ? "-" : { id: operation.resultImage },
+          operation.command ?? "-",
+        ]),
+        style,
+      ),
+  });
+}
+
+function exitCodeOf({ status, exitCode, timedOut }: OperationDetails): number {
+  if (status !== "SUCCESS" || timedOut) return 1;
+  return exitCode === null || (exitCode >= 0 && exitCode <= 255) ? (exitCode ?? 0) : 1;
+}

@@ -1,0 +1,76 @@
+/** The step that a build has failed at, kept in its session so that other commands can be run in its place. */
+import type { FailedStepError, StepPlace } from "../../builder/operations/failed-step.ts";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { BoughError } from "../../errors.ts";
+import type { InstanceRequest, LentFile } from "../../service/types.ts";
+import type { Store } from "../../store/store.ts";
+
+type StepFields = Pick<
+  InstanceRequest,
+  "image" | "cwd" | "env" | "files" | "entries" | "copies" | "mounts" | "networking"
+>;
+
+/** Where a command is run instead of the step's own. */
+export interface FailedStep {
+  fields: StepFields;
+  /** What the service takes where it is. */
+  lent: readonly LentFile[];
+  /** As `processFields` takes it. */
+  user: string | undefined;
+  /** The branch of the layer that the step began with. */
+  branch: string;
+}
+
+/** With all that the step had, secrets included: for this process alone. */
+export function failedStepOf({ branch }: FailedStepError, { request, user, lent }: StepPlace): FailedStep {
+  const { image, cwd, env, files, entries, copies, mounts, networking } = request;
+  return {
+    fields: {
+      ...{ image, cwd },
+      ...(env && { env }),
+      ...(files && { files }),
+      ...(entries && { entries }),
+      ...(copies && { copies }),
+      ...(mounts && { mounts }),
+      ...(networking && { networking }),
+    },
+    lent: [...(lent ?? [])],
+    user,
+    branch,
+  };
+}
+
+/** Keeps it without its secrets. Returns what is missing for that, in words. */
+export function keepFailedStep(
+  session: string,
+  error: FailedStepError,
+  place: StepPlace,
+  store: Store,
+): string[] {
+  const step = failedStepOf(error, place);
+  const { env = {}, mounts = [] } = step.fields;
+  const secrets = secretsAmong(Object.entries(env));
+  const isSecret = ([name, value]: [string, string]) => secrets.has(name) || secrets.mask(value) !== value;
+  const hidden = Object.entries(env).filter(isSecret);
+  const kept = mounts.filter(({ type }) => type !== "secret" && type !== "ssh");
+  const fields = {
+    ...step.fields,
+    env: Object.fromEntries(Object.entries(env).filter((variable) => !isSecret(variable))),
+    ...(mounts.length === 0 ? {} : { mounts: kept }),
+  };
+  store.failedSteps.set(session, JSON.stringify({ ...step, fields }));
+  return [
+    ...hidden.map(([name]) => name),
+    ...(kept.length < mounts.length ? ["what --secret and --ssh bring"] : []),
+    ...(place.lacksMounts ? ["its --mount"] : []),
+  ];
+}
+
+export function requireFailedStep(session: string, store: Store): FailedStep {
+  const kept = store.failedSteps.get(session);
+  if (kept !== undefined) return JSON.parse(kept) as FailedStep;
+  throw new BoughError(`the latest build of session ${session} has not failed at a step`, {
+    kind: "usage",
+    hint: "A failed build prints the line to paste: bough -S build:<hash> shell --failed-step",
+  });
+}

@@ -1,0 +1,110 @@
+/** A command that people type to, on a service that gives it no terminal: what they type goes to it line by line. */
+import { BoughError } from "../../errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/types.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Connection } from "../service/connection.ts";
+import { runInstance } from "./instance.ts";
+import { createOutputRelay } from "./output-relay.ts";
+import { type RunRequest, withInstance } from "./request.ts";
+
+/** What such services allow a command where nothing else is asked for: an hour, if they do not say. */
+const usualSeconds = 3600;
+
+/**
+ * Over the standard input of the command where the service lets one write to it. Else a shell's lines are run as commands, one after
+ * the other, each on what the one before has left.
+ */
+export async function runByLines(
+  asked: RunRequest,
+  image: string,
+  isShell: boolean,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<OperationOutcome> {
+  const { runtime, log } = invocation;
+  const { service } = connection;
+  const longest = (await service.capabilities.maxTimeoutSeconds()) ?? usualSeconds;
+  const request = {
+    ...asked,
+    hasTerminal: false,
+    timeoutSeconds: Math.min(asked.timeoutSeconds, longest),
+    command: isShell && asked.command.form === "exec" ? interactive(asked.command) : asked.command,
+  };
+  log.warn(
+    `${service.address} gives commands no terminal: what you type goes there line by line, Ctrl-D ends it, Ctrl-C cancels it`,
+  );
+  const outcome = await withInstance(request, image, invocation, connection, (instance) =>
+    typeTo(instance, invocation, connection),
+  );
+  if (outcome !== "unsupported") return outcome;
+  if (!isShell) {
+    throw new BoughError(`${service.address} takes no input while a command runs`, {
+      hint: "Pipe it in: bough run ... < FILE. `bough shell` runs each line as a command of its own there.",
+    });
+  }
+  log.warn(
+    "it takes no input while a command runs, either: each line is a command of its own, and variables do not last",
+  );
+  const lines = typedLines(runtime.stdin.stream());
+  const { runLines } = await import("./shell-lines.ts");
+  return await runLines({ ...request, hasTerminal: false }, image, lines, invocation, connection);
+}
+
+/** It prompts, though it has no terminal. */
+function interactive({ words }: { words: readonly string[] }): RunRequest["command"] {
+  return { form: "exec", words: [...words, "-i"] };
+}
+
+class NoInputError extends Error {
+  override readonly name = "NoInputError";
+}
+
+async function typeTo(
+  instance: InstanceRequest,
+  { runtime, log }: Invocation,
+  { service }: Connection,
+): Promise<OperationOutcome | "unsupported"> {
+  const { signal } = runtime;
+  const relay = createOutputRelay(runtime, service, log);
+  const open: InstanceRequest = { ...instance, stdin: { value: "", encoding: "ascii", close: false } };
+  let hasTyped = false;
+  const attend = async (operation: string, ended: Promise<unknown>) => {
+    const send = async (bytes: Uint8Array, close = false) => {
+      const answer = await service.writeInput(operation, bytes, close);
+      if (answer === "unsupported") throw new NoInputError();
+      hasTyped ||= answer === "taken";
+      return answer === "taken";
+    };
+    const type = async () => {
+      if (!(await send(new Uint8Array()))) return;
+      for await (const chunk of runtime.stdin.stream()) if (!(await send(chunk))) return;
+      await send(new Uint8Array(), true);
+    };
+    await Promise.race([type(), ended]);
+  };
+  const quiet = { ...log, warn: (message: string) => (signal.aborted ? log.warn : log.debug)(message) };
+  try {
+    const outcome = await runInstance(open, { service, signal, log: quiet }, relay, attend);
+    // A service that passes over what it does not know gives the command no input at all.
+    if (!hasTyped) return "unsupported";
+    await relay.finish(outcome);
+    return outcome;
+  } catch (error) {
+    if (error instanceof NoInputError) return "unsupported";
+    throw error;
+  }
+}
+
+/** Each without its end; at the end of the input what is left. */
+async function* typedLines(typed: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of typed) {
+    text += decoder.decode(chunk, { stream: true });
+    const lines = text.split("\n");
+    text = lines.pop() ?? "";
+    yield* lines;
+  }
+  if (text !== "") yield text;
+}

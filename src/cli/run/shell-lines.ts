@@ -1,0 +1,88 @@
+import { refuseMissing } from "../../service/operations/outcome.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import { visible } from "../../visible.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Connection } from "../service/connection.ts";
+import { runInstance } from "./instance.ts";
+import { createOutputRelay } from "./output-relay.ts";
+import { type RunRequest, withInstance } from "./request.ts";
+
+/**
+ * A shell of lines, each run as a command on the image that the one before has left. `cd` holds for those that follow, `exit` ends
+ * it. The outcome is that of the last one, with the image that has come of all.
+ */
+export async function runLines(
+  request: RunRequest,
+  image: string,
+  lines: AsyncIterable<string>,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<OperationOutcome> {
+  const { stderr } = invocation.runtime;
+  let outcome: OperationOutcome = { ...nothingRun, image };
+  let next = { ...request, isDisposable: false };
+  const prompt = () => stderr.write(`${visible(next.cwd ?? "")}$ `);
+  prompt();
+  for await (const typed of lines) {
+    const line = typed.trim();
+    const [, code] = /^exit(?:\s+(\d{1,3}))?$/.exec(line) ?? [];
+    if (/^exit\b/.test(line)) return code === undefined ? outcome : { ...outcome, exitCode: Number(code) };
+    if (line !== "") {
+      const isMove = /^cd(\s+[^\s;&|]+)?$/.test(line);
+      const command = { form: "shell", line: isMove ? `${line} && pwd` : line } as const;
+      const ended = await runLine(
+        { ...next, command },
+        outcome.image ?? image,
+        isMove,
+        invocation,
+        connection,
+      );
+      if (isMove && ended.exitCode === 0) next.cwd = ended.stdout.text.trim();
+      outcome = { ...ended, image: ended.image ?? outcome.image };
+      // What is put in place first is in the image now.
+      next = { ...next, files: [], ...(next.step && { step: withoutFiles(next.step) }) };
+    }
+    prompt();
+  }
+  stderr.write("\n");
+  return outcome;
+}
+
+const nothingRun = {
+  operation: "",
+  status: "SUCCESS",
+  error: undefined,
+  exitCode: 0,
+  timedOut: false,
+  limitsHit: [],
+  stdout: { text: "", truncated: false },
+  stderr: { text: "", truncated: false },
+} as const;
+
+function withoutFiles(step: NonNullable<RunRequest["step"]>): RunRequest["step"] {
+  const { files: _, entries: __, copies: ___, ...fields } = step.fields;
+  return { ...step, fields, lent: [] };
+}
+
+async function runLine(
+  request: RunRequest,
+  image: string,
+  isSilent: boolean,
+  invocation: Invocation,
+  connection: Connection,
+): Promise<OperationOutcome> {
+  const { runtime, log } = invocation;
+  const { service } = connection;
+  const relay = createOutputRelay(runtime, service, log);
+  const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
+    const options = { service, signal: runtime.signal, log };
+    const ended = await runInstance(instance, options, isSilent ? undefined : relay);
+    refuseMissing(ended);
+    return ended;
+  });
+  if (!isSilent) await relay.finish(outcome);
+  else if (outcome.exitCode !== 0) runtime.stderr.write(outcome.stderr.text);
+  if (outcome.status !== "SUCCESS" || outcome.timedOut)
+    log.error(outcome.error ?? `the command was stopped (operation ${outcome.operation})`);
+  return outcome;
+}

@@ -1,0 +1,92 @@
+import { type ArgsDef, defineCommand } from "citty";
+import { BoughError } from "../../errors.ts";
+import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { Command, Invocation } from "../command-line/command.ts";
+import { type Connection, connect } from "../service/connection.ts";
+import { sessionKey } from "../sessions/session-key.ts";
+import { type AskedRun, withStep } from "./image-command.ts";
+import { startImage } from "./request.ts";
+import { readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
+import { requireTerminal, terminalSeconds } from "./terminal.ts";
+import { runToItsEnd } from "./to-end.ts";
+
+const definitions: ArgumentDefinitions = {
+  image: {
+    type: "positional",
+    completes: "image",
+    required: false,
+    description: "An image, or a session for that one's image (default: the session's, see -S)",
+  },
+  keep: {
+    type: "boolean",
+    description: "Keep what is changed: the result is the session's new image, as that of `run` is",
+  },
+  ...surroundingsDefinitions,
+};
+
+export const shell: Command = {
+  definition: defineCommand<ArgsDef>({
+    meta: {
+      name: "shell",
+      description:
+        "Open a shell in an image, on this terminal: bash where the image has it, else sh. Without --keep its changes are thrown away.",
+    },
+    args: definitions,
+    run: ({ data }) => openShell(data),
+  }),
+  examples: [
+    ["shell app:dev", "look around in an image"],
+    ["-S work shell --keep", "work in the session `work`; `session rollback` takes it back"],
+    ["shell build:0123456789abcdef", "in the last image of a build's session"],
+    ["shell app:dev -u root -F ./src:/src", "as root, with local files in place"],
+  ],
+  agentNote:
+    "It is for people: without a terminal it ends with exit code 2. Give commands to `bough run`, one at a time.",
+};
+
+async function openShell(invocation: Invocation): Promise<number> {
+  const { values, runtime, globals, log } = invocation;
+  requireTerminal(runtime, "bough shell", "Give commands to `bough run`, such as: bough run IMAGE ls -l /");
+  if (globals.format === "json") {
+    throw new BoughError("bough shell: a shell has no result for -f json", {
+      kind: "usage",
+      hint: "`bough run -f json` has one of a command.",
+    });
+  }
+  const surroundings = readSurroundings(invocation);
+  const isDisposable = !values.flag("keep");
+  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  try {
+    const asked: AskedRun = {
+      ...(await findPlace(invocation, connection)),
+      ...surroundings,
+      command: "shell",
+      input: undefined,
+      timeoutSeconds: terminalSeconds,
+      isDisposable,
+      hasTerminal: true,
+    };
+    if (isDisposable) {
+      // Not where there is no such image.
+      await startImage(withStep(asked, connection.store), connection);
+      log.info("changes are thrown away when you leave; --keep keeps them");
+    }
+    return await runToItsEnd(asked, invocation, connection);
+  } finally {
+    await connection.close();
+  }
+}
+
+/** A name that is no image's may be a session's. */
+async function findPlace(
+  invocation: Invocation,
+  { service, store }: Connection,
+): Promise<Pick<AskedRun, "key" | "use" | "otherwise">> {
+  const [given] = invocation.values.positionals;
+  const key = sessionKey(invocation);
+  const isSession = given !== undefined && store.sessions.history(given) !== undefined;
+  const image = given !== undefined && isSession ? await service.findImage(given) : undefined;
+  if (given !== undefined && isSession && (image === undefined || image === "unsupported"))
+    return { key: given, use: undefined, otherwise: undefined };
+  return { key, use: given, otherwise: undefined };
+}

@@ -1,0 +1,112 @@
+/** The user's terminal as that of a command somewhere else. */
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import type { InstanceRequest, TerminalSize } from "../../service/types.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** Docker's rule: what is piped cannot be typed into. `command` is what the user wrote, for the message. */
+export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: string): void {
+  const missing = stdin.isTerminal ? "standard output" : "standard input";
+  if (stdin.isTerminal && stdout.isTerminal) return;
+  throw new BoughError(`${command} needs a terminal, and ${missing} is none`, { kind: "usage", hint });
+}
+
+/** Nobody is thrown out of a shell after ten minutes: the longest that an operation of the engine may take. */
+export const terminalSeconds = 86_400;
+
+/** Of a request: a terminal as this one is, and what is typed still to come. */
+export function terminalFields(
+  runtime: Runtime,
+  env: InstanceRequest["env"],
+): Pick<InstanceRequest, "terminal" | "stdin" | "env"> {
+  return {
+    terminal: terminalSize(runtime),
+    stdin: { value: "", encoding: "ascii", close: false },
+    env: { TERM: terminalName(runtime.environment), ...env },
+  };
+}
+
+function terminalSize({ stdout }: Runtime): TerminalSize {
+  return { columns: stdout.columns, rows: stdout.rows };
+}
+
+/** Those whose description every image with a terminal library has. */
+const widelyKnown = /^(xterm(-256color)?|screen(-256color)?|tmux(-256color)?|linux|vt100|vt220|rxvt)$/;
+
+/** What programs in an image may take the user's terminal for. */
+function terminalName(environment: Runtime["environment"]): string {
+  const { TERM: own = "" } = environment;
+  if (widelyKnown.test(own)) return own;
+  return own.includes("256color") ? "xterm-256color" : "xterm";
+}
+
+/**
+ * Passes on what is typed and what the command shows, byte for byte, until the command ends: keys that interrupt or stop are its
+ * own to act on. The terminal is as it was afterwards, however this ends; it ends at once where `ended` rejects.
+ */
+export async function passTerminal(
+  operation: string,
+  ended: Promise<unknown>,
+  { runtime, service }: { runtime: Runtime; service: Service },
+): Promise<void> {
+  const { stdin, stdout, signal, views } = runtime;
+  const screen = await service.openTerminal(operation);
+  if (screen === undefined) return;
+  const shown = screen.getReader();
+  let failure: unknown;
+  const stop = (reason: unknown) => {
+    failure ??= reason;
+    shown.cancel().catch(() => {});
+  };
+  const onAbort = () => stop(signal.reason);
+  const resize = () => void service.resizeTerminal(operation, terminalSize(runtime)).catch(stop);
+  const view = { close: () => stdin.setRawMode(false) };
+  signal.addEventListener("abort", onAbort);
+  views.add(view);
+  stdin.setRawMode(true);
+  const stopWatching = stdout.onResize(resize);
+  // It may have changed before anybody watched.
+  resize();
+  typeInto(operation, service, stdin.stream()).catch(stop);
+  ended.catch(stop);
+  try {
+    for (let part = await shown.read(); !part.done; part = await shown.read()) {
+      stdout.write(part.value);
+      await stdout.flush();
+    }
+    if (failure !== undefined) throw failure;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    stopWatching();
+    view.close();
+    views.delete(view);
+    shown.cancel().catch(() => {});
+  }
+}
+
+/** One request after the other, each with all that was typed meanwhile. */
+async function typeInto(
+  operation: string,
+  service: Pick<Service, "writeInput">,
+  typed: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  let waiting: Uint8Array[] = [];
+  let isSending = false;
+  const failed = Promise.withResolvers<void>();
+  const send = async () => {
+    isSending = true;
+    while (waiting.length > 0) {
+      const bytes = Buffer.concat(waiting);
+      waiting = [];
+      await service.writeInput(operation, bytes);
+    }
+    isSending = false;
+  };
+  const read = async () => {
+    for await (const chunk of typed) {
+      waiting.push(chunk);
+      if (!isSending) send().catch(failed.reject);
+    }
+  };
+  await Promise.race([read(), failed.promise]);
+}

@@ -1,0 +1,31 @@
+/** `--volume DIR:PATH[:ro]`: files of this machine themselves, not copies. */
+import { resolve } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { ImageService } from "../../service/service.ts";
+import type { InstanceMount } from "../../service/types.ts";
+
+const example = "For example -v ./src:/src, or -v ./src:/src:ro to be read alone.";
+
+/** As docker has it, but that DIR may be relative: there are no volumes with names. */
+export function parseVolume(text: string, workingDirectory: string): InstanceMount {
+  const [, source = "", target = "", option] = /^(.+?):([^:]+)(?::([^:]*))?$/.exec(text) ?? [];
+  const usage = (message: string, hint = example) => new BoughError(message, { kind: "usage", hint });
+  if (source === "") throw usage(`--volume takes DIR:PATH[:ro], not ${JSON.stringify(text)}`);
+  if (!target.startsWith("/"))
+    throw usage(`--volume ${text}: ${JSON.stringify(target)} is no absolute path in the image`);
+  if (option !== undefined && option !== "ro" && option !== "rw")
+    throw usage(`--volume ${text}: unknown option ${JSON.stringify(option)}: it is ro or rw`);
+  return { type: "host", source: resolve(workingDirectory, source), target, readonly: option === "ro" };
+}
+
+/** Only who runs on this machine has its directories. */
+export async function requireVolumes(
+  service: Pick<ImageService, "address" | "capabilities">,
+  volumes: readonly InstanceMount[],
+): Promise<void> {
+  if (volumes.length === 0 || (await service.capabilities.extensions()).has("host-mounts")) return;
+  throw new BoughError(`${service.address} mounts no directories of this machine`, {
+    kind: "usage",
+    hint: "--file DIR:PATH puts a copy in place; bough's own engine has --volume (--local).",
+  });
+}

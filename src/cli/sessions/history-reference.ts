@@ -1,0 +1,50 @@
+/** Entries of a session's history by where they stand: `@3`, `HEAD~2`; the service's own client has the same. */
+import { BoughError } from "../../errors.ts";
+import type { HistoryEntry } from "../../store/sessions.ts";
+import type { Store } from "../../store/store.ts";
+import { requireHistory } from "./session-argument.ts";
+
+/** An entry by its number, or by steps from where the session works: back where they are negative. */
+export type HistoryReference = { id: number } | { steps: number };
+
+/** `@`, `:` or `HEAD`; `@N`; `@-N`, `HEAD~N`, `HEAD~`; `@+N`. `undefined`: it is something else, such as an id. */
+export function parseHistoryReference(text: string): HistoryReference | undefined {
+  const [, sign, digits] = /^(?:[@:]([+-]?)(\d{1,9})|[@:]|HEAD)$/.exec(text) ?? [];
+  const [, back] = /^HEAD~(\d{0,9})$/.exec(text) ?? [];
+  if (back !== undefined) return { steps: -Number(back === "" ? 1 : back) };
+  if (digits === undefined) return /^(?:[@:]|HEAD)$/.test(text) ? { steps: 0 } : undefined;
+  return sign === "" ? { id: Number(digits) } : { steps: Number(`${sign}${digits}`) };
+}
+
+/** Forward, the latest of several entries counts. Rejects where there is none. */
+export function requireReferred(
+  store: Store,
+  key: string,
+  text: string,
+  reference: HistoryReference,
+): HistoryEntry {
+  const history = requireHistory(store, key);
+  const entries = new Map(history.map((entry) => [entry.id, entry]));
+  const head = store.branches.head(key);
+  const found = "id" in reference ? entries.get(reference.id) : walk(head, reference.steps, entries);
+  if (found !== undefined) return found;
+  throw new BoughError(`session ${key} has nothing at ${text}`, {
+    hint: `\`bough session show ${key}\` lists its history with the numbers that @N takes.`,
+  });
+}
+
+function walk(
+  head: HistoryEntry | undefined,
+  steps: number,
+  entries: ReadonlyMap<number, HistoryEntry>,
+): HistoryEntry | undefined {
+  let entry = head;
+  for (let step = 0; step < Math.abs(steps) && entry !== undefined; step++) {
+    const from = entry;
+    entry =
+      steps < 0
+        ? entries.get(from.parent ?? -1)
+        : [...entries.values()].findLast(({ parent }) => parent === from.id);
+  }
+  return entry;
+}

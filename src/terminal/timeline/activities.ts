@@ -1,0 +1,71 @@
+import type { StepEvent } from "../../builder/events.ts";
+import { formatCount } from "../quantity.ts";
+import type { Span } from "./spans.ts";
+
+type Begun = Pick<Span, "name" | "details">;
+
+/** What a step is busy with from this event on, if it says so. */
+export function beginActivity(event: StepEvent): Begun | undefined {
+  switch (event.type) {
+    case "importing":
+      return { name: `import ${event.reference}`, details: { url: event.url } };
+    case "hashing":
+      return { name: "read files", details: { files: event.files, bytes: event.bytes } };
+    case "downloading":
+      return { name: "download", details: { url: event.url } };
+    case "uploading":
+      return {
+        name: `upload ${formatCount(event.files, "file")}`,
+        details: { files: event.files, bytes: event.bytes },
+      };
+    case "spawned":
+      return { name: "operation", details: { operation: event.operation, title: event.title } };
+    case "resumed":
+      return {
+        name: "operation",
+        details: { operation: event.operation, title: event.title, resumed: true },
+      };
+    case "cancelling":
+      return { name: "cancel", details: { operation: event.operation } };
+    default:
+      return undefined;
+  }
+}
+
+/** Returns whether the step goes on with what it is busy with after this event. */
+export function leavesActivity({ type }: StepEvent): boolean {
+  return going.includes(type);
+}
+
+const going: readonly StepEvent["type"][] = [
+  "warning",
+  "import-progress",
+  "explained",
+  "excluded",
+  "large-context",
+  "hashed",
+  "download-progress",
+  "upload-progress",
+  "forgotten-files",
+  "output",
+];
+
+/** What the event that ends an activity says of it. */
+export function describeEnd(event: StepEvent): object {
+  switch (event.type) {
+    case "resolved":
+      return { image: event.image };
+    case "downloaded":
+      return { bytes: event.bytes };
+    case "url-cache-hit":
+      return { cached: true };
+    case "uploaded":
+      return { sentBytes: event.sentBytes, reused: event.reused };
+    case "ran":
+      return { succeeded: event.succeeded, outputBytes: event.stdout.bytes + event.stderr.bytes };
+    case "cancelled":
+      return { confirmed: event.confirmed };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,112 @@
+import type { BuildEvent, StepEvent } from "../../builder/events.ts";
+import { titleOf } from "../../builder/interpreter/location.ts";
+import type { StepPlace } from "../../builder/step-place.ts";
+import type { ServedTime } from "../../service/service.ts";
+import { beginActivity, describeEnd, leavesActivity } from "./activities.ts";
+import type { RequestRecorder } from "./requests.ts";
+import { createServedTimes } from "./served-times.ts";
+import type { ActivitySpan, RecordedBuild, StepSpan } from "./spans.ts";
+
+/** Listens to a build, and knows in the end what took how long. */
+export interface Timeline {
+  note(event: BuildEvent): void;
+  /** An operation that has just ended. */
+  noteServed(time: ServedTime): void;
+  /** What is at work still ends now, unfinished. */
+  end(): RecordedBuild;
+}
+
+type Open<Span> = { -readonly [Key in keyof Span]: Span[Key] } & { isOpen: boolean };
+type PlacedEvent = StepEvent & StepPlace;
+
+interface StepAtWork {
+  span: Open<StepSpan>;
+  activity: Open<ActivitySpan> | undefined;
+  /** It is what was left to do after the last instruction, which has no event of its own at its end. */
+  isRest: boolean;
+}
+
+/** `now`: milliseconds since the epoch, with fractions. */
+export function createTimeline(now: () => number, requests: RequestRecorder): Timeline {
+  const start = now();
+  const steps: Open<StepSpan>[] = [];
+  const activities: Open<ActivitySpan>[] = [];
+  const served = createServedTimes(start, requests);
+  /** By number of the step. */
+  const atWork = new Map<number, StepAtWork>();
+
+  function beginStep(span: Omit<StepSpan, "start" | "end">, isRest: boolean): StepAtWork {
+    const opened = { ...span, start: now(), end: Number.NaN, isOpen: true };
+    steps.push(opened);
+    const step = { span: opened, activity: undefined, isRest };
+    atWork.set(span.step, step);
+    return step;
+  }
+
+  function endActivity(step: StepAtWork, details: object): void {
+    const { activity } = step;
+    if (activity === undefined) return;
+    Object.assign(activity, { end: now(), isOpen: false, details: { ...activity.details, ...details } });
+    step.activity = undefined;
+  }
+
+  function endStep(step: StepAtWork, details: object): void {
+    const { span } = step;
+    Object.assign(span, { end: now(), isOpen: false, details: { ...span.details, ...details } });
+  }
+
+  /** The step that an event belongs to: of one that has ended, what is left to do. */
+  function stepOf(event: PlacedEvent): StepAtWork | undefined {
+    const known = atWork.get(event.step);
+    if (known === undefined || known.span.isOpen || beginActivity(event) === undefined) return known;
+    const { name, start: _, end: __, isOpen: ___, ...place } = known.span;
+    return beginStep({ ...place, name: `layer of what is staged, ${name}`, needs: [], details: {} }, true);
+  }
+
+  function note(event: PlacedEvent): void {
+    if (event.type === "step") {
+      const { stage, step, instruction, steps: all, inStage, needs = [] } = event;
+      const line = instruction.range.start;
+      const place = { stage, step, line, steps: all, inStage, needs };
+      beginStep({ ...place, name: titleOf(instruction), details: {} }, false);
+      return;
+    }
+    const step = stepOf(event);
+    if (step === undefined || !step.span.isOpen) return;
+    if (!leavesActivity(event)) endActivity(step, describeEnd(event));
+    served.note(event, now());
+    const begun = beginActivity(event);
+    if (begun !== undefined) {
+      const { stage, step: number } = event;
+      step.activity = { stage, step: number, ...begun, start: now(), end: Number.NaN, isOpen: true };
+      activities.push(step.activity);
+    }
+    if (event.type === "step-end") endStep(step, { cached: event.record.cached, layer: event.record.layer });
+    else if (event.type === "step-failed")
+      endStep(step, event.abandoned ? { abandoned: true } : { failed: true });
+    // Each may be the last.
+    else if (step.isRest) step.span.end = now();
+  }
+
+  return {
+    note(event) {
+      if (event.type === "forgotten-layer") for (const step of atWork.values()) endActivity(step, {});
+      if (event.step !== undefined && "stage" in event) note(event as PlacedEvent);
+    },
+    noteServed: (time) => served.add(time, now()),
+    end() {
+      const end = now();
+      const close = <Closed extends Open<StepSpan> | Open<ActivitySpan>>({ isOpen, ...span }: Closed) => {
+        const isUnfinished = isOpen && Number.isNaN(span.end);
+        return isUnfinished ? { ...span, end, details: { ...span.details, unfinished: true } } : span;
+      };
+      return {
+        ...{ start, end },
+        steps: steps.map(close),
+        activities: activities.map(close),
+        requests: requests.end(end),
+        served: served.spans(),
+      };
+    },
+  };
+}

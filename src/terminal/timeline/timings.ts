@@ -1,0 +1,100 @@
+import type { StepPlace } from "../../builder/step-place.ts";
+import { visible } from "../../visible.ts";
+import { truncateToWidth } from "../fit.ts";
+import { formatCount, formatDuration } from "../quantity.ts";
+import { stageCounter, stepCounter } from "../step-count.ts";
+import { findCriticalPath } from "./critical-path.ts";
+import type { RecordedBuild, StepSpan } from "./spans.ts";
+
+/** What a build has spent its time on. */
+export interface Timings {
+  seconds: number;
+  criticalPath: readonly StepSpan[];
+  /** The slowest first. */
+  slowest: readonly StepSpan[];
+}
+
+const maxSlowest = 10;
+/** Steps that take less of the build's time are not worth a line. */
+const leastShare = 0.01;
+
+export function timingsOf({ start, end, steps }: RecordedBuild): Timings {
+  const least = (end - start) * leastShare;
+  const slowest = steps
+    .filter((step) => step.end - step.start >= least)
+    .sort((one, other) => other.end - other.start - (one.end - one.start))
+    .slice(0, maxSlowest);
+  return { seconds: (end - start) / 1000, criticalPath: findCriticalPath(steps), slowest };
+}
+
+/** Describes the timings for programs. `start`: seconds since the build's beginning. */
+export function describeTimings(
+  { criticalPath, slowest, seconds }: Timings,
+  { start }: RecordedBuild,
+): object {
+  const rounded = (milliseconds: number) => Math.round(milliseconds) / 1000;
+  const describe = (step: StepSpan): StepPlace & Record<string, unknown> => ({
+    ...{ stage: step.stage, step: step.step, line: step.line, instruction: step.name },
+    ...{ start: rounded(step.start - start), seconds: rounded(step.end - step.start) },
+  });
+  return {
+    seconds: rounded(seconds * 1000),
+    criticalPath: criticalPath.map(describe),
+    slowest: slowest.map(describe),
+  };
+}
+
+/**
+ * For people, in lines of fewer than `columns`: the critical path, each step where it stands in the build's time, and the
+ * slowest steps, by their length.
+ */
+export function renderTimings(timings: Timings, build: RecordedBuild, columns: number): string {
+  const { criticalPath, slowest, seconds } = timings;
+  const total = Math.max(build.end - build.start, 1);
+  const shown = criticalPath.filter((step) => step.end - step.start >= total * leastShare);
+  const others = criticalPath.filter((step) => !shown.includes(step));
+  const barWidth = Math.min(24, Math.floor(columns * 0.3));
+  const row = (step: StepSpan, bar: string) => renderRow(step, bar, columns - 1 - barWidth);
+  const cells = (milliseconds: number) => Math.round((milliseconds / total) * barWidth);
+  const inTime = (step: StepSpan) => {
+    const offset = Math.min(cells(step.start - build.start), barWidth - 1);
+    return " ".repeat(offset) + barOf(Math.min(cells(step.end - build.start), barWidth) - offset);
+  };
+  const longest = Math.max(...slowest.map((step) => step.end - step.start), 1);
+  const byLength = (step: StepSpan) => barOf(Math.round(((step.end - step.start) / longest) * barWidth));
+  const rest =
+    others.length === 0
+      ? []
+      : [`  and ${formatCount(others.length, "shorter step")}: ${formatDuration(sum(others))}`];
+  const lines = [
+    `critical path: ${formatCount(criticalPath.length, "step")}, ${formatDuration(sum(criticalPath))} of ${formatDuration(seconds)}`,
+    ...shown.map((step) => row(step, inTime(step))),
+    ...rest,
+    ...(slowest.length === 0 ? [] : ["slowest steps:"]),
+    ...slowest.map((step) => row(step, byLength(step))),
+  ];
+  return lines.map((line) => `${truncateToWidth(line, columns - 1)}\n`).join("");
+}
+
+const timeWidth = 10;
+
+function renderRow(step: StepSpan, bar: string, width: number): string {
+  const { stage, inStage, steps, name } = step;
+  const counter =
+    stage !== null && inStage !== undefined ? stageCounter(stage, inStage) : stepCounter(step, steps, true);
+  const title = truncateToWidth(`  ${visible(`${counter} ${name}`)}`, width - timeWidth - 2);
+  const padding = " ".repeat(Math.max(0, width - timeWidth - 2 - Bun.stringWidth(title)));
+  return `${title}${padding}${formatDuration(secondsOf(step)).padStart(timeWidth)}  ${bar}`.trimEnd();
+}
+
+function barOf(cells: number): string {
+  return cells < 1 ? "▏" : "█".repeat(cells);
+}
+
+function sum(steps: readonly StepSpan[]): number {
+  return steps.reduce((seconds, step) => seconds + secondsOf(step), 0);
+}
+
+function secondsOf({ start, end }: StepSpan): number {
+  return (end - start) / 1000;
+}

@@ -1,0 +1,88 @@
+import type { StageLabel } from "../../builder/step-place.ts";
+import { jsonText } from "../json-text.ts";
+import { stageName } from "../step-count.ts";
+import { assignLanes } from "./lanes.ts";
+import type { RecordedBuild, Span, StepSpan } from "./spans.ts";
+
+/**
+ * A build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the build's
+ * beginning). Stages are threads, on which steps have what they were busy with inside; requests and the service's own
+ * time have as many threads as were at work at once. An arrow leads from a stage's end to the step that takes from it.
+ */
+export function renderTrace(build: RecordedBuild, labels: { command: string; service: string }): string {
+  const events: object[] = [];
+  const microseconds = (time: number) => Math.round((time - build.start) * 1000);
+  let thread = 0;
+  /** By span: where it was put. */
+  const threads = new Map<Span, number>();
+
+  function addProcess(pid: number, name: string): void {
+    const metadata = { ph: "M", ts: 0, pid, tid: 0 };
+    events.push({ ...metadata, name: "process_name", args: { name } });
+    events.push({ ...metadata, name: "process_sort_index", args: { sort_index: pid } });
+  }
+
+  function addThreads(
+    pid: number,
+    name: string,
+    category: string,
+    spans: readonly Span[],
+    nests: boolean,
+  ): void {
+    for (const [index, lane] of assignLanes(spans, { nests }).entries()) {
+      thread += 1;
+      const metadata = { ph: "M", ts: 0, pid, tid: thread };
+      const label = index === 0 ? name : `${name} (${index + 1})`;
+      events.push({ ...metadata, name: "thread_name", args: { name: label } });
+      events.push({ ...metadata, name: "thread_sort_index", args: { sort_index: thread } });
+      for (const span of lane) {
+        threads.set(span, thread);
+        const ts = microseconds(span.start);
+        const dur = Math.max(0, microseconds(span.end) - ts);
+        const cat = "needs" in span ? "step" : category;
+        events.push({ name: span.name, cat, ph: "X", ts, dur, pid, tid: thread, args: span.details });
+      }
+    }
+  }
+
+  function addArrows(): void {
+    let id = 0;
+    for (const step of build.steps) {
+      for (const index of step.needs) {
+        const source = lastOf(index, build.steps, step.start);
+        if (source === undefined) continue;
+        id += 1;
+        const arrow = { name: "needs", cat: "stage", pid: pids.bough, id };
+        const from = Math.max(microseconds(source.start), microseconds(source.end) - 1);
+        events.push({ ...arrow, ph: "s", ts: from, tid: threads.get(source) });
+        events.push({ ...arrow, ph: "f", bp: "e", ts: microseconds(step.start), tid: threads.get(step) });
+      }
+    }
+  }
+
+  addProcess(pids.bough, labels.command);
+  addProcess(pids.service, labels.service);
+  const stages = Map.groupBy([...build.steps, ...build.activities], ({ stage }) => stage?.index ?? -1);
+  for (const [, spans] of [...stages].sort(([one], [other]) => one - other))
+    addThreads(pids.bough, threadName(spans[0]?.stage ?? null), "activity", spans, true);
+  addThreads(pids.bough, "requests", "request", build.requests, false);
+  addThreads(pids.service, "operations", "service", build.served, false);
+  addArrows();
+  return `${jsonText({ traceEvents: events, displayTimeUnit: "ms", otherData: { startedAt: new Date(build.start).toISOString(), ...labels } })}\n`;
+}
+
+const pids = { bough: 1, service: 2 };
+
+function threadName(stage: StageLabel | null): string {
+  return stage === null ? "before the first FROM" : stageName(stage);
+}
+
+/** What a stage did last before a moment. */
+function lastOf(index: number, steps: readonly StepSpan[], before: number): StepSpan | undefined {
+  return steps
+    .filter(({ stage, end }) => stage?.index === index && end <= before)
+    .reduce<StepSpan | undefined>(
+      (last, step) => (last === undefined || step.end >= last.end ? step : last),
+      undefined,
+    );
+}

@@ -1,0 +1,157 @@
+/** The way into a step that has failed: what another command finds in its place. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+
+setDefaultTimeout(60_000);
+
+const home = temporaryDirectory();
+const state = join(home, "state");
+const local = { BOUGH_HOME: state };
+let service: FakeService;
+beforeAll(async () => {
+  service = await startFakeService({
+    sixCallsOnly: true,
+    run: ({ command }) => ({ exitCode: command.includes("broken") ? 1 : 0 }),
+  });
+  const layout = await makeBusyboxLayout(join(home, "layout"));
+  await bough(["--local", "images", "import", layout, "--tag", "base:1"]);
+});
+afterAll(() => service.close());
+
+const bough = (words: readonly string[], environment: Record<string, string> = local) =>
+  runBough(words, { workingDirectory: home, environment });
+
+function writeContext(name: string, dockerfile: string): string {
+  const context = join(home, name);
+  mkdirSync(context, { recursive: true });
+  writeFileSync(join(context, "Dockerfile"), dockerfile);
+  writeFileSync(join(context, "a.txt"), "staged\n");
+  return context;
+}
+
+/** The command lines that a failed build prints, as words after `bough`. */
+function waysInto(stderr: string): string[][] {
+  return stderr.split("\n").flatMap((line) => {
+    const words = line.trim().split(" ");
+    return line.startsWith("  bough ") ? [words.slice(1).filter((word) => word !== "COMMAND")] : [];
+  });
+}
+
+const dockerfile = (last: string) => `FROM base:1
+ARG VERSION=1.2
+ENV MODE=fast DEPLOY_TOKEN=hunter2-hunter2
+RUN echo before > /before
+WORKDIR /srv/app
+COPY a.txt sub/
+USER 1000:1001
+RUN ${last}
+`;
+
+test.each([
+  [[], "false"],
+  [["--docker"], "false"],
+  [["--docker"], "--mount=type=tmpfs,target=/mounted --network=none false"],
+])("%j RUN %s: files, directory, user, variables and what --mount has in place", async (flags, last) => {
+  const context = writeContext("engine", dockerfile(last));
+  const failed = await bough(["--local", "build", context, ...flags]);
+  expect(failed.exitCode).toBe(1);
+  expect(failed.stderr).toContain("To step into it, as its command found it (without DEPLOY_TOKEN):\n");
+  const [shell, run = []] = waysInto(failed.stderr);
+  expect(shell?.slice(-2)).toEqual(["shell", "--failed-step"]);
+  const seen = "id -u; id -g; pwd; cat sub/a.txt /before; echo $MODE $VERSION ${DEPLOY_TOKEN-none}";
+  const look = "grep -c ' /mounted ' /proc/mounts; ls /sys/class/net";
+  const { stdout } = await bough([...run, "sh", "-c", `${seen}; ${look}`]);
+  const [mounted, network] = last === "false" ? [0, "lo\ntap0"] : [1, "lo"];
+  expect(stdout).toBe(`1000\n1001\n/srv/app\nstaged\nbefore\nfast 1.2 none\n${mounted}\n${network}\n`);
+});
+
+test("what the command line says comes before it, and what is kept goes to a branch of its own", async () => {
+  const context = writeContext("kept", dockerfile("false"));
+  const failed = await bough(["--local", "build", context]);
+  const [[, , session = ""] = []] = waysInto(failed.stderr);
+  const run = ["--local", "-S", session, "run", "--failed-step"];
+  const other = ["-e", "MODE=slow", "-C", "/", "-u", "0", "-F", "kept/a.txt:/own", "--"];
+  const { stdout } = await bough([...run, "-D", ...other, "sh", "-c", "id -u; pwd; echo $MODE; cat own"]);
+  expect(stdout).toBe("0\n/\nslow\nstaged\n");
+  const kept = await bough([...run, "-u", "0", "--", "touch", "sub/new"]);
+  expect(kept.stderr).toMatch(/branch debug:[0-9a-f]{12} goes on from there/);
+  expect((await bough(["--local", "-S", session, "ls", "/srv/app/sub"])).stdout).toContain("new");
+});
+
+test("a file of the context that has changed since is not passed off for the step's", async () => {
+  const context = writeContext("changed", dockerfile("false"));
+  const failed = await bough(["--local", "build", context]);
+  const [, run = []] = waysInto(failed.stderr);
+  writeFileSync(join(context, "a.txt"), "changed\n");
+  const ended = await bough([...run, "cat", "sub/a.txt"]);
+  expect(ended).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(ended.stderr).toContain("changed/a.txt changed while it was being read. Build again");
+});
+
+test("no secret of it is in a file, and a build that succeeds leaves no step behind", async () => {
+  const context = writeContext("secret", dockerfile("--mount=type=secret,id=key,env=KEY echo run && false"));
+  writeFileSync(join(home, "key"), "s3cret-of-the-mount");
+  const failed = await bough([
+    "--local",
+    "build",
+    "--docker",
+    context,
+    "--secret",
+    `id=key,src=${join(home, "key")}`,
+  ]);
+  expect(failed.stderr).toContain("(without DEPLOY_TOKEN, what --secret and --ssh bring):\n");
+  const databases = readdirSync(join(state, "sessions")).map((name) =>
+    readFileSync(join(state, "sessions", name), "latin1"),
+  );
+  const [[, , session = ""] = []] = waysInto(failed.stderr);
+  const { createFailedStepStore } = await import("../../src/store/failed-steps.ts");
+  const { Database } = await import("bun:sqlite");
+  const database = new Database(join(state, "sessions/embedded.db"), { readonly: true });
+  const kept = createFailedStepStore(database).get(session) ?? "";
+  database.close();
+  expect(kept).toContain('"MODE":"fast"');
+  for (const text of [kept, ...databases]) expect(text).not.toMatch(/hunter2|s3cret-of-the-mount|czNjcmV0/);
+
+  writeContext("secret", dockerfile("true"));
+  expect((await bough(["--local", "build", "--docker", context])).exitCode).toBe(0);
+  const over = await bough(["--local", "-S", session, "run", "--failed-step", "--", "true"]);
+  expect(over).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining(`the latest build of session ${session} has not failed at a step`),
+  });
+});
+
+test("on a service that knows no more than the specification's calls", async () => {
+  const environment = {
+    BOUGH_HOME: join(home, "remote"),
+    CONTREE_URL: service.url,
+    CONTREE_TOKEN: "t0ken-t0ken",
+  };
+  service.state.addImage("base:1");
+  const context = writeContext("remote", dockerfile("broken"));
+  const failed = await bough(["build", context], environment);
+  const [, run = []] = waysInto(failed.stderr);
+  const { exitCode } = await bough([...run, "ls", "-l"], environment);
+  expect(exitCode).toBe(0);
+  expect(service.requestsTo("POST /v1/instances").at(-1)?.json).toMatchObject({
+    ...{ command: "ls", args: ["-l"], cwd: "/srv/app", uid: 1000, gid: 1001, disposable: true },
+    env: { MODE: "fast", VERSION: "1.2" },
+    files: { "/srv/app/sub/a.txt": { uuid: expect.any(String), mode: "0644" } },
+  });
+});
+
+test.each([
+  [["run", "--failed-step"], "which command? --failed-step is for one that is given"],
+  [["run", "--failed-step", "base:1", "ls"], "--failed-step runs in that step's image, and takes no other"],
+  [
+    ["-S", "none", "run", "--failed-step", "--", "ls"],
+    "the latest build of session none has not failed at a step",
+  ],
+])("%j", async (words, message) => {
+  const ended = await bough(["--local", ...words]);
+  expect(ended).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(message) });
+});

@@ -1,0 +1,107 @@
+/** `bough images` and `bough images remove` on an engine that has built something. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+
+const environment = { BOUGH_HOME: temporaryDirectory() };
+const workingDirectory = temporaryDirectory();
+const bough = (line: string, columns?: number): Promise<Ended> =>
+  runBough(["--local", ...line.split(" ")], {
+    ...{ workingDirectory, environment },
+    ...(columns === undefined ? {} : { terminalColumns: columns }),
+  });
+const ids = async (line: string) => (await bough(`${line} -q`)).stdout.trimEnd().split("\n");
+
+let base: string;
+let built: string;
+
+beforeAll(async () => {
+  const layout = await makeBusyboxLayout(temporaryDirectory());
+  base = (await bough(`images import ${layout} --tag busybox:1 -q`)).stdout.trimEnd();
+  writeFiles(workingDirectory, { Dockerfile: "FROM busybox:1\nRUN touch /a\nRUN touch /b\n" });
+  built = (await bough("build -q")).stdout.trimEnd();
+  await bough("-S work use busybox:1");
+  await bough("-S work run -s -- date>/date");
+});
+
+afterAll(() => bough("engine prune --all -y"));
+
+describe("bough images", () => {
+  test("shows what has a tag and what sessions are at, the newest first; --all every layer", async () => {
+    const [worked, ...others] = await ids("images");
+    expect(others).toEqual([built, base]);
+    const all = await ids("images --all");
+    expect(all).toHaveLength(4);
+    expect(all).toEqual(expect.arrayContaining([worked, built, base]));
+  });
+
+  test("with short ids, sizes and ages: whole ones with --wide", async () => {
+    const { stdout } = await bough("images");
+    expect(stdout.split("\n")[0]).toMatch(/^IMAGE +TAG +SESSION +SIZE +CREATED$/);
+    expect(stdout).toMatch(
+      new RegExp(`^${built.slice(0, 8)} +- +build:\\w{16} +\\d.* [kM]B +\\d+ s(in)? ago$`, "m"),
+    );
+    expect(stdout).toMatch(new RegExp(`^${base.slice(0, 8)} +busybox:1 +- +\\d`, "m"));
+    const wide = (await bough("images --wide", 40)).stdout;
+    expect(wide).toMatch(new RegExp(`^${built} +- +build:\\w{16} .* \\d{4}-\\d\\d-\\d\\dT\\S+Z$`, "m"));
+    expect(JSON.parse((await bough("images -f json")).stdout)[2]).toMatchObject({
+      ...{ uuid: base, tag: "busybox:1", sessions: [], size: expect.any(Number) },
+    });
+  });
+
+  test.each(["images --all", "session list", "ps --all", "session show work"])(
+    "%s fits 80 columns and 40",
+    async (line) => {
+      for (const columns of [80, 40]) {
+        const rows = (await bough(line, columns)).stdout.trimEnd().split("\n");
+        expect(Math.max(...rows.map((row) => Bun.stringWidth(row)))).toBeLessThanOrEqual(columns);
+      }
+    },
+  );
+});
+
+describe("the first digits of an id name an image to", () => {
+  test.each([
+    ["-S other use ID", /other +main/],
+    ["run --use ID -D -- cat /etc/passwd", /root/],
+    ["ls ID:/etc", /passwd/],
+    ["tag ID named:1", /named:1/],
+    ["images export ID tar:-", /root:/],
+    ["untag ID", /named:1/],
+  ])("%s", async (line, expected) => {
+    const { exitCode, stdout, stderr } = await bough(line.replace("ID", built.slice(0, 8)));
+    expect({ exitCode, stdout, stderr }).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(expected),
+    });
+  });
+
+  test("unless they are too few, or nobody's", async () => {
+    for (const digits of [built.slice(0, 7), "ffffffffff"])
+      expect((await bough(`-S other use ${digits}`)).stderr).toContain(`has no image ${digits}`);
+  });
+});
+
+describe("bough images remove", () => {
+  test("a tag goes alone where its image has others, else with the image", async () => {
+    for (const name of ["gone:1", "gone:2"]) await bough(`tag ${built} ${name}`);
+    expect((await bough(`rmi ${built.slice(0, 8)}`)).stderr).toContain("has several tags: gone:1, gone:2");
+    expect((await bough("rmi gone:1")).stdout).toContain("the image stays: it has other tags");
+    await bough("session delete other");
+    expect(JSON.parse((await bough("images remove gone:2 -f json")).stdout)).toEqual([
+      { image: built, untagged: ["gone:2"], removed: true, freedBytes: expect.any(Number) },
+    ]);
+    expect(await ids("images --all")).not.toContain(built);
+    // What is gone is built again.
+    expect((await bough("build")).stderr).toContain("building it again");
+  });
+
+  test("what a session works on goes with --force only", async () => {
+    const [image = ""] = await ids("-S work use");
+    const refused = await bough(`rmi ${image}`);
+    expect(refused.stderr).toContain(`session work is at image ${image} on its branch main`);
+    expect((await bough(`rmi ${image} nothing:1 --force`)).stderr).toContain("has no image nothing:1");
+    expect(await ids("images --all")).not.toContain(image);
+  });
+});

@@ -1,0 +1,53 @@
+/** What a start loads: modules that are imported by statements, from the program and a command on. */
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+const source = join(import.meta.dir, "../../src");
+const transpiler = new Bun.Transpiler({ loader: "ts" });
+
+/** Files below `src` and packages by name; imports of types are none, and what is imported by a call is loaded when that comes. */
+function loadedBy(...entries: string[]): string[] {
+  const found = new Set<string>();
+  const waiting = entries.map((entry) => join(source, entry));
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    const name = relative(source, file);
+    if (found.has(name)) continue;
+    found.add(name);
+    if (!file.endsWith(".ts")) continue;
+    for (const { path, kind } of transpiler.scanImports(readFileSync(file, "utf8"))) {
+      if (kind !== "import-statement") continue;
+      if (path.startsWith(".")) waiting.push(join(dirname(file), path));
+      else found.add(path);
+    }
+  }
+  return [...found].sort();
+}
+
+describe.each([
+  ["bough --version", ["main.ts"]],
+  [
+    "bough build",
+    ["main.ts", "cli/command-line/run-loaded.ts", "cli/builds/build.ts", "cli/builds/run-build.ts"],
+  ],
+  ["bough mcp -h", ["main.ts", "cli/mcp/mcp.ts"]],
+])("%s", (_, entries) => {
+  const loaded = loadedBy(...entries);
+
+  test("loads nothing of the Model Context Protocol", () => {
+    expect(loaded).toContain("cli/command-line/commands.ts");
+    expect(loaded.filter((name) => /modelcontextprotocol|^zod|^cli\/mcp\/(?!mcp\.ts)/.test(name))).toEqual(
+      [],
+    );
+  });
+
+  test("loads nothing that measures a build", () => {
+    expect(loaded.filter((name) => /^terminal\/timeline|measure-layers/.test(name))).toEqual([]);
+  });
+});
+
+test("bough mcp does", () => {
+  expect(loadedBy("cli/mcp/serve.ts")).toEqual(
+    expect.arrayContaining(["@modelcontextprotocol/sdk/server/mcp.js", "zod", "cli/mcp/tools/build.ts"]),
+  );
+});

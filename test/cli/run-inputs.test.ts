@@ -1,0 +1,121 @@
+/** What `bough run` takes from this machine: scripts, files of variables, directories. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { TestEngine } from "../support/engine.ts";
+
+setDefaultTimeout(60_000);
+
+const home = temporaryDirectory();
+let service: FakeService;
+beforeAll(async () => {
+  service = await startFakeService();
+  service.state.addImage("base:1");
+  const layout = await makeBusyboxLayout(join(home, "layout"));
+  await bough(["images", "import", layout, "--tag", "base:1"]);
+  mkdirSync(join(home, "src/sub"), { recursive: true });
+  symlinkSync("src", join(home, "link"));
+  const files = {
+    "plain.sh": "echo $# $1 $HOME",
+    "own.sh": "#!/usr/bin/env -S bough run -I\necho own $1",
+    "strict.sh": "#!/bin/sh -e\nfalse\necho not reached",
+    "program.awk": "#!/usr/bin/env -S sed -n\n",
+    "all.env": '# comment\n\nONE=1\n  TWO=a b=c "d"\r\nHERE\nNOWHERE\nEMPTY=\n',
+    "bad.env": "ONE=1\nhunter2 hunter3\n",
+    "src/a.txt": "of this machine\n",
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
+});
+afterAll(() => service.close());
+
+const bough = (words: readonly string[], options: Partial<BoughOptions> = {}) =>
+  runBough(["--local", ...words], {
+    workingDirectory: home,
+    environment: { BOUGH_HOME: join(home, "state"), HERE: "from here" },
+    ...options,
+  });
+
+const script: [words: string[], stdout: string, stdin: string | undefined][] = [
+  [["-I", "plain.sh", "base:1", "a b", "c"], "2 a b /root\n", undefined],
+  [["--use", "base:1", "-I", "plain.sh", "a", "b"], "2 a /root\n", undefined],
+  [["--use", "base:1", "-I", "plain.sh", "--", "--flag"], "1 --flag /root\n", undefined],
+  [["-I", "own.sh", "base:1", "x"], "own x\n", undefined],
+  [["-I", "plain.sh", "base:1", "not read:"], "1 not read: /root\n", "what is piped in"],
+  [["-I", "-", "base:1", "x"], "piped x\n", "echo piped $1"],
+];
+test.each(script)("run -D %j", async (words, stdout, stdin) => {
+  const ended = await bough(["run", "-D", ...words], stdin === undefined ? {} : { stdin });
+  expect(ended).toMatchObject({ exitCode: 0, stdout });
+});
+
+test("a script's exit code is its own, and its first line's options hold", async () => {
+  expect(await bough(["run", "-D", "-I", "strict.sh", "base:1"])).toMatchObject({ exitCode: 1, stdout: "" });
+  const ended = await bough(["run", "-D", "-I", "program.awk", "base:1"]);
+  expect(ended.exitCode).not.toBe(0);
+});
+
+test("--env-file has docker's lines, and -e comes before them", async () => {
+  const words = ["run", "-D", "--env-file", "all.env", "-e", "ONE=first", "base:1", "env"];
+  const { stdout } = await bough(words);
+  const seen = stdout.split("\n").filter((line) => /^(ONE|TWO|HERE|NOWHERE|EMPTY)/.test(line));
+  expect(seen.sort()).toEqual(["EMPTY=", "HERE=from here", "ONE=first", 'TWO=a b=c "d"']);
+});
+
+test("--volume is the directory itself: written to unless :ro, and no part of the result", async () => {
+  const mounted = ["-v", "src:/w", "-v", "link:/r:ro", "-v", "src/a.txt:/etc/lone"];
+  const command = "cat a.txt /r/a.txt /etc/lone; echo new > new; echo no > /r/no || echo kept";
+  const ended = await bough(["-S", "v", "run", ...mounted, "-C", "/w", "base:1", "sh", "-c", command]);
+  expect(ended.stdout).toBe("of this machine\nof this machine\nof this machine\nkept\n");
+  expect(readFileSync(join(home, "src/new"), "utf8")).toBe("new\n");
+  const { stdout } = await bough(["-S", "v", "ls", "-q", "/"]);
+  expect(stdout.split("\n")).not.toContain("w");
+});
+
+test.each([
+  [["run", "-I", "none.sh", "base:1"], "cannot read --script none.sh: no such file or directory"],
+  [["run", "-I", "-", "base:1"], "--script - reads standard input, and nothing is piped in"],
+  [["run", "-I", "plain.sh", "-s", "base:1"], "--script does not go with --shell"],
+  [["run", "--env-file", "none.env", "base:1", "env"], "cannot read --env-file none.env"],
+  [["run", "--env-file", "bad.env", "base:1", "env"], "--env-file bad.env: line 2 begins with no name"],
+  [["run", "-v", "src", "base:1", "ls"], '--volume takes DIR:PATH[:ro], not "src"'],
+  [["run", "-v", "src:w", "base:1", "ls"], '--volume src:w: "w" is no absolute path in the image'],
+  [["run", "-v", "src:/w:z", "base:1", "ls"], '--volume src:/w:z: unknown option "z": it is ro or rw'],
+])("%j", async (words, message) => {
+  const ended = await bough(words);
+  expect(ended.exitCode).toBe(2);
+  expect(ended.stderr).toContain(message);
+  expect(ended.stderr).not.toContain("hunter");
+});
+
+test("a directory that is not there, and a service that has none of this machine's", async () => {
+  const missing = await bough(["run", "-D", "-v", "nowhere:/w", "base:1", "ls"]);
+  expect(missing.exitCode).toBe(1);
+  expect(missing.stderr).toContain(`cannot mount ${home}/nowhere at /w: there is no such file or directory`);
+  const elsewhere = await runBough(["run", "-D", "-v", "src:/w", "base:1", "ls"], {
+    workingDirectory: home,
+    environment: { BOUGH_HOME: join(home, "remote"), CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" },
+  });
+  expect(elsewhere).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining(
+      "mounts no directories of this machine\n--file DIR:PATH puts a copy in place",
+    ),
+  });
+});
+
+test("a served engine mounts nothing of its machine for its clients", async () => {
+  const engine = await TestEngine.open({ allowsHostNetwork: false });
+  try {
+    const mounts = [{ type: "host", source: "/", target: "/w" }];
+    const image = await engine.importBase();
+    const response = await engine.fetch("POST", "/v1/instances", { image, command: "ls", mounts });
+    expect(response.status).toBe(403);
+    const { extensions } = await engine.json<{ extensions: string[] }>("GET", "/v1/whoami");
+    expect(extensions).not.toContain("host-mounts");
+  } finally {
+    await engine.close();
+  }
+});

@@ -1,0 +1,213 @@
+/** `bough shell` and `bough run -it` in terminals of three sizes, on the embedded engine. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { quote } from "../../src/builder/commands/command.ts";
+import { makeAttacker } from "../hostile/attacker.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { compileBough } from "../support/compiled.ts";
+import { lastingProcesses } from "../support/processes.ts";
+import { openTerminal, type Terminal } from "../support/terminal.ts";
+
+setDefaultTimeout(60_000);
+
+const home = temporaryDirectory();
+const state = join(home, "state");
+let programs: string;
+beforeAll(async () => {
+  programs = temporaryDirectory();
+  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
+  chmodSync(join(programs, "bough"), 0o755);
+  const layout = await makeBusyboxLayout(join(home, "layout"));
+  const { exitCode } = await bough("images", "import", layout, "--tag", "base:1");
+  expect(exitCode).toBe(0);
+});
+
+const bough = (...words: string[]) =>
+  runBough(["--local", ...words], { workingDirectory: home, environment: { BOUGH_HOME: state } });
+
+const terminals: Terminal[] = [];
+afterAll(() => {
+  for (const terminal of terminals) terminal.close();
+});
+
+async function open(columns = 80, rows = 24): Promise<Terminal> {
+  const environment = { PATH: `${programs}:${process.env.PATH}`, HOME: home, BOUGH_HOME: state };
+  const terminal = await openTerminal({ columns, rows, workingDirectory: home, environment });
+  terminals.push(terminal);
+  return terminal;
+}
+
+/** The sandbox's prompt is at the end, without what it was before. */
+const ready = (shown: Terminal) => shown.waitFor(/\/ #$/);
+
+describe.each([
+  [80, 24],
+  [200, 50],
+  [40, 10],
+])("%i by %i", (columns, rows) => {
+  test("a shell has the size, its keys and its exit code; the terminal is then as it was", async () => {
+    const shown = await open(columns, rows);
+    shown.type(
+      "stty -a | sed 1d > before; bough --local shell base:1; echo exit code $?; stty -a | sed 1d > after",
+    );
+    await ready(shown);
+    shown.type("clear; stty size; tty");
+    await shown.waitFor(`${rows} ${columns}\n/dev/pts/0`);
+    shown.resize(columns + 7, rows + 3);
+    const larger = `${rows + 3} ${columns + 7}`;
+    shown.type(
+      `clear; until [ "$(stty size)" = '${larger}' ]; do sleep 0.1; done; echo re''sized; sleep 1000`,
+    );
+    await shown.waitFor("resized");
+    shown.press("C-c");
+    await ready(shown);
+    shown.type("clear; echo be''gun; cat");
+    await shown.waitFor("begun");
+    shown.type("one");
+    await shown.waitFor("one\none");
+    shown.press("C-z");
+    await shown.waitFor("Stopped");
+    shown.type("clear; fg");
+    await shown.waitFor(/^cat$/m);
+    shown.type("two");
+    await shown.waitFor("two\ntwo");
+    shown.press("C-d");
+    await ready(shown);
+    shown.type("printf '\\033[1;31mred\\033[0m\\n'; exit 3");
+    await shown.waitFor("exit code 3");
+    shown.type("clear; cmp before after && echo as before");
+    await shown.waitFor(/^as before/m);
+  });
+});
+
+test("what is changed is kept with --keep only, and `run -it` keeps it without -D", async () => {
+  const shown = await open();
+  shown.type("bough --local -S kept use base:1; clear");
+  const sessions: [line: string, path: string][] = [
+    ["shell kept", "/dropped"],
+    ["-S kept shell --keep", "/kept"],
+    ["-S kept run -it -- sh", "/kept-too"],
+    ["-S kept run -Dit base:1 sh", "/dropped-too"],
+  ];
+  for (const [line, path] of sessions) {
+    shown.type(`bough --local ${line}; echo over`);
+    await ready(shown);
+    shown.type(`touch ${path}; exit`);
+    await shown.waitFor(/^over/m);
+    shown.type("clear");
+    await shown.waitFor(/^\$$/);
+  }
+  const { stdout } = await bough("-S", "kept", "ls", "/");
+  const names = stdout.split("\n").flatMap((line) => /(dropped|kept)\S*/.exec(line)?.[0] ?? []);
+  expect(names).toEqual(["kept", "kept-too"]);
+});
+
+test("killed, bough leaves no sandbox behind; ended by a signal, no terminal in disorder either", async () => {
+  const shown = await open();
+  shown.type("stty -a > before; bough --local shell base:1; clear; echo killed");
+  await ready(shown);
+  shown.type("sleep 6123.4");
+  await shown.waitFor("sleep 6123.4");
+  const [job = 0] = shown.jobs();
+  process.kill(job, "SIGKILL");
+  await shown.waitFor("killed");
+  expect(await lastingProcesses("sleep 6123.4")).toEqual([]);
+  const { stdout } = await bough("ps", "-f", "json");
+  expect(JSON.parse(stdout)).toEqual([]);
+
+  shown.type(
+    "clear; bough --local shell base:1; echo exit code $?; stty -a | cmp - before && echo as before",
+  );
+  await ready(shown);
+  process.kill(shown.jobs()[0] ?? 0, "SIGTERM");
+  const screen = await shown.waitFor("as before");
+  expect(screen).toContain("exit code 130");
+});
+
+test("nothing is promised of an image that is not there", async () => {
+  const ended = await runBough(["--local", "shell", "nowhere:1"], {
+    workingDirectory: home,
+    environment: { BOUGH_HOME: state },
+    hasInputTerminal: true,
+    terminalColumns: 80,
+  });
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stderr).toContain("has no image nowhere:1");
+  expect(ended.stderr).not.toContain("thrown away");
+});
+
+test("a program that is not there is told of at the terminal", async () => {
+  const shown = await open();
+  shown.type("bough --local run -it -D base:1 nothing-there; echo exit code $?");
+  const screen = await shown.waitFor("exit code 127");
+  expect(screen).toContain('exec: "nothing-there": executable file not found in $PATH');
+});
+
+test.each([
+  [["shell", "base:1"], {}, "bough shell needs a terminal, and standard input is none"],
+  [
+    ["shell", "base:1"],
+    { hasInputTerminal: true },
+    "bough shell needs a terminal, and standard output is none",
+  ],
+  [["run", "-it", "base:1", "sh"], {}, "bough run -it needs a terminal, and standard input is none"],
+  [["run", "-itd", "base:1", "sh"], {}, "--timeout takes a positive whole number"],
+  [["run", "-d", "-it", "base:1", "sh"], {}, "-it does not go with -d"],
+  [
+    ["shell", "-f", "json", "base:1"],
+    { hasInputTerminal: true, terminalColumns: 80 },
+    "a shell has no result for -f json",
+  ],
+  [["run", "-it", "-f", "json", "base:1"], {}, "-it does not go with -f json"],
+  [
+    ["build", "--on-error", "shell"],
+    {},
+    "bough build --on-error shell needs a terminal, and standard input is none",
+  ],
+  [["build", "--on-error", "stop"], {}, "--on-error takes shell, not"],
+])("without a terminal, %j", async (words, options, message) => {
+  const ended = await runBough(["--local", ...words], {
+    workingDirectory: home,
+    environment: { BOUGH_HOME: state },
+    ...options,
+  });
+  expect(ended).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(message) });
+});
+
+test("--on-error shell: where a step has failed, with its secrets; the build fails when it is left", async () => {
+  const context = join(home, "broken");
+  mkdirSync(context);
+  writeFileSync(
+    join(context, "Dockerfile"),
+    "FROM base:1\nENV MODE=fast API_TOKEN=t0ken-t0ken\nWORKDIR /srv\nCOPY Dockerfile .\nUSER 1000\nRUN cat nothing\n",
+  );
+  const shown = await open(120);
+  shown.type(`bough --local build ${context} --on-error shell; echo exit code $?`);
+  const failure = await shown.waitFor(/\/srv [$]$/m);
+  expect(failure).toContain("RUN cat nothing");
+  expect(failure).toContain("a shell in the place of the failed step");
+  shown.type("clear; id -u; pwd; ls; echo $MODE $API_TOKEN");
+  await shown.waitFor("1000\n/srv\nDockerfile\nfast t0ken-t0ken\n");
+  shown.type("exit 7");
+  await shown.waitFor("exit code 1\n$");
+});
+
+test("an ordinary user has the same, and is root of the files there", async () => {
+  const attacker = makeAttacker("an ordinary user");
+  try {
+    await attacker.importImage("base:1");
+    const shown = await open();
+    shown.type(`${attacker.bough.map(quote).join(" ")} shell base:1; echo exit code $?`);
+    await ready(shown);
+    shown.type("clear; id -u; tty; touch /etc/mine; stty size; sleep 1000");
+    await shown.waitFor("0\n/dev/pts/0\n24 80");
+    shown.press("C-c");
+    await ready(shown);
+    shown.type("exit 5");
+    await shown.waitFor("exit code 5");
+  } finally {
+    attacker.close();
+  }
+});
