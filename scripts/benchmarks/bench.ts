@@ -24,7 +24,7 @@ export interface Service {
   reset(): Promise<void>;
 }
 
-export interface ServiceStats {
+interface ServiceStats {
   requests: Record<string, number>;
   connections: number;
   handlerMilliseconds: number;
@@ -44,6 +44,8 @@ export interface Bench {
   bough: string;
   /** How often each side of a comparison is run. */
   times: number;
+  /** Called by `close`. */
+  atEnd(action: () => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -51,6 +53,7 @@ export function openBench(times: number): Bench {
   const root = mkdtempSync(join(tmpdir(), "bough-bench-"));
   const bough = resolve("dist/bough");
   const children: Bun.Subprocess[] = [];
+  const ends: (() => Promise<void>)[] = [];
   return {
     bough,
     times,
@@ -78,7 +81,11 @@ export function openBench(times: number): Bench {
       const state = service === "engine" ? join(root, "engine-state") : `${context}-state`;
       return { words: [bough, ...where, "build", context, ...words], env: { BOUGH_HOME: state } };
     },
+    atEnd(action) {
+      ends.push(action);
+    },
     async close() {
+      for (const end of ends) await end();
       for (const child of children) child.kill();
       await Promise.all(children.map(({ exited }) => exited));
       rmSync(root, { recursive: true, force: true });

@@ -5,6 +5,9 @@ import { type Command, run } from "./measure.ts";
 
 export interface Buildah {
   build(context: string, ...words: string[]): Command;
+  /** Brings an image of another transport into its storage. */
+  load(source: string, name: string): Command;
+  push(name: string, destination: string): Command;
 }
 
 let made: Promise<Buildah> | undefined;
@@ -17,7 +20,7 @@ export function makeBuildah(bench: Bench): Promise<Buildah> {
 
 let imported: Promise<string> | undefined;
 
-/** `base:1` on bough's engine; answers the image's layout. */
+/** `base:1` on bough's engine; returns the image's layout. */
 export function importBase(bench: Bench): Promise<string> {
   imported ??= importLayout(bench);
   return imported;
@@ -35,10 +38,18 @@ async function make(bench: Bench): Promise<Buildah> {
   const layout = await importBase(bench);
   const [root, runRoot] = [join(directory, "root"), join(directory, "run")];
   const env = { STORAGE_DRIVER: "overlay", BUILDAH_ISOLATION: "chroot", HOME: directory };
-  const destination = `containers-storage:[overlay@${root}+${runRoot}]docker.io/library/base:1`;
-  await run({ words: ["skopeo", "copy", "--quiet", layout, destination], env });
+  const load = (source: string, name: string): Command => {
+    const destination = `containers-storage:[overlay@${root}+${runRoot}]docker.io/library/${name}`;
+    return { words: ["skopeo", "copy", "--quiet", source, destination], env };
+  };
+  await run(load(layout, "base:1"));
   const storage = [`--root=${root}`, `--runroot=${runRoot}`];
   return {
+    load,
+    push: (name, destination) => ({
+      words: ["buildah", ...storage, "push", "--quiet", name, destination],
+      env,
+    }),
     build: (context, ...words) => ({
       words: ["buildah", ...storage, "bud", "--layers", "--pull-never", "--quiet", ...words, context],
       env,

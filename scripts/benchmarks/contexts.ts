@@ -7,6 +7,8 @@ export interface ManyFiles {
   bytes: number;
   /** How many different contents there are among them; all if not said. */
   contents?: number;
+  /** In every file: another one makes other contents. */
+  word?: string;
   /** Below the context; the context itself if not said. */
   below?: string;
 }
@@ -14,9 +16,9 @@ export interface ManyFiles {
 /** Files in directories of a hundred. */
 export function writeManyFiles(
   context: string,
-  { count, bytes, contents = count, below = "" }: ManyFiles,
+  { count, bytes, contents = count, word = "bough", below = "" }: ManyFiles,
 ): void {
-  const buffer = Buffer.alloc(bytes, "bough ");
+  const buffer = Buffer.alloc(bytes, `${word} `);
   for (let index = 0; index < count; index++) {
     const directory = join(context, below, `d${Math.floor(index / 100)}`);
     if (index % 100 === 0) mkdirSync(directory, { recursive: true });

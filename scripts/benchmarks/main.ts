@@ -5,9 +5,15 @@ import { parseArgs } from "node:util";
 import { renderTable } from "../../src/terminal/table.ts";
 import { runScript } from "../run-script.ts";
 import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
+import { measureAgainstDocker } from "./cases/against-docker.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
+import { measureEngineFile, measureEngineFiles } from "./cases/engine-files.ts";
+import { measureDeepTree, measureEngineMemory } from "./cases/engine-trees.ts";
+import { measureExport, measureUnchangedPush } from "./cases/export.ts";
+import { measureImport } from "./cases/import.ts";
 import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
+import { measureScopes } from "./cases/scopes.ts";
 import { measureCachedStages, measureCopiedTree, measureStagesAtOnce } from "./cases/stages.ts";
 import { measureStartup } from "./cases/startup.ts";
 import { measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
@@ -21,15 +27,24 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "cached-steps": measureCachedSteps,
   "cached-stages": measureCachedStages,
   "cached-files": measureCachedFiles,
+  scopes: measureScopes,
   "first-build": measureFirstBuild,
   duplicates: measureDuplicates,
   "large-file": measureLargeFile,
   hashing: measureHashing,
   "remote-steps": measureRemoteSteps,
   "engine-steps": measureEngineSteps,
+  "against-docker": measureAgainstDocker,
   "stages-at-once": measureStagesAtOnce,
+  "engine-files": measureEngineFiles,
+  "engine-file": measureEngineFile,
+  "engine-memory": measureEngineMemory,
+  "deep-tree": measureDeepTree,
   "copied-tree": measureCopiedTree,
   "image-file": measureImageFile,
+  import: measureImport,
+  export: measureExport,
+  push: measureUnchangedPush,
   ignored: measureIgnoredTree,
   memory: measureMemory,
 };

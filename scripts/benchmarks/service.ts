@@ -1,5 +1,5 @@
 /**
- * An image service for measuring, in a process of its own: it keeps no content, runs nothing, and every operation ends
+ * An image service for measuring, in a process of its own: it keeps no content but the indexes of scopes, runs nothing, and every operation ends
  * at once. `--polling`: it has no events. `GET /bench` answers what it was asked, and how long its answers took;
  * `DELETE /bench` forgets both. `--file PATH`: any other path is that file, with a validator. `--image-file PATH`: every
  * image has that file as `/large`.
@@ -15,6 +15,9 @@ let contents = new Map<string, number>();
 let sentBytes = 0;
 let count = 0;
 const operations = new Map<string, string>();
+/** Files with an index of a scope by id, and those of each image by path. */
+const indexes = new Map<string, Uint8Array>();
+const placed = new Map<string, Record<string, { uuid: string }>>();
 const images = [{ uuid: makeId(), tag: "base:1", created_at: "2026-01-01T00:00:00Z", operation_uuid: null }];
 
 const server = Bun.serve({
@@ -76,9 +79,10 @@ async function answer(request: Request, pathname: string, query: URLSearchParams
     case "HEAD /v1/files/ID":
       return Response.json({ uuid: id }, { status: contents.has(id) ? 200 : 404 });
     case "POST /v1/instances": {
-      await request.json();
-      const uuid = makeId();
-      operations.set(uuid, makeId());
+      const { files = {} } = (await request.json()) as { files?: Record<string, { uuid: string }> };
+      const [uuid, image] = [makeId(), makeId()];
+      operations.set(uuid, image);
+      if (Object.values(files).some((file) => indexes.has(file.uuid))) placed.set(image, files);
       return Response.json({ uuid, status: "PENDING" }, { status: 201 });
     }
     case "GET /v1/operations/ID":
@@ -92,10 +96,16 @@ async function answer(request: Request, pathname: string, query: URLSearchParams
         status: isThere ? 200 : 404,
       });
     }
-    case "GET /v1/inspect/ID/download":
-      return new Response(imageFile);
-    case "PATCH /v1/images/ID/tag":
+    case "GET /v1/inspect/ID/download": {
+      const index = indexes.get(placed.get(id)?.[query.get("path") ?? ""]?.uuid ?? "");
+      return new Response(index === undefined ? imageFile : new Blob([new Uint8Array(index)]));
+    }
+    case "PATCH /v1/images/ID/tag": {
+      const { tag } = (await request.json()) as { tag: string };
+      if (placed.has(id))
+        images.push({ uuid: id, tag, created_at: "2026-01-01T00:00:00Z", operation_uuid: null });
       return Response.json({ uuid: id });
+    }
     default:
       return Response.json({ error: `no such route: ${call}` }, { status: 404 });
   }
@@ -110,9 +120,10 @@ function listFiles() {
 async function storeFile(request: Request) {
   const hasher = new Bun.CryptoHasher("sha256");
   let size = 0;
+  let bytes: Uint8Array | undefined;
   const length = Number(request.headers.get("content-length") ?? Number.POSITIVE_INFINITY);
   if (length <= 1024 * 1024) {
-    const bytes = await request.bytes();
+    bytes = await request.bytes();
     hasher.update(bytes);
     size = bytes.length;
   } else {
@@ -125,6 +136,8 @@ async function storeFile(request: Request) {
   contents.set(sha256, (contents.get(sha256) ?? 0) + 1);
   sentBytes += size;
   const uuid = sha256.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*/, "$1-$2-$3-$4-$5");
+  if (/^(bough-cache |\{"steps")/.test(new TextDecoder().decode(bytes?.subarray(0, 20))))
+    indexes.set(uuid, bytes ?? new Uint8Array());
   return { uuid, sha256, size };
 }
 

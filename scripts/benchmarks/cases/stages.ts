@@ -108,7 +108,7 @@ export async function measureCopiedTree(bench: Bench): Promise<Row[]> {
       against: `${other.toFixed(0)} ms, buildah`,
       figure: other / bough,
       unit: "times slower",
-      goal: { atLeast: 5 },
+      goal: { atLeast: 10 },
     },
   ];
 }

@@ -1,0 +1,97 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Bench, Row } from "../bench.ts";
+import { makeBuildah } from "../buildah.ts";
+import { writeManyFiles } from "../contexts.ts";
+import { makeDocker, timeDocker } from "../docker.ts";
+import { median, run } from "../measure.ts";
+
+const dockerfile = "FROM base:1\nCOPY . /app/\nRUN true\n";
+/** Once everything is there, each builder is run so often. */
+const cachedTimes = 5;
+
+/** 20,000 files of 4 KiB on the engine, first build and cached, against `docker build` and buildah. */
+export async function measureEngineFiles(bench: Bench): Promise<Row[]> {
+  const { first, cached } = await compare(bench, "engine-files", (context, round) =>
+    writeManyFiles(context, { count: 20_000, bytes: 4096, word: `round${round}` }),
+  );
+  const name = "20,000 files";
+  return [
+    row(`${name}, first build`, first.bough, first.docker, "docker", 2),
+    row(`${name}, first build`, first.bough, first.buildah, "buildah", 5),
+    row(`${name}, cached`, cached.bough, cached.docker, "docker", 4),
+  ];
+}
+
+/** One file of 300 MB, of random bytes. */
+export async function measureEngineFile(bench: Bench): Promise<Row[]> {
+  const { first } = await compare(bench, "engine-file", async (context) => {
+    const words = [
+      "dd",
+      "if=/dev/urandom",
+      `of=${join(context, "large")}`,
+      "bs=1M",
+      "count=300",
+      "status=none",
+    ];
+    await run({ words });
+  });
+  return [row("one file of 300 MB, first build", first.bough, first.docker, "docker", 2.5)];
+}
+
+type Times = Record<"bough" | "docker" | "buildah", number>;
+
+/**
+ * Each round has a context of its own, which no builder has seen. Nothing is removed before the end: for minutes, ext4 makes files far
+ * more slowly where many were just removed.
+ */
+async function compare(
+  bench: Bench,
+  name: string,
+  write: (context: string, round: number) => void | Promise<void>,
+): Promise<{ first: Times; cached: Times }> {
+  const docker = await makeDocker(bench);
+  const buildah = await makeBuildah(bench);
+  const builders = {
+    bough: async (context: string) => (await run(bench.build(context, "engine"))).milliseconds,
+    docker: (context: string) => timeDocker(docker, context),
+    buildah: async (context: string) => (await run(buildah.build(context))).milliseconds,
+  };
+  const names = ["bough", "docker", "buildah"] as const;
+  const samples = {
+    first: { bough: [], docker: [], buildah: [] },
+    cached: { bough: [], docker: [], buildah: [] },
+  } as {
+    [Kind in "first" | "cached"]: Record<keyof Times, number[]>;
+  };
+  let last = "";
+  for (let round = 0; round < Math.min(3, bench.times); round++) {
+    last = bench.directory(`${name}-${round}`);
+    writeFileSync(join(last, "Dockerfile"), dockerfile);
+    await write(last, round);
+    for (const each of names) {
+      // What an earlier one has written reaches the disk now.
+      Bun.spawnSync(["sync"]);
+      samples.first[each].push(await builders[each](last));
+    }
+  }
+  for (let time = 0; time < cachedTimes; time++)
+    for (const each of names) samples.cached[each].push(await builders[each](last));
+  const medians = (of: Record<keyof Times, number[]>): Times => ({
+    bough: median(of.bough),
+    docker: median(of.docker),
+    buildah: median(of.buildah),
+  });
+  return { first: medians(samples.first), cached: medians(samples.cached) };
+}
+
+function row(name: string, bough: number, other: number, peer: string, atLeast: number): Row {
+  return {
+    case: name,
+    bough: `${bough.toFixed(0)} ms, engine`,
+    against: `${other.toFixed(0)} ms, ${peer}`,
+    figure: other / bough,
+    unit: "times slower",
+    goal: { atLeast },
+  };
+}
