@@ -1,17 +1,17 @@
 /**
  * The shape of src/: which folder may import which, how many files a folder may hold, no cycles between files, one place
- * that exits, and no reading of the environment or writing to the terminal below the command line. Prints what breaks it
- * and exits 1.
+ * that exits, and no reading of the environment or writing to the terminal below the command line; and that the map,
+ * src/README.md, names every folder and nothing that is not there. Prints what breaks it and exits 1.
  */
-import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
 
 /** A folder may import itself, the files directly in src/, and these. */
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
   store: [],
-  service: ["image/config.ts"],
+  service: ["image/config.ts", "image/history.ts"],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [
     "context/patterns/glob.ts",
@@ -77,6 +77,7 @@ const problems = [
   ...files.flatMap(layerProblems),
   ...files.flatMap(ruleProblems),
   ...crowdedFolders(),
+  ...mapProblems(),
   ...cycles(),
 ];
 for (const problem of problems) process.stderr.write(`${problem}\n`);
@@ -113,6 +114,28 @@ function ruleProblems(file: string): string[] {
             : [],
         ),
   );
+}
+
+/** A folder is named in the item of the one of src/ that it is in, or by its path; what the map names, by its path or the end of it. */
+function mapProblems(): string[] {
+  const map = readFileSync("src/README.md", "utf8");
+  const names = [...map.matchAll(/`([\w./-]+)`/g)].map(([, name = ""]) => name);
+  const folders = [...new Set(files.map(dirname))].filter((folder) => folder !== ".");
+  const items = Object.fromEntries(map.split(/^- `/m).map((item) => [item.split("/`", 1)[0], item]));
+  const isNamed = (folder: string) =>
+    map.includes(`${folder}/`) ||
+    map.includes(`\`${folder}\``) ||
+    items[folder.split("/")[0] ?? ""]?.includes(`\`${basename(folder)}\``) === true;
+  const isThere = (name: string) =>
+    [...files, ...folders].some((path) => `/${path}`.endsWith(`/${name}`)) || existsSync(name);
+  return [
+    ...folders
+      .filter((folder) => !isNamed(folder))
+      .map((folder) => `src/README.md: does not name ${folder}/`),
+    ...names
+      .filter((name) => /\.ts$|^\w.*\/[^/]/.test(name) && !isThere(name))
+      .map((name) => `src/README.md: names ${name}, which does not exist`),
+  ];
 }
 
 function crowdedFolders(): string[] {

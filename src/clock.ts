@@ -2,6 +2,8 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** The same with fractions, for what is measured. */
+  precise?(): number;
   /** Resolves after `milliseconds`; rejects with the signal's reason as soon as that is aborted. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
@@ -11,6 +13,7 @@ const maxMilliseconds = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: Date.now,
+  precise: () => performance.timeOrigin + performance.now(),
   sleep(milliseconds, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

@@ -63,7 +63,7 @@ function stopWriting(error: NodeJS.ErrnoException): void {
   interruption.abort(writeFailure ?? reason);
 }
 
-/** As nohup(1) has it: then the end of the terminal is not to end the work. Where the system doesn't say, nor is it. */
+/** True under nohup(1): the end of the terminal is not to end the work then. False where the system doesn't say. */
 function ignoresHangup(): boolean {
   try {
     const [, mask = ""] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

@@ -17,7 +17,9 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
 
   /** The map itself where it is such a one, else one of the same entries; `map` is not to be changed any more. */
   static of<Value extends NonNullable<unknown>>(map: ReadonlyMap<string, Value>): PersistentMap<Value> {
-    return map instanceof PersistentMap ? map : new PersistentMap(map.size, layerOf(map, undefined));
+    if (map instanceof PersistentMap) return map;
+    // Below a large map, an empty layer would have all of it copied.
+    return new PersistentMap(map.size, map.size === 0 ? undefined : layerOf(map, undefined));
   }
 
   /** `additions` replace what is there under the same keys, and are not to be changed any more. */
@@ -46,7 +48,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     return this.get(key) !== undefined;
   }
 
-  /** Whether there is a path below `path`. */
+  /** Returns whether there is a path below `path`. */
   hasBelow(path: string): boolean {
     for (let layer = this.#top; layer !== undefined; layer = layer.below) {
       layer.directories ??= directoriesOf(layer.entries);

@@ -17,7 +17,7 @@ export function identify(pid: number): string {
 }
 
 /**
- * Whether the process that `identify` named is still there. A process in another container, which may share a directory but
+ * Returns whether the process that `identify` named is still there. A process in another container, which may share a directory but
  * not the process table, counts as gone.
  */
 export function isAlive(identity: string): boolean {
@@ -26,7 +26,8 @@ export function isAlive(identity: string): boolean {
   return boot === bootId() && started !== undefined && startTime(Number(pid)) === started;
 }
 
-function bootId(): string | undefined {
+/** Names the machine's run; `undefined` on a system without /proc. */
+export function bootId(): string | undefined {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
@@ -34,7 +35,7 @@ function bootId(): string | undefined {
   }
 }
 
-/** In clock ticks since the machine started (proc(5), `/proc/pid/stat`); `undefined` where there is no such process. */
+/** Returns when the process started, in clock ticks since the machine did (proc(5), `/proc/pid/stat`); `undefined` where there is no such process. */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");

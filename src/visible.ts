@@ -32,7 +32,7 @@ export function quoted(text: string): string {
   return `"${visible(truncate(text, maxQuotationLength))}"`;
 }
 
-/** At most `length` characters of `text`, and dots for the rest. */
+/** Returns at most `length` characters of `text`, and dots for the rest. */
 export function truncate(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}...` : text;
 }

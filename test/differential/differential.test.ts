@@ -18,6 +18,7 @@ import { type Case, readDifferentialCases } from "./case.ts";
 import { compareTrees, type Difference, formatDifferences, isLeftOfBuildah } from "./compare.ts";
 import { findDebianBase } from "./debian-base.ts";
 import { serveFiles } from "./file-server.ts";
+import { oncePerCase } from "./once-per-case.ts";
 import type { Tree } from "./tree.ts";
 
 const minutes = 60_000;
@@ -95,30 +96,19 @@ async function buildWithBough(each: Case, side: Side): Promise<Tree> {
   );
 }
 
-const builtByBuildah = new Map<string, Promise<Tree>>();
-
 /** Once for both sides. */
-function buildWithBuildah(each: Case): Promise<Tree> {
-  const known = builtByBuildah.get(each.name);
-  if (known !== undefined) return known;
+const buildWithBuildah = oncePerCase(async (each: Case): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.buildahDockerfile ?? join(context, "Dockerfile");
   const request = { context, dockerfile, ignoreFile: each.buildahIgnoreFile, buildArgs: buildArgsOf(each) };
-  const built = buildah.build(request).then((image) => buildah.readImage(image));
-  builtByBuildah.set(each.name, built);
-  return built;
-}
+  return buildah.readImage(await buildah.build(request));
+});
 
-const contexts = new Map<string, string>();
-
-function contextOf({ name, writeContext }: Case): string {
-  const known = contexts.get(name);
-  if (known !== undefined) return known;
+const contextOf = oncePerCase(({ name, writeContext }: Case): string => {
   const context = join(directory, `context-${name}`);
   writeContext(context);
-  contexts.set(name, context);
   return context;
-}
+});
 
 function buildArgsOf({ spec }: Case): Record<string, string> {
   return { SERVER: server.address, ...spec.buildArgs };

@@ -10,6 +10,7 @@ export async function makeBases(directory: string): Promise<Record<string, strin
       environment: ["PATH=/opt/bin:/bin", "GIVEN=by the image"],
       workingDirectory: "/srv/app",
       configuration: { User: "daemon" },
+      author: "theirs",
       prepare: (root) => writeFiles(root, { "srv/app/theirs": "x\n" }),
     }),
     "onbuild:1": await makeBusyboxLayout(join(directory, "onbuild"), {

@@ -1,4 +1,4 @@
-/** What `bough build --docker` keeps with an image beside its files, against `docker image inspect`. */
+/** What `bough build --docker` keeps with an image beside its files, against `docker image inspect` and `history`. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -58,6 +58,16 @@ const dockerfiles: readonly string[] = [
   "FROM scratch\nCOPY f /\nENV A=1\nUSER 7",
   "FROM busybox:1 AS a\nENV A=1\nWORKDIR /w\nUSER 3\nLABEL l=1\nFROM busybox:1\nCOPY --from=a /bin/sh /x",
   "FROM busybox:1 AS a\nENV A=1\nWORKDIR /w\nLABEL l=1\nFROM a\nENV B=$A\nWORKDIR v\nLABEL m=2",
+  "FROM configured:1\nMAINTAINER Jane  Doe <$X>",
+  'FROM busybox:1\nARG X=1\nARG Y\nARG Z="a b" W=$X\nRUN true\nENV X=2\nRUN ["true", "a b"]',
+  "FROM busybox:1\nENV X=1\nARG X=2\nRUN   true \\\n # no more\n  && echo   x\nARG Y=$X",
+  "FROM busybox:1\nWORKDIR /\nWORKDIR /a\nWORKDIR /a\nENV D=e\nWORKDIR $D\nUSER ${D:+3}",
+  'FROM busybox:1\nARG N=f\nCOPY --chown=1:2 $N /x/\nCOPY ["f", "/q r/"]\nADD f /y\nRUN true\nCOPY f /z',
+  "FROM busybox:1 AS a\nMAINTAINER a\nCOPY f /\nFROM a\nMAINTAINER b\nRUN true\nCOPY --from=a /f /g",
+  'FROM busybox:1\nCMD []\nENTRYPOINT ["a\\\\\\"b", "\\t\\u0001é"]\nSHELL ["/bin/sh", "-ec"]\nRUN true',
+  'FROM busybox:1\nHEALTHCHECK --interval=90s --start-period=250ms --timeout=1h2m1.5s --retries=10 CMD ["a", "b"]',
+  "FROM busybox:1\nENV P=90\nEXPOSE $P 10/udp\nVOLUME /$P /b\nSTOPSIGNAL 9\nLABEL $P=1 x=\nENV a b  c",
+  "FROM scratch\nADD f f2 /z/\nARG Q\nENV W=$Q\nONBUILD COPY . /x\nMAINTAINER x",
 ];
 
 test.each(dockerfiles)(
@@ -68,7 +78,14 @@ test.each(dockerfiles)(
       docker.build({ context, dockerfile: join(context, "Dockerfile") }),
       build(context, "--docker"),
     ]);
-    expect(await readConfig(image)).toEqual(comparable(await docker.readConfig(other)));
+    const { Author, Config } = await docker.inspect(other);
+    const { config, author = "", history, layers } = await inspect(image);
+    expect({ config, author }).toEqual({ config: comparable(Config), author: Author });
+    const lines = await docker.history(other);
+    expect(history.map(({ created_by, comment = "" }) => ({ created_by, comment }))).toEqual(
+      lines.map(({ CreatedBy, Comment }) => ({ created_by: CreatedBy, comment: Comment })),
+    );
+    expect(history.filter(({ empty_layer }) => empty_layer !== true)).toHaveLength(layers);
     // Found again, to the UUID.
     expect(await build(context, "--docker")).toBe(image);
   },
@@ -86,13 +103,23 @@ test("a build goes on with the configuration of another one's image", async () =
   const image = await build(contextOf(`FROM own:1\n${second}`), "--docker");
   const whole = contextOf(`FROM busybox:1 AS own\n${first}\nFROM own\n${second}`);
   const other = await docker.build({ context: whole, dockerfile: join(whole, "Dockerfile") });
-  expect(await readConfig(image)).toEqual(comparable(await docker.readConfig(other)));
+  const { config, history } = await inspect(image);
+  expect(config).toEqual(comparable((await docker.inspect(other)).Config));
+  const lines = await docker.history(other);
+  expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
 });
 
 test("by default ENV, WORKDIR and USER are kept, and what the base has", async () => {
   const text = "FROM configured:1\nARG S=1\nENV A=$S\nWORKDIR /w\nUSER 5\nCMD x\nLABEL a=b";
   const image = await build(contextOf(text), "--no-docker");
-  expect(await readConfig(image)).toEqual({
+  const { config, history } = await inspect(image);
+  expect(history.slice(1).map(({ created_by }) => created_by)).toEqual([
+    "ARG S=1",
+    "ENV A=1",
+    "WORKDIR /w",
+    "USER 5",
+  ]);
+  expect(config).toEqual({
     Env: ["PATH=/opt/bin:/bin", "GIVEN=by the image", "A=1"],
     User: "5",
     WorkingDir: "/w",
@@ -105,8 +132,8 @@ test("another LABEL is another image over the same layers", async () => {
   const first = await build(context, "--docker");
   writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN date +%N > /d\nLABEL l=b\n" });
   const second = await build(context, "--docker");
-  expect((await readConfig(first)).Labels).toEqual({ l: "a" });
-  expect((await readConfig(second)).Labels).toEqual({ l: "b" });
+  expect((await inspect(first)).config.Labels).toEqual({ l: "a" });
+  expect((await inspect(second)).config.Labels).toEqual({ l: "b" });
   const [one, other] = [
     await bough(context, "cat", `${first}:/d`),
     await bough(context, "cat", `${second}:/d`),
@@ -116,7 +143,7 @@ test("another LABEL is another image over the same layers", async () => {
 
 function contextOf(dockerfile: string): string {
   const context = temporaryDirectory();
-  writeFiles(context, { Dockerfile: `${dockerfile}\n`, f: "f\n" });
+  writeFiles(context, { Dockerfile: `${dockerfile}\n`, f: "f\n", f2: "" });
   return context;
 }
 
@@ -129,13 +156,16 @@ async function bough(workingDirectory: string, ...words: string[]): Promise<stri
 
 const build = (context: string, ...options: string[]) => bough(context, "build", "-q", ".", ...options);
 
-async function readConfig(image: string): Promise<Record<string, unknown>> {
+async function inspect(image: string) {
   const environment = { PATH: process.env.PATH };
   const engine = await openEngine({ directory: join(home, "engine"), clock: systemClock, environment });
   try {
     const answer = await engine.fetch(new Request(`http://engine/v1/images?uuid=${image}`));
     const { images } = (await answer.json()) as { images: ImageRecord[] };
-    return comparable(images[0]?.oci_config ?? {});
+    const listed = await engine.fetch(new Request(`http://engine/v1/images/${image}/layers`));
+    const { layers } = (await listed.json()) as { layers: unknown[] };
+    const { oci_config = {}, oci_author: author, oci_history: history = [] } = images[0] ?? {};
+    return { config: comparable(oci_config), author, history, layers: layers.length };
   } finally {
     await engine.close();
   }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { makeBough, serveEngine, serveEngineAs } from "../differential/bough.ts";
 import type { Builder } from "../differential/builder.ts";
 import { compareTrees, type Difference, formatDifferences } from "../differential/compare.ts";
+import { oncePerCase } from "../differential/once-per-case.ts";
 import type { Tree } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
@@ -156,32 +157,21 @@ function secretsOf({ name, spec }: DockerCase): string[] {
   });
 }
 
-const builtByDocker = new Map<string, Promise<Tree>>();
-
 /** Once for all sides. */
-function buildWithDocker(each: DockerCase): Promise<Tree> {
-  const known = builtByDocker.get(each.name);
-  if (known !== undefined) return known;
+const buildWithDocker = oncePerCase(async (each: DockerCase): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.dockerDockerfile ?? join(context, "Dockerfile");
   const { target, buildArgs = {} } = each.spec;
-  const built = docker
-    .build({ context, dockerfile, target, buildArgs, options: secretsOf(each) })
-    .then((image) => docker.readImage(image));
-  builtByDocker.set(each.name, built);
-  return built;
-}
+  return docker.readImage(
+    await docker.build({ context, dockerfile, target, buildArgs, options: secretsOf(each) }),
+  );
+});
 
-const contexts = new Map<string, string>();
-
-function contextOf({ name, writeContext }: DockerCase): string {
-  const known = contexts.get(name);
-  if (known !== undefined) return known;
+const contextOf = oncePerCase(({ name, writeContext }: DockerCase): string => {
   const context = join(directory, `context-${name}`);
   writeContext(context);
-  contexts.set(name, context);
   return context;
-}
+});
 
 function differencesOf({ spec }: DockerCase, side: Side): NonNullable<CaseSpec["differences"]> {
   const own = side === "a service without extensions" ? spec.differencesWithoutExtensions : undefined;

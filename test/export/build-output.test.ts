@@ -12,6 +12,7 @@ setDefaultTimeout(120_000);
 
 const places = temporaryDirectory();
 const home = temporaryDirectory();
+const temporary = temporaryDirectory();
 let registry: Registry;
 
 const bough = (...words: string[]) =>
@@ -21,6 +22,16 @@ async function build(...words: string[]) {
   const ended = await bough("build", "context", ...words);
   if (ended.exitCode !== 0) throw new Error(ended.stderr);
   return ended;
+}
+
+/** What such a build sends to standard output. */
+function sent(output: string): Buffer {
+  const main = join(import.meta.dir, "../../src/main.ts");
+  return Bun.spawnSync(["bun", main, "--local", "build", "context", "-o", output], {
+    cwd: places,
+    env: { ...process.env, BOUGH_HOME: home, TMPDIR: temporary },
+    stderr: "ignore",
+  }).stdout;
 }
 
 function inspect(...words: string[]): { config: unknown; rootfs: { diff_ids: string[] } } {
@@ -75,13 +86,35 @@ describe("a build writes", () => {
     expect(stderr).toContain(`[INFO] exported to tar:${places}/files.tar\n`);
     const tree = await readTree(Bun.file(join(places, "files.tar")).stream());
     expect(tree.get("/made/file")?.line).toContain("3 bytes");
-    const main = join(import.meta.dir, "../../src/main.ts");
-    const { stdout } = Bun.spawnSync(["bun", main, "--local", "build", "context", "-o", "-"], {
-      cwd: places,
-      env: { ...process.env, BOUGH_HOME: home },
-      stderr: "ignore",
-    });
-    expect(await readTree(new Blob([stdout]).stream())).toEqual(tree);
+    expect(await readTree(new Blob([sent("-")]).stream())).toEqual(tree);
+  });
+
+  test.each(["type=oci", "type=docker,dest=-"])("%s to standard output, as to a file", async (output) => {
+    const [type = ""] = output.split(",");
+    await build("-o", `${type},dest=same.tar`);
+    expect(readFileSync(join(places, "same.tar")).equals(sent(output))).toBe(true);
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  test("one output alone may go to standard output", async () => {
+    const { exitCode, stderr } = await bough("build", "context", "-o", "-", "-o", "type=oci");
+    expect(stderr).toContain("two outputs can't both go to standard output");
+    expect(exitCode).toBe(2);
+  });
+
+  test("no archive to a terminal", async () => {
+    for (const words of [
+      ["build", "context", "-o", "-"],
+      ["images", "export", "base:1", "docker-archive:-"],
+    ]) {
+      const ended = await runBough(["--local", ...words], {
+        workingDirectory: places,
+        environment: { BOUGH_HOME: home },
+        terminalColumns: 80,
+      });
+      expect(ended).toMatchObject({ exitCode: 2, stdout: "" });
+      expect(ended.stderr).toContain("standard output is a terminal");
+    }
   });
 
   test("several places, and to the registries of its tags", async () => {
@@ -96,8 +129,10 @@ describe("a build writes", () => {
 });
 
 test.each([
-  ["type=oci", "dest=PATH is missing"],
-  ["type=docker,dest=-", "only type=tar goes to standard output"],
+  ["type=docker", "dest=PATH is missing"],
+  ["type=docker,dest=x,tar=false", "docker load takes an archive"],
+  ["type=local,dest=-", "a directory can't go to standard output"],
+  ["type=oci,dest=-,tar=false", "a directory can't go to standard output"],
   ["type=sif,dest=x", "type must be oci, docker, tar, local or registry"],
   ["type=oci,dest=x,level=3", "there is no level here"],
   ["type=oci,dest=x,compression=lz4", "compression is gzip, zstd or uncompressed"],

@@ -1,12 +1,22 @@
 /** Images that leave the engine, as other programs take them: skopeo, umoci, buildah, Docker, and bough itself. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { readTree, type Tree } from "../differential/tree.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { startDocker } from "../support/docker.ts";
 import { writeFiles } from "../support/files.ts";
+import { problemsOfArchive, problemsOfLayout } from "../support/image-spec.ts";
+import { Registry } from "../support/registry.ts";
 
 setDefaultTimeout(120_000);
 
@@ -14,6 +24,7 @@ const places = temporaryDirectory();
 const home = temporaryDirectory();
 let base: string;
 let tree: Tree;
+let registry: Registry;
 
 /** What layers have beyond files: deletions, directories made anew, links, pipes, devices, long names, times. */
 const dockerfile = [
@@ -22,6 +33,8 @@ const dockerfile = [
   "RUN rm -r /a/b && mkdir -p /a/b && echo new > /a/b/new && mknod /a/device c 5 300 && rm -r /gone && echo file > /gone",
   "RUN rm /etc/group && chown 7:3000000 /a/y && chmod 4711 /a/y && touch -d @5000000000 /a/late && touch -d @1 /a/early",
   `RUN echo long > /a/${"n".repeat(150)} && ln -s ${"t".repeat(150)} /a/long && mkdir -p /a/${"d".repeat(120)}/ä && chmod 700 /root`,
+  // Enough blocks, each a member of gzip's, for threads.
+  "RUN seq 900000 > /a/large",
   "RUN printf '\\376' > \"/a/$(printf 'odd\\377')\"",
 ].join("\n");
 
@@ -51,6 +64,7 @@ async function treeOf(own: string, image: string): Promise<Tree> {
 }
 
 beforeAll(async () => {
+  registry = await Registry.start();
   base = await makeBusyboxLayout(join(places, "base"), {
     tag: "1",
     environment: ["PATH=/bin", "A=b"],
@@ -59,6 +73,10 @@ beforeAll(async () => {
   await bough("images", "import", base, "--tag", "base:1");
   writeFiles(join(places, "context"), {
     Dockerfile: dockerfile.replace("FROM base:1", "FROM base:1\nUSER root"),
+  });
+  writeFiles(join(places, "runs"), {
+    Dockerfile:
+      'FROM base:1\nUSER root\nRUN mkdir /srv\nUSER 7\nWORKDIR /srv\nCMD ["sh", "-c", "echo $(id -u) $A $PWD"]\n',
   });
   await bough("build", "context", "--tag", "app:dev");
   tree = await treeOf(home, "app:dev");
@@ -72,11 +90,17 @@ describe("an image that leaves and comes back has the same files", () => {
     ["dir:directory", []],
     ["oci:zstd:1", ["--compression", "zstd"]],
     ["oci:plain:1", ["--compression", "none"]],
-  ])("%s", async (destination, options) => {
+    ["docker://REGISTRY/app:1", []],
+  ])("%s", async (given, options) => {
+    const destination = given.replace("REGISTRY", registry.host);
     const digest = await bough("images", "export", "app:dev", destination, ...options);
     expect(digest).toMatch(/^sha256:[0-9a-f]{64}$/);
+    const [kind, path = ""] = destination.split(":");
+    if (kind === "oci") expect(problemsOfLayout(join(places, path))).toEqual([]);
+    if (kind === "oci-archive")
+      expect(problemsOfArchive(join(places, path), temporaryDirectory())).toEqual([]);
     const elsewhere = temporaryDirectory();
-    const place = destination.replace(/^([a-z-]+:)/, `$1${places}/`);
+    const place = destination.replace(/^([a-z-]+:)(?!\/\/)/, `$1${places}/`);
     const { exitCode, stderr } = await inHome(elsewhere, ["images", "import", place, "--tag", "back:1"]);
     expect(stderr).toBe("");
     expect(exitCode).toBe(0);
@@ -120,8 +144,10 @@ describe("other programs take it", () => {
     await bough("images", "export", "app:dev", "oci:for-skopeo:dev");
     const image = JSON.parse(sh("skopeo", "inspect", "--config", "oci:for-skopeo:dev"));
     expect(image).toMatchObject({ os: "linux", config: { Env: ["PATH=/bin", "A=b"], Labels: { a: "b" } } });
-    expect(image.rootfs.diff_ids).toHaveLength(6);
-    expect(image.history).toHaveLength(6);
+    expect(image.rootfs.diff_ids).toHaveLength(7);
+    const withLayer = image.history.filter((line: { empty_layer?: boolean }) => line.empty_layer !== true);
+    expect(withLayer).toHaveLength(7);
+    expect(image.history.at(-1)).toMatchObject({ created: image.created, comment: "buildkit.dockerfile.v0" });
   });
 
   test("umoci unpacks it", async () => {
@@ -130,6 +156,7 @@ describe("other programs take it", () => {
     expect(readdirSync(join(places, "unpacked/a/b"))).toEqual(["new"]);
     expect(existsSync(join(places, "unpacked/etc/group"))).toBe(false);
     expect(sh("stat", "-c", "%u %g %a %h", "unpacked/a/y").trim()).toBe("7 3000000 4711 1");
+    expect(sh("tail", "-n", "1", "unpacked/a/large")).toBe("900000\n");
   });
 
   test("buildah starts from it", async () => {
@@ -146,8 +173,28 @@ describe("other programs take it", () => {
     const root = sh("buildah", ...storage, "mount", container).trim();
     expect(readdirSync(join(root, "a/b"))).toEqual(["new"]);
     expect(existsSync(join(root, "etc/group"))).toBe(false);
+    expect(sh("tail", "-n", "1", join(root, "a/large"))).toBe("900000\n");
     sh("buildah", ...storage, "umount", container);
     sh("buildah", ...storage, "rm", container);
+  });
+
+  test("podman takes both of the archives", async () => {
+    await bough("images", "export", "app:dev", "oci-archive:for-podman.tar:dev");
+    await bough("images", "export", "app:dev", "docker-archive:for-podman-load.tar");
+    const podman = (...words: string[]) =>
+      sh(
+        ...["podman", "--root", join(places, "podman"), "--runroot", join(places, "podman-run")],
+        ...["--tmpdir", join(places, "podman-state"), "--storage-driver", "vfs", ...words],
+      ).trim();
+    const [pulled, loaded] = [
+      podman("pull", "--quiet", "oci-archive:for-podman.tar"),
+      podman("load", "--input", "for-podman-load.tar"),
+    ];
+    expect(loaded).toContain("localhost/app:dev");
+    for (const image of [pulled, "localhost/app:dev"]) {
+      const config = podman("image", "inspect", "--format", "{{json .Config}}", image);
+      expect(JSON.parse(config)).toMatchObject({ Env: ["PATH=/bin", "A=b"], Labels: { a: "b" } });
+    }
   });
 
   test("Docker loads it, with all its files and under its name", async () => {
@@ -164,7 +211,15 @@ describe("other programs take it", () => {
         new Map(own.map(([path, { line }]) => [path, line])),
       );
       expect(loaded.has("/etc/group")).toBe(false);
-      expect(await docker.readConfig("app:dev")).toMatchObject({
+      expect(await docker.run("app:dev", "cat", "/a/b/new")).toBe("new\n");
+      // From a registry its layers are compressed.
+      await bough("push", "app:dev", `${registry.host}/runs:1`);
+      expect(await docker.run(`${registry.host}/runs:1`, "tail", "-n", "1", "/a/large")).toBe("900000\n");
+      // The image's own command, with its user.
+      await bough("build", "runs", "--docker", "-o", "type=docker,dest=runs.tar", "--tag", "runs:1");
+      await docker.load(join(places, "runs.tar"));
+      expect(await docker.run("runs:1")).toBe("7 b /srv\n");
+      expect((await docker.inspect("app:dev")).Config).toMatchObject({
         Env: ["PATH=/bin", "A=b"],
         Labels: { a: "b" },
       });
@@ -172,6 +227,15 @@ describe("other programs take it", () => {
       await docker.close();
     }
   });
+});
+
+test("a layout that is not as the specification has it is told from one that is", async () => {
+  await bough("images", "export", "base:1", "oci:damaged:1");
+  const index = join(places, "damaged/index.json");
+  const { manifests, ...rest } = JSON.parse(readFileSync(index, "utf8"));
+  const [{ size: _, ...first }] = manifests;
+  writeFileSync(index, JSON.stringify({ ...rest, manifests: [first] }));
+  expect(problemsOfLayout(join(places, "damaged"))[0]).toBe("index.json: $.manifests[0].size is missing");
 });
 
 describe("the same image is the same bytes", () => {
@@ -246,6 +310,17 @@ describe("a place", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
+  test("that is a device stays one, and a link stays a link", async () => {
+    const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", "tar:/dev/null"]);
+    expect(stderr).toContain("/dev/null is no regular file");
+    expect(exitCode).toBe(1);
+    writeFileSync(join(places, "led-to.tar"), "");
+    symlinkSync("led-to.tar", join(places, "link.tar"));
+    await bough("images", "export", "app:dev", "tar:link.tar");
+    expect(lstatSync(join(places, "link.tar")).isSymbolicLink()).toBe(true);
+    expect(lstatSync(join(places, "led-to.tar")).size).toBeGreaterThan(0);
+  });
+
   test.each([
     ["oci", "names no place for an image"],
     ["ostree:/x", "names no place for an image"],
@@ -258,6 +333,7 @@ describe("a place", () => {
   });
 });
 
-afterAll(() => {
+afterAll(async () => {
+  await registry?.stop();
   Bun.spawnSync(["chmod", "-R", "u+rwX", places]);
 });

@@ -50,7 +50,7 @@ beforeAll(async () => {
   writeFiles(context, {
     Dockerfile: [
       "FROM base:1",
-      "RUN mkdir -p /a/b && echo x > /a/b/x && echo y > /a/y && ln /a/y /a/z && mkfifo /a/pipe && chown 7:50 /a/y",
+      "RUN mkdir -p /a/b && seq 900000 > /a/large && echo x > /a/b/x && echo y > /a/y && ln /a/y /a/z && mkfifo /a/pipe && chown 7:50 /a/y",
       "RUN rm -r /a/b && mkdir /a/b && echo new > /a/b/new && rm /etc/group && chmod 4711 /a/b/new",
     ].join("\n"),
   });

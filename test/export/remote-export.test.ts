@@ -7,6 +7,7 @@ import { hideExtensions } from "../docker/plain-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";
+import { problemsOfLayout } from "../support/image-spec.ts";
 
 setDefaultTimeout(120_000);
 
@@ -66,6 +67,7 @@ describe("an image of a service", () => {
       expect(exitCode).toBe(0);
     }
     expect(JSON.parse(sh("skopeo", "inspect", "oci:other:1")).Layers).toHaveLength(1);
+    expect(problemsOfLayout(join(places, "other"))).toEqual([]);
     expect(readFileSync(join(places, "a.tar")).equals(readFileSync(join(places, "b.tar")))).toBe(true);
     const expected = await readTree(Bun.file(join(places, "files.tar")).stream());
     for (const image of ["own:1", "other:1"]) {
@@ -74,6 +76,29 @@ describe("an image of a service", () => {
       const tar = ["tar", "-c", "--format=posix", "--numeric-owner", "-C", join(places, directory), "."];
       expect(await readTree(Bun.spawn(tar, { stdout: "pipe" }).stdout)).toEqual(expected);
     }
+  });
+
+  test("that keeps neither configuration nor history takes along what bough has noted of it", async () => {
+    const dockerfile =
+      'FROM busybox:latest\nARG V=1\nRUN echo $V > /v\nRUN rm /v\nMAINTAINER me\nCMD ["x"]\n';
+    writeFiles(join(places, "noted"), { Dockerfile: dockerfile });
+    await on(other, "build", "noted", "--docker", "--tag", "noted:1");
+    expect((await on(other, "images", "export", "noted:1", "oci:noted-out:1")).exitCode).toBe(0);
+    const { author, config, history } = JSON.parse(sh("skopeo", "inspect", "--config", "oci:noted-out:1"));
+    expect({ author, config }).toMatchObject({ author: "me", config: { Cmd: ["x"] } });
+    const lines = history.map((line: { created_by: string; empty_layer?: true }) => [
+      line.created_by,
+      line.empty_layer === true,
+    ]);
+    expect(lines).toEqual([
+      ["busybox", true],
+      ["ARG V=1", true],
+      ["RUN |1 V=1 /bin/sh -c echo $V > /v # buildkit", true],
+      ["RUN |1 V=1 /bin/sh -c rm /v # buildkit", false],
+      ["MAINTAINER me", true],
+      ['CMD ["x"]', true],
+    ]);
+    expect(problemsOfLayout(join(places, "noted-out"))).toEqual([]);
   });
 
   test("whose files can't be given other times says so", async () => {

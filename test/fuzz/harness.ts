@@ -1,6 +1,6 @@
 /**
  * Whatever is changed, the image of a build that takes what it can from the cache is that of one which takes nothing,
- * file for file. `FUZZ_EDITS` and `FUZZ_SEED` set how many edits are tried and which; `FUZZ_SECONDS` goes on for so long.
+ * file for file. Two machines with a scope and a checkout each take turns at the cached builds. `FUZZ_EDITS` and `FUZZ_SEED` set how many edits are tried and which; `FUZZ_SECONDS` goes on for so long.
  */
 import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
@@ -31,7 +31,7 @@ export interface FuzzWorld {
 
 /** An engine with `busybox:1`, behind an address, and a server with what ADD fetches. */
 export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): Promise<FuzzWorld> {
-  const state = temporaryDirectory();
+  const fresh = temporaryDirectory();
   const engine = await serveEngine(temporaryDirectory(), front);
   await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "busybox:1");
   let urlVersion = 1;
@@ -44,12 +44,12 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
         : new Response(`content ${urlVersion}`, { headers: { etag: `"${urlVersion}"` } }),
   });
 
-  async function build(context: string, recipe: Recipe, ...options: string[]): Promise<Built> {
+  async function build({ context, home }: Machine, recipe: Recipe, ...options: string[]): Promise<Built> {
     const args = [...recipe.buildArgs].flatMap(([name, value]) => ["--build-arg", `${name}=${value}`]);
     const words = ["-f", "json", "--url", engine.url, "--token", engine.token, "build", context];
     const { exitCode, stdout, stderr } = await runBough([...words, ...args, ...recipe.options, ...options], {
-      workingDirectory: state,
-      environment: { BOUGH_HOME: state },
+      workingDirectory: home,
+      environment: { BOUGH_HOME: home },
     });
     if (exitCode !== 0 && /bough itself failed/.test(stderr)) throw new Error(stderr);
     return { image: exitCode === 0 ? JSON.parse(stdout).image : undefined, stderr };
@@ -62,50 +62,65 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
   }
 
   /** The image of a build that may use the cache, and what is not as in one that may not; both may fail. */
-  async function compareWithFresh(recipe: Recipe): Promise<{ cached: Built; found: string[] }> {
-    const cached = await build(recipe.context, recipe);
+  async function compareWithFresh(
+    recipe: Recipe,
+    machine: Machine,
+    scope: string,
+  ): Promise<{ cached: Built; found: string[] }> {
+    if (machine.context !== recipe.context) copyTo(machine.context, recipe);
+    const cached = await build(machine, recipe, "--cache-from", scope, "--cache-to", scope);
     // A copy: the hashes that are remembered of the files are not to vouch for themselves.
     const copy = temporaryDirectory();
-    cpSync(recipe.context, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    const fresh = await build(copy, recipe, "--no-cache");
+    copyTo(copy, recipe);
+    const anew = await build({ context: copy, home: fresh }, recipe, "--no-cache");
     rmSync(copy, { recursive: true });
-    if (cached.image !== undefined && fresh.image !== undefined)
-      return { cached, found: differences(await treeOf(cached.image), await treeOf(fresh.image)) };
-    const isSame = cached.image === fresh.image;
-    return { cached, found: isSame ? [] : [`cached: ${cached.stderr}`, `fresh: ${fresh.stderr}`] };
+    if (cached.image !== undefined && anew.image !== undefined)
+      return { cached, found: differences(await treeOf(cached.image), await treeOf(anew.image)) };
+    const isSame = cached.image === anew.image;
+    return { cached, found: isSame ? [] : [`cached: ${cached.stderr}`, `fresh: ${anew.stderr}`] };
   }
 
   return {
     async run({ edits, hasStages }) {
       const random = seededRandom(seed);
       const until = performance.now() + seconds * 1000;
-      const count = { edits: 0, recipes: 0, failing: 0, cachedSteps: 0 };
+      const count = { edits: 0, recipes: 0, failing: 0, cachedSteps: 0, sharedSteps: 0 };
       const isOver = () => count.edits >= edits && performance.now() >= until;
       while (!isOver()) {
         const address = `${source.url}fetched.bin`;
         const recipe = startRecipe({ context: temporaryDirectory(), address, hasStages }, random);
         const history = ["start"];
-        count.recipes++;
+        // The first has the files that are edited, and what it remembers of them; the other one a copy of another age.
+        const machines = [
+          { context: recipe.context, home: temporaryDirectory() },
+          { context: temporaryDirectory(), home: temporaryDirectory() },
+        ] as const;
+        const scope = `recipe-${count.recipes++}`;
         for (;;) {
           urlVersion = recipe.url.version;
-          const { cached, found } = await compareWithFresh(recipe);
+          const machine = machines[random() < 0.5 ? 0 : 1];
+          const { cached, found } = await compareWithFresh(recipe, machine, scope);
           const dockerfile =
             found.length === 0 ? "" : readFileSync(join(recipe.context, "Dockerfile"), "utf8");
           expect({ seed, history, options: recipe.options, dockerfile, found }).toMatchObject({ found: [] });
           count.edits++;
+          expect(cached.stderr).not.toContain("[WARN] cache:");
           count.cachedSteps += cached.stderr.match(/ cached layer:/g)?.length ?? 0;
+          count.sharedSteps += cached.stderr.match(/ cached layer:.* ago\)$/gm)?.length ?? 0;
           if (cached.image === undefined) count.failing++;
           if (history.length === editsOfOne || isOver()) break;
           const failed = Number(/Dockerfile:(\d+)/.exec(cached.stderr)?.[1]);
           history.push(cached.image === undefined ? repair(recipe, failed, random) : edit(recipe, random));
         }
-        rmSync(recipe.context, { recursive: true });
+        for (const { context, home } of machines)
+          for (const directory of [context, home]) rmSync(directory, { recursive: true });
       }
-      const { recipes, cachedSteps, failing } = count;
+      const { recipes, cachedSteps, sharedSteps, failing } = count;
       process.stderr.write(
-        `seed ${seed}: ${count.edits} edits of ${recipes} recipes, ${cachedSteps} steps from the cache, ${failing} builds that fail\n`,
+        `seed ${seed}: ${count.edits} edits of ${recipes} recipes, ${cachedSteps} steps from the cache, ${sharedSteps} of them from the scope, ${failing} builds that fail\n`,
       );
       expect(cachedSteps).toBeGreaterThan(count.edits / 4);
+      expect(sharedSteps).toBeGreaterThan(count.edits / 16 - 1);
       expect(failing).toBeLessThan(count.edits / 2);
     },
     async close() {
@@ -113,6 +128,16 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
       await source.stop(true);
     },
   };
+}
+
+interface Machine {
+  context: string;
+  home: string;
+}
+
+function copyTo(directory: string, { context }: Recipe): void {
+  rmSync(directory, { recursive: true });
+  cpSync(context, directory, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
 }
 
 interface Built {

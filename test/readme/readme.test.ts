@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { defaultExcludes } from "../../src/context/patterns/default-excludes.ts";
 import { readBlocks, readSteps } from "./blocks.ts";
 import { type Bindings, matchOutput } from "./expectation.ts";
 import { Reader } from "./reader.ts";
@@ -40,6 +41,17 @@ describe("README.md", () => {
       }
     });
   }
+
+  test("has all default excludes", () => {
+    const [, section = ""] = document.split("\n## Default excludes\n");
+    const [, list = ""] = section.split("\n```\n");
+    expect(
+      list
+        .split(/\s+/)
+        .filter((word) => word !== "")
+        .sort(),
+    ).toEqual([...defaultExcludes].sort());
+  });
 
   test("says of what is not run why not, and leaves little of it out", () => {
     const notRun = blocks.filter(({ notRunBecause }) => notRunBecause !== undefined);

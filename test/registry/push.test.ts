@@ -74,6 +74,26 @@ test("what was pushed elsewhere is sent to a registry that lacks it", async () =
   }
 });
 
+test("of what a registry lacks only that is packed again", async () => {
+  const other = await Registry.start();
+  try {
+    writeFiles(join(places, "three"), { Dockerfile: "FROM base:1\nRUN echo 1 > /1\nRUN echo 2 > /2\n" });
+    await bough(["build", "three", "--tag", "three:1"]);
+    await bough(["push", "three:1", `${open.host}/three:1`]);
+    // As after a push that was interrupted: the lowest layer is there.
+    await bough(["push", "base:1", `${other.host}/base:1`]);
+    const { exitCode, stderr } = await bough(["-L", "debug", "push", "three:1", `${other.host}/base:three`]);
+    expect(exitCode).toBe(0);
+    expect(stderr).not.toContain("layer 1/3");
+    expect(stderr).toContain("layer 2/3");
+    expect(stderr).toContain("already there: 1 of 3 layers");
+    expect(inspect(`${other.host}/base:three`).Layers).toHaveLength(3);
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    await other.stop();
+  }
+});
+
 test("what was pushed is imported again, and runs", async () => {
   const own = { BOUGH_HOME: temporaryDirectory() };
   writeFiles(join(places, "again"), { Dockerfile: `FROM ${open.host}/team/app:1\nRUN cat /hi\n` });

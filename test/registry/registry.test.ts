@@ -2,7 +2,7 @@
  * Base images out of a registry on loopback (Debian's docker-registry), as a person gets them: `bough images import` and
  * FROM. The engine's own handling of registries is in test/engine/import.test.ts.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -10,6 +10,8 @@ import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
 import { Registry } from "../support/registry.ts";
 import { startServer } from "../support/server.ts";
+
+setDefaultTimeout(60_000);
 
 const credentials = { username: "ann", password: "p:a ss\"'wörd" };
 const machine = process.arch === "arm64" ? "arm64" : "amd64";

@@ -49,7 +49,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     userId: 0,
     stdin: {
       isTerminal: options.hasInputTerminal === true,
-      isPiped: options.stdin !== undefined,
+      isPiped: options.stdin !== undefined && options.hasInputTerminal !== true,
       stream: () => piped(options.stdin),
       setRawMode() {},
     },
@@ -60,6 +60,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       hasColor: false,
       columns: options.terminalColumns ?? 80,
       rows: 24,
+      onResize: () => () => {},
     },
     stderr: {
       write: (data) => {
@@ -72,6 +73,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       hasColor: false,
       columns: 80,
       rows: 24,
+      onResize: () => () => {},
     },
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,

@@ -15,6 +15,7 @@ export interface BusyboxImageOptions {
   workingDirectory?: string;
   /** More of the image's configuration, such as `User` and `OnBuild`. */
   configuration?: Readonly<Record<string, unknown>>;
+  author?: string;
   /** Changes the root file system before it is packed. */
   prepare?: (root: string, architecture: string) => void;
   /** Makes an index with one image for each of these (`amd64`, `arm64`, ...); else it is one image for this machine. */
@@ -68,6 +69,7 @@ function writeImage(directory: string, architecture: string, options: BusyboxIma
       architecture,
       os: "linux",
       created: "2024-01-01T00:00:00Z",
+      ...(options.author === undefined ? {} : { author: options.author }),
       config: {
         Env: options.environment ?? ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
         Cmd: ["sh"],

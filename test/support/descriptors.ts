@@ -1,8 +1,9 @@
 import { readdirSync, readlinkSync } from "node:fs";
 
 /**
- * Files and sockets that this process has open after `action` and had not before, once what ends in the background has had
- * time to end. A program that was started has sockets for its standard streams.
+ * Files and sockets that this process has open after `action` and had not before, where they are more than those that are gone,
+ * once what ends in the background has had time to end. A program that was started has sockets for its standard streams: an
+ * engine replaces the one that waits for the next command, if there was one.
  */
 export async function leftOpen(action: () => Promise<unknown>): Promise<string[]> {
   const before = openNow();
@@ -16,7 +17,10 @@ export async function leftOpen(action: () => Promise<unknown>): Promise<string[]
 }
 
 function newAmong(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, string>): string[] {
-  return [...now].filter(([descriptor, path]) => before.get(descriptor) !== path).map(([, path]) => path);
+  const open = new Set(now.values());
+  const gone = [...before.values()].filter((path) => !open.has(path));
+  const added = [...now].filter(([descriptor, path]) => before.get(descriptor) !== path);
+  return added.length > gone.length ? added.map(([, path]) => path) : [];
 }
 
 /** What each descriptor leads to. */

@@ -14,8 +14,12 @@ export interface Docker {
   /** Returns the image's id; rejects with all that Docker said. */
   build(request: DockerBuild): Promise<string>;
   readImage(image: string): Promise<Tree>;
-  /** What an image is besides files, as `docker image inspect` shows it under `Config`. */
-  readConfig(image: string): Promise<DockerConfig>;
+  /** What a command of an image prints; of none, what the image itself names. */
+  run(image: string, ...command: string[]): Promise<string>;
+  /** What an image is besides files, as `docker image inspect` shows it. */
+  inspect(image: string): Promise<{ Author: string; Config: DockerConfig }>;
+  /** Its history, the first line first. */
+  history(image: string): Promise<{ CreatedBy: string; Comment: string }[]>;
   /** Ends the daemon, and containerd with it, unmounts, and removes the directory. */
   close(): Promise<void>;
 }
@@ -91,9 +95,17 @@ export async function startDocker(directory: string): Promise<Docker> {
       return tree;
     },
 
-    async readConfig(image) {
+    run: (image, ...command) =>
+      run([findClient(), "run", "--rm", "--network=none", image, ...command], environment),
+
+    async inspect(image) {
       const answer = await call(socket, "GET", `/images/${image}/json`);
-      return ((await answer.json()) as { Config: DockerConfig }).Config;
+      return (await answer.json()) as Awaited<ReturnType<Docker["inspect"]>>;
+    },
+
+    async history(image) {
+      const answer = await call(socket, "GET", `/images/${image}/history`);
+      return ((await answer.json()) as Awaited<ReturnType<Docker["history"]>>).reverse();
     },
 
     async close() {
@@ -212,11 +224,12 @@ async function call(socket: string, method: string, path: string, body?: unknown
   return answer;
 }
 
-async function run(command: readonly string[], env: Record<string, string>): Promise<void> {
+async function run(command: readonly string[], env: Record<string, string>): Promise<string> {
   const child = Bun.spawn([...command], { env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
   if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}\n${stdout}${stderr}`);
+  return stdout;
 }

@@ -3,18 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Engine, type EngineOptions, openEngine } from "../../src/engine/engine.ts";
-import type { InstanceRequest, OperationEvent, OperationRecord } from "../../src/service/types.ts";
+import type { InstanceRequest, LentFile, OperationEvent, OperationRecord } from "../../src/service/types.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
 
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
 
+/** One in another process can be lent nothing. */
+type ReachableEngine = Omit<Engine, "lend"> & Partial<Pick<Engine, "lend">>;
+
 /** An engine on a directory of its own, with the calls that tests make again and again. */
 export class TestEngine {
   readonly directory: string;
-  readonly engine: Engine;
+  readonly engine: ReachableEngine;
 
-  private constructor(directory: string, engine: Engine) {
+  private constructor(directory: string, engine: ReachableEngine) {
     this.directory = directory;
     this.engine = engine;
   }
@@ -31,7 +34,7 @@ export class TestEngine {
   }
 
   /** An engine that runs elsewhere, with `busybox:latest` in it. */
-  static over(engine: Engine): TestEngine {
+  static over(engine: ReachableEngine): TestEngine {
     return new TestEngine(engine.directory, engine);
   }
 
@@ -83,6 +86,18 @@ export class TestEngine {
 
   upload(content: string | Uint8Array): Promise<{ uuid: string; sha256: string; size: number }> {
     return this.json("POST", "/v1/files", content);
+  }
+
+  /** Runs an instance with files of this machine. */
+  async runWith(
+    image: string,
+    files: Iterable<LentFile>,
+    command: string,
+    request: Partial<InstanceRequest> = {},
+  ): Promise<Finished> {
+    const loan = this.engine.lend?.(files);
+    if (loan === undefined) throw new Error("this engine is elsewhere");
+    return this.run(image, command, { lent_files: loan.id, ...request }).finally(() => loan.end());
   }
 
   start(request: Partial<InstanceRequest>): Promise<{ uuid: string }> {

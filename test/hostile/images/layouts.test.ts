@@ -425,7 +425,7 @@ describe("a layer that wants out stays in its image:", () => {
     const layers = [tarOf([...entries(room.canary.path), { name: "number", content: `${count++}` }])];
     const operation = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
     expect(room.canary.state()).toBe(before);
-    // umoci keeps some of them in, and refuses the others.
+    // Some are kept in, and the others refused.
     if (operation.status === "SUCCESS") expect(await room.textIn(operation, "/h")).not.toContain("nobody");
   });
 });

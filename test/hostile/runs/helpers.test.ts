@@ -49,7 +49,7 @@ describe.each([
 describe("a program in PATH that never ends", () => {
   test.each([
     ["runc", "failed   engine's programs  runc did not end within 10 seconds, and was stopped"],
-    ["umoci", "failed   engine's programs  umoci did not end within 10 seconds, and was stopped"],
+    ["skopeo", "failed   engine's programs  skopeo did not end within 10 seconds, and was stopped"],
     [
       "unshare",
       "failed   engine's layers    overlayfs can't be mounted: unshare did not end within 10 seconds, and was stopped",

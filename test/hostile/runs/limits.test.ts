@@ -65,7 +65,7 @@ const attacks: Record<string, Attack> = {
     hits: "max_memory_bytes",
   },
   "processes: a fork bomb": {
-    command: "bomb() { bomb | bomb & }; bomb; sleep 1; false",
+    command: "bomb() { bomb | bomb & }; bomb; sleep 4; false",
     limits: processes,
     hits: "max_processes",
   },

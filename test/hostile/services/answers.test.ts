@@ -58,6 +58,10 @@ const page: Attack = (socket, target) => {
   return json({ images: list })(socket, target);
 };
 
+/** What else the service can do is asked, too. */
+const listings = ({ requests }: { requests: readonly string[] }) =>
+  requests.filter((call) => call.startsWith("GET /v1/images"));
+
 describe("an answer to `bough images` is refused, and asked for once:", () => {
   test.each<[attack: string, answer: Attack, said: string]>([
     [
@@ -122,7 +126,7 @@ describe("an answer to `bough images` is refused, and asked for once:", () => {
     expect(stderr).toContain(service.url);
     expect(stderr).toContain(said);
     expect(stderr.length).toBeLessThan(5000);
-    if (!/redirect|headers|longer than there/.test(said + _)) expect(service.requests).toHaveLength(1);
+    if (!/redirect|headers|longer than there/.test(said + _)) expect(listings(service)).toHaveLength(1);
   });
 
   /** Each of them a kilobyte. */
@@ -139,7 +143,7 @@ describe("an answer to `bough images` is refused, and asked for once:", () => {
     const { exitCode, stderr, service } = await attack(images, { "GET /v1/images": page });
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`GET ${service.url}/v1/images goes on after 200000 images`);
-    expect(service.requests).toHaveLength(200);
+    expect(listings(service)).toHaveLength(200);
   });
 });
 
@@ -148,7 +152,7 @@ test("pages that repeat end, and the one answer to a question for one image is t
   const { exitCode, stdout, service } = await attack(images, { "GET /v1/images": json({ images: list }) });
   expect(exitCode).toBe(0);
   expect(JSON.parse(stdout)).toHaveLength(1000);
-  expect(service.requests).toHaveLength(2);
+  expect(listings(service)).toHaveLength(2);
 });
 
 describe("events of a build: what the record says of the step counts", () => {

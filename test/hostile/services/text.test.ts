@@ -55,7 +55,30 @@ function startService(text: string, mode: Mode) {
     { ...file, is_dir: false, is_symlink: false },
     { ...file, path: "link", is_regular: false, is_symlink: true, symlink_to: text },
   ];
-  const image = { uuid, tag: text, created_at: text, operation_uuid: text };
+  const config = {
+    ...{
+      User: text,
+      WorkingDir: text,
+      StopSignal: text,
+      Env: [text],
+      Cmd: [text],
+      Shell: [text],
+      OnBuild: [text],
+    },
+    ...{
+      Labels: { [text]: text },
+      Volumes: { [text]: {} },
+      ExposedPorts: { [text]: {} },
+      Healthcheck: { Test: [text] },
+    },
+  };
+  const history = [{ created_by: `COPY ${text}`, empty_layer: true }, { created_by: text }];
+  const description = { oci_config: config, oci_author: text, oci_history: history };
+  const image = { uuid, tag: text, created_at: text, operation_uuid: text, ...description };
+  const amount = { files: 1, bytes: 1 };
+  const amounts = { added: amount, changed: amount, deleted: amount, hidden: amount };
+  const layer = { id: "layer", created_at: "2026-01-01T00:00:00Z", ...amounts };
+  const change = { kind: "changed", path: `/${text}`, type: "file", mode: 0o644, size: 1, hidden: amount };
   const account = {
     username: text,
     email: text,
@@ -67,8 +90,10 @@ function startService(text: string, mode: Mode) {
   const answers: [RegExp, () => unknown][] = [
     [
       /^GET .*\/whoami/,
-      () => ({ ...account, permissions: { [text]: text }, limits: {}, extensions: [text] }),
+      () => ({ ...account, permissions: { [text]: text }, limits: {}, extensions: [text, "changes"] }),
     ],
+    [/^GET .*\/changes$/, () => ({ layers: [layer] })],
+    [/^GET .*\/changes\/layer$/, () => ({ changes: [change], total: 1 })],
     [/^GET .*\/v1\/images/, () => ({ images: [image] })],
     [/^(POST|PATCH|DELETE) .*\/v1\/images\//, () => operation],
     [/^GET .*\/inspect\/.*\/list/, () => ({ path: text, files })],
@@ -95,6 +120,8 @@ writeFiles(context, { Dockerfile: "FROM base:1\nCOPY a /a\nRUN true\n", a: "a" }
 
 const commands: string[][] = [
   ["images"],
+  ["inspect", "5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9"],
+  ["inspect", "5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9", "--layer", "1"],
   ["ps", "--all"],
   ["show", "5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9"],
   ["kill", "5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9"],

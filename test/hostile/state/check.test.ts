@@ -140,7 +140,8 @@ const cases: Case[] = [
   },
 ];
 
-const dockerfile = "FROM busybox:1\nRUN echo one > /one\nCOPY a.txt /\nRUN cat /a.txt /one > /two\n";
+const dockerfile =
+  "FROM busybox:1\nRUN echo one > /one\nCOPY <<a.txt /\ncontent\na.txt\nRUN cat /a.txt /one > /two\n";
 
 describe.each(builders)("as %s", (_, make) => {
   let builder: Builder;
@@ -149,7 +150,7 @@ describe.each(builders)("as %s", (_, make) => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
-    builder.writeContext({ Dockerfile: dockerfile, "a.txt": "content\n" });
+    builder.writeContext({ Dockerfile: dockerfile });
     expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
     builder.keep();
   });

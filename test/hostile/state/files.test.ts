@@ -20,8 +20,11 @@ import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
 /** The canary's own text: a link to it has the right size. */
-const small = "the canary sank\n!";
-const large = Buffer.alloc(700_000, "large ");
+const small = "the canary sank!\n";
+const large = `${"large ".repeat(9_999)}\n`.repeat(12);
+
+/** A file of the context reaches the engine by its path; a here-document is sent. */
+const dockerfile = `FROM busybox:1\nCOPY <<small <<large /\n${small}small\n${large}large\nRUN true\n`;
 
 interface Stored {
   path: string;
@@ -82,11 +85,7 @@ describe.each(builders)("as %s", (_, make) => {
       .map((entry) => join(entry.parentPath, entry.name));
 
   test.each(attacks)("%s", async (_name, attack) => {
-    builder.writeContext({
-      Dockerfile: "FROM busybox:1\nCOPY small large /\nRUN true\n",
-      small,
-      large: large.toString(),
-    });
+    builder.writeContext({ Dockerfile: dockerfile });
     const first = await builder.bough(["build", "-q", "."]);
     expect(first).toMatchObject({ exitCode: 0 });
     const paths = storedFiles();
@@ -99,10 +98,10 @@ describe.each(builders)("as %s", (_, make) => {
 
     const again = await builder.bough(["build", "--no-cache", "--progress", "plain", "."]);
     expect(again).toMatchObject({ exitCode: 0 });
-    expect(again.stderr).toContain("the service no longer has 2 uploaded files: sending again");
+    expect(again.stderr).toContain("2 uploaded files are gone: sending again");
     const [image = ""] = /^[0-9a-f-]{36}/m.exec(again.stdout) ?? [];
     expect((await builder.bough(["cat", `${image}:/small`])).stdout).toBe(small);
-    expect((await builder.bough(["cat", `${image}:/large`])).stdout).toBe(large.toString());
+    expect((await builder.bough(["cat", `${image}:/large`])).stdout).toBe(large);
     for (const path of paths)
       expect(path).toEndWith(new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex"));
     expect(canary.state()).toBe(before);
@@ -120,7 +119,7 @@ describe.each(builders)("as %s", (_, make) => {
       for (const path of storedFiles()) attack(path);
       const ended = await run(...words, "--", "cat", "/small");
       expect(ended).toMatchObject({ exitCode: 0, stdout: small });
-      expect(ended.stderr).toContain("the service no longer has 1 uploaded file: sending again");
+      expect(ended.stderr).toContain("1 uploaded file is gone: sending again");
     }
   });
 });

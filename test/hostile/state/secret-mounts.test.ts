@@ -1,11 +1,11 @@
 /** What `--secret` gives, on the engine: the command has it while it runs, and nothing that stays has any of it. */
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { commandLines } from "../../support/processes.ts";
 import { seededRandom } from "../../support/random.ts";
 import { type Builder, builders } from "./builder.ts";
+import { findKept } from "./kept-text.ts";
 
 /** No other process on this machine has it. */
 const secret = `hunter2'5ecret-${crypto.randomUUID()}`;
@@ -47,26 +47,7 @@ describe.each(builders)("as %s", (_, make) => {
   const write = (...lines: string[]) =>
     builder.writeContext({ Dockerfile: ["FROM busybox:1", ...lines, ""].join("\n") });
 
-  /** Every file in $BOUGH_HOME that has some of it, as it is or compressed. */
-  function finds(): string[] {
-    const paths = readdirSync(builder.state, { recursive: true, encoding: "utf8" });
-    const found = paths.filter((name) => {
-      const path = join(builder.state, name);
-      return (
-        lstatSync(path, { throwIfNoEntry: false })?.isFile() === true && holds(readFileSync(path, "latin1"))
-      );
-    });
-    const path = join(builder.state, "sessions/embedded.db");
-    if (!existsSync(path)) return found;
-    const database = new Database(path);
-    const steps = database.query<{ inputs: Uint8Array }, []>("SELECT inputs FROM step").all();
-    database.close();
-    builder.own(join(builder.state, "sessions"));
-    const isInStep = steps.some(({ inputs }) =>
-      holds(Buffer.from(Bun.zstdDecompressSync(inputs)).toString()),
-    );
-    return isInStep ? [...found, "a step's inputs"] : found;
-  }
+  const finds = () => findKept(builder, holds);
 
   test("a build that succeeds", async () => {
     write(...mounted, "RUN ls -A /run /root > /left; [ ! -e /run/secrets ]");

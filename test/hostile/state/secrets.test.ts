@@ -1,10 +1,10 @@
 /** Values of variables with names of secrets, on the engine: in the command's environment, and nowhere else. */
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { commandLines } from "../../support/processes.ts";
 import { type Builder, builders } from "./builder.ts";
+import { findKept } from "./kept-text.ts";
 
 /** No other process on this machine has it. */
 const part = `5ecret-${crypto.randomUUID()}`;
@@ -48,26 +48,7 @@ describe.each(builders)("as %s", (_, make) => {
   ];
   const build = (...options: string[]) => builder.bough(wordsFor(...options), given);
 
-  /** Every file in $BOUGH_HOME that has it, as it is or compressed. */
-  function finds(): string[] {
-    const paths = readdirSync(builder.state, { recursive: true }).map((name) =>
-      join(builder.state, String(name)),
-    );
-    const found = paths.filter((path) => {
-      const stats = lstatSync(path, { throwIfNoEntry: false });
-      return stats?.isFile() && holds(readFileSync(path, "latin1"));
-    });
-    const path = join(builder.state, "sessions/embedded.db");
-    if (!existsSync(path)) return found;
-    const database = new Database(path);
-    const steps = database.query<{ inputs: Uint8Array }, []>("SELECT inputs FROM step").all();
-    database.close();
-    builder.own(join(builder.state, "sessions"));
-    const isInStep = steps.some(({ inputs }) =>
-      holds(Buffer.from(Bun.zstdDecompressSync(inputs)).toString()),
-    );
-    return isInStep ? [...found, "a step's inputs"] : found;
-  }
+  const finds = () => findKept(builder, holds);
 
   test.each(proofs)("RUN %s has it; nothing kept or shown has", async (_name, lines) => {
     builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });

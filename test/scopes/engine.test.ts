@@ -1,0 +1,113 @@
+/** The engine behind `bough serve`: two homes with a scope come to the hits and misses that one home has, edit after edit. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, cpSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type RunningEngine, serveEngine } from "../differential/bough.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+
+const dockerfile = `FROM busybox:1 AS tools
+RUN echo tool > /tool
+FROM busybox:1
+ARG LEVEL=1
+COPY app /app
+RUN echo $LEVEL; cat /app/a.txt > /copied
+COPY --from=tools /tool /bin/tool
+ENV MODE=fast
+USER 1000
+WORKDIR /tmp/work
+RUN date > now
+`;
+
+let engine: RunningEngine;
+let source: string;
+beforeAll(async () => {
+  engine = await serveEngine(temporaryDirectory());
+  await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "busybox:1");
+  source = temporaryDirectory();
+  writeFiles(source, { Dockerfile: dockerfile, "app/a.txt": "a", "app/b": { text: "b", mode: 0o755 } });
+});
+afterAll(() => engine.stop());
+
+const edit = (from: string, to: string) =>
+  writeFileSync(join(source, "Dockerfile"), dockerfile.replace(from, to));
+
+test.each([[[]], [["--docker"]]])(
+  "two homes and two paths, with %p",
+  async (mode) => {
+    const scope = `test${mode.length}`;
+    const shared = ["--cache-from", scope, "--cache-to", scope];
+    const make = (...words: string[]) => ({
+      context: temporaryDirectory(),
+      home: temporaryDirectory(),
+      words,
+    });
+    const [alone, ...machines] = [make(), make(...shared), make(...shared)];
+    let turn = 0;
+    let requests = 0;
+
+    /** Lines that were run, and the image. */
+    async function build({ context, home, words }: ReturnType<typeof make>, options: readonly string[]) {
+      rmSync(context, { recursive: true });
+      cpSync(source, context, { recursive: true, preserveTimestamps: true });
+      const all = [
+        "--url",
+        engine.url,
+        "--token",
+        "t",
+        "-f",
+        "json",
+        "build",
+        context,
+        ...mode,
+        ...words,
+        ...options,
+      ];
+      const { stdout, stderr, exitCode } = await runBough(all, {
+        workingDirectory: context,
+        environment: { BOUGH_HOME: home },
+      });
+      expect(exitCode, stderr).toBe(0);
+      expect(stderr).not.toContain("[WARN] cache");
+      const runs = [...stderr.matchAll(/ spawned op=\S+ (.*)$/gm)].map(([, title]) => title);
+      return { runs, image: JSON.parse(stdout).image as string };
+    }
+
+    const edits: [string, () => void, string[]][] = [
+      ["nothing", () => {}, []],
+      ["a file's content", () => writeFileSync(join(source, "app/a.txt"), `${mode}`), []],
+      ["a file's mode", () => chmodSync(join(source, "app/b"), mode.length === 0 ? 0o700 : 0o600), []],
+      ["an ENV", () => edit("fast", "slow"), []],
+      ["a RUN of the other stage", () => edit("echo tool", "echo other"), []],
+      ["the same content from another RUN of it", () => edit("echo tool >", "echo  tool >"), []],
+      ["a build-arg", () => edit("", ""), ["--build-arg", "LEVEL=2"]],
+      ["back to the beginning", () => {}, []],
+    ];
+    for (const [what, change, options] of mode.length === 0 ? edits.slice(0, 3) : edits) {
+      change();
+      const wanted = await build(alone, options);
+      const [first, second] = [machines[turn++ % 2], machines[turn % 2]];
+      if (first === undefined || second === undefined) throw new Error("there are two machines");
+      const made = await build(first, options);
+      expect([what, made.runs]).toEqual([what, wanted.runs]);
+      requests = 0;
+      const found = await build(second, options);
+      // The scope, the base image, what the engine can do, and whether the result is there: for an empty home, too.
+      expect(requests).toBeLessThanOrEqual(5);
+      expect([what, found.runs, found.image]).toEqual([what, [], made.image]);
+    }
+    const words = ["--url", engine.url, "--token", "t", "-f", "json", "cache", "show", scope];
+    const shown = await runBough(words, {
+      workingDirectory: source,
+      environment: { BOUGH_HOME: temporaryDirectory() },
+    });
+    const layers: { title: string; bytes: number | null; seconds: number | null }[] = JSON.parse(
+      shown.stdout,
+    );
+    const steps = layers.filter(({ title }) => title.startsWith("RUN "));
+    expect(steps.length).toBeGreaterThan(2);
+    expect(steps.filter(({ bytes, seconds }) => bytes === null || seconds === null)).toEqual([]);
+  },
+  60_000,
+);

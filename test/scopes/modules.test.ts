@@ -1,0 +1,33 @@
+/** A build that shares nothing loads nothing for it. */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const source = join(import.meta.dir, "../../src");
+
+/** All that comes with a module before any of its code has asked for more. */
+function loadedWith(module: string, loaded: Set<string> = new Set()): Set<string> {
+  if (loaded.has(module)) return loaded;
+  loaded.add(module);
+  if (!module.startsWith("/")) return loaded;
+  const imports = readFileSync(module, "utf8").matchAll(
+    /^(?:import|export) (?!type\b)[^"';]*?from "([^"]+)"/gm,
+  );
+  for (const [, name = ""] of imports)
+    loadedWith(name.startsWith(".") ? join(dirname(module), name) : name, loaded);
+  return loaded;
+}
+
+const relevant = /^builder\/scopes\/|scope-options|automatic-scopes|^node:crypto$/;
+
+test.each(["main.ts", "cli/builds/build.ts", "cli/builds/run-build.ts"])("%s", (entry) => {
+  const loaded = [...loadedWith(join(source, entry))].map((module) => module.replace(`${source}/`, ""));
+  expect(loaded.length).toBeGreaterThan(2);
+  expect(loaded.filter((module) => relevant.test(module))).toEqual([]);
+});
+
+test("what reads scopes comes without what signs them", () => {
+  const loaded = loadedWith(join(source, "builder/scopes/open-scopes.ts"));
+  expect(loaded.has(join(source, "builder/scopes/index-file.ts"))).toBe(true);
+  expect(loaded.has("node:crypto")).toBe(false);
+});

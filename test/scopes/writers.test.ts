@@ -1,0 +1,133 @@
+/** Several write one scope at once, and are killed at it: nothing that one of them has finished is lost, and every index is whole. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { readScope } from "../../src/builder/scopes/read-scope.ts";
+import { emptyIndex, type ScopeIndex } from "../../src/builder/scopes/scope-index.ts";
+import { writeScope } from "../../src/builder/scopes/write-scope.ts";
+import { systemClock } from "../../src/clock.ts";
+import { createService } from "../../src/service/client.ts";
+import type { Fetch } from "../../src/service/service.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { seededRandom } from "../support/random.ts";
+
+let service: FakeService;
+let base: string;
+beforeEach(async () => {
+  service = await startFakeService({ events: false });
+  base = service.state.addImage("base:1");
+});
+afterEach(() => service.close());
+
+const send: Fetch = (input, init) => fetch(input, init);
+const none = new Set<string>();
+
+function connect(over: Fetch = send) {
+  const { signal } = new AbortController();
+  return createService({ fetch: over, baseUrl: service.url, userAgent: "test", clock: systemClock, signal });
+}
+
+/** `number`: each is a layer of its own. */
+async function write(number: number, { over = send } = {}): Promise<void> {
+  const { signal } = new AbortController();
+  await writeScope("main", layerOf(number), none, {
+    ...{ service: connect(over), known: new Map(), bases: [base], clock: systemClock, signal },
+    warn(text) {
+      throw new Error(text);
+    },
+  });
+}
+
+function layerOf(number: number): ScopeIndex {
+  const index = emptyIndex();
+  const now = Date.now();
+  index.layers.set(hashOf(number), {
+    ...{ image: `image-${number}`, operation: null, title: `RUN ${number}`, madeAt: now, usedAt: now },
+    ...{ bytes: null, seconds: null, by: null },
+  });
+  return index;
+}
+
+const hashOf = (number: number) => number.toString(16).padStart(64, "0");
+
+/** Throws where an index is not whole. */
+async function read(): Promise<ScopeIndex> {
+  const { index } = await readScope("main", {
+    ...{ service: connect(), known: new Map() },
+    warn(text) {
+      throw new Error(text);
+    },
+  });
+  return index;
+}
+
+test("a writer that has looked before another one wrote covers nothing of it", async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const slow: Fetch = async (input, init) => {
+    // The last moment: it is about to move the scope's own tag.
+    if (init?.method === "PATCH" && String(init.body).endsWith(':v1"}')) await held;
+    return send(input, init);
+  };
+  const one = write(1, { over: slow });
+  await write(2);
+  release();
+  await one;
+  expect([...(await read()).layers.keys()].sort()).toEqual([hashOf(1), hashOf(2)]);
+});
+
+test("many at once lose nothing, and leave few tags", async () => {
+  const random = seededRandom(7);
+  const slow: Fetch = async (input, init) => {
+    await Bun.sleep(random() * 5);
+    const answer = await send(input, init);
+    await Bun.sleep(random() * 5);
+    return answer;
+  };
+  const count = 12;
+  await Promise.all(Array.from({ length: count }, (_, number) => write(number, { over: slow })));
+  expect((await read()).layers.size).toBe(count);
+  // By the service's clock hours pass between them.
+  service.state.images.forEach((image) => {
+    Object.defineProperty(image, "created_at", { value: "2020-01-01T00:00:00Z" });
+  });
+  await write(count);
+  expect((await read()).layers.size).toBe(count + 1);
+  expect([...service.state.tags.keys()].filter((tag) => tag.startsWith("bough-cache/main:v1"))).toHaveLength(
+    2,
+  );
+});
+
+test("100 random kills of two writers", async () => {
+  const random = seededRandom(11);
+  const finished = new Set<string>();
+  let kills = 0;
+  for (let number = 0; kills < 100; number += 2) {
+    const ends = await Promise.all([
+      writeUntilKilled(number, Math.floor(random() * 16), random() < 0.5),
+      writeUntilKilled(number + 1, Math.floor(random() * 16), random() < 0.5),
+    ]);
+    for (const [at, hasFinished] of ends.entries())
+      if (hasFinished) finished.add(hashOf(number + at));
+      else kills++;
+    const { layers } = await read();
+    expect([...finished].filter((hash) => !layers.has(hash))).toEqual([]);
+  }
+  // What comes after all of that is as ever.
+  await write(1_000_000);
+  const { layers } = await read();
+  expect(layers.has(hashOf(1_000_000))).toBe(true);
+  expect([...finished].filter((hash) => !layers.has(hash))).toEqual([]);
+}, 60_000);
+
+/** Dies at its request of that number, which is received by the service or not. Resolves to whether it has come to its end before. */
+async function writeUntilKilled(number: number, at: number, isReceived: boolean): Promise<boolean> {
+  const death = Promise.withResolvers<false>();
+  const never = new Promise<never>(() => {});
+  let requests = 0;
+  const mortal: Fetch = async (input, init) => {
+    if (requests > at) return never;
+    if (requests++ < at) return send(input, init);
+    if (isReceived) await send(input, init);
+    death.resolve(false);
+    return never;
+  };
+  return Promise.race([death.promise, write(number, { over: mortal }).then(() => true)]);
+}

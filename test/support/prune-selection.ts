@@ -1,0 +1,10 @@
+import type { PruneSelection } from "../../src/engine/prune/selection.ts";
+
+/** A prune that leaves images that a session is at, and takes records of operations of any age. */
+export function keeping(...images: string[]): PruneSelection {
+  const use = { session: "k", usedAt: 0, isCurrent: true };
+  return {
+    uses: new Map(images.map((image) => [image, use])),
+    ...{ all: false, sessions: false, logsBefore: Number.POSITIVE_INFINITY },
+  };
+}
