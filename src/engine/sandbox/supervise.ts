@@ -4,6 +4,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { firstProcess } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
+import { ComplaintFilter } from "./kill-complaint.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 import type { LimitGuard } from "./limits/guard.ts";
 import { eventResources } from "./limits/usage.ts";
@@ -22,6 +23,10 @@ export async function supervise(
   const { clock, layout } = host;
   const helper = namespace.process;
   const stderr = new StartupStderr("run", (chunk) => output("stderr", chunk));
+  const complaints = new ComplaintFilter();
+  const writeStderr = (chunk: Uint8Array) => {
+    if (chunk.length > 0) stderr.write(chunk);
+  };
   let pid: number | undefined;
   const started = () => {
     if (pid !== undefined) return;
@@ -52,9 +57,10 @@ export async function supervise(
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, (chunk) => output("stdout", chunk)),
-      forEachChunk(helper.stderr, (chunk) => stderr.write(kill.used ? withoutComplaint(chunk) : chunk)),
+      forEachChunk(helper.stderr, (chunk) => writeStderr(kill.used ? complaints.pass(chunk) : chunk)),
       helper.exited,
     ]);
+    writeStderr(complaints.end());
   } finally {
     ended.abort();
     await Promise.all([timeout, notice, watch]);
@@ -85,14 +91,6 @@ async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => b
     await clock.sleep(wait, ended).catch(() => {});
     waited += wait;
   }
-}
-
-/** What unshare of util-linux 2.38 says when its child is killed; nothing that the command has said. */
-const complaint = Buffer.from("unshare: sigprocmask unblock failed: Invalid argument\n");
-
-function withoutComplaint(chunk: Uint8Array): Uint8Array {
-  const kept = chunk.length - complaint.length;
-  return kept >= 0 && complaint.equals(chunk.subarray(kept)) ? chunk.subarray(0, kept) : chunk;
 }
 
 export async function forEachChunk(
