@@ -79,6 +79,7 @@ export function createService(options: ServiceOptions): Service {
   const images = createImages({
     transport,
     operations,
+    isEmbedded: options.lendFiles !== undefined,
     signal,
     seen: options.seenImages ?? new Set(),
     capabilities,

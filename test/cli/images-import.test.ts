@@ -104,3 +104,13 @@ test("on a terminal it is one line, drawn again and again, and cut to its width"
   progress.end("imported");
   expect(written.at(-1)).toContain("[INFO] imported docker://x/y:1 (2 s)\n");
 });
+
+test.each([
+  ["docker://127.0.0.1:1/app:1", "Check the reference, and that this machine can reach its registry."],
+  ["docker-archive:/nowhere.tar", "Check the path, and what is there."],
+])("%s fails on the embedded engine: nobody is sent to a service", async (reference, hint) => {
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const ended = await runBough(["images", "import", reference], { workingDirectory: "/", environment });
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stderr).toContain(`${hint}\n`);
+});

@@ -27,10 +27,13 @@ export interface Images
 
 interface ImagesOptions extends ImageListOptions {
   operations: Operations;
+  /** The service is in this very process. */
+  isEmbedded: boolean;
   signal: AbortSignal;
 }
 
-export function createImages({ transport, operations, signal, seen, capabilities }: ImagesOptions): Images {
+export function createImages(options: ImagesOptions): Images {
+  const { transport, operations, signal, seen, capabilities, isEmbedded } = options;
   const images = createImageList({ transport, seen, capabilities });
 
   async function tagImage(uuid: string, tag: string): Promise<void> {
@@ -63,11 +66,14 @@ export function createImages({ transport, operations, signal, seen, capabilities
       : operations.follow(operation, undefined, { onProgress }));
     if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
     const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
-    throw new BoughError(`importing ${url} failed: ${reason}`, {
-      hint: /no space left/i.test(reason)
-        ? "Make room there: `bough engine df` shows what the embedded engine holds, `bough engine prune` frees it."
-        : "Check the reference, and that the service can reach its registry.",
-    });
+    throw new BoughError(`importing ${url} failed: ${reason}`, { hint: hintAfter(url, reason) });
+  }
+
+  function hintAfter(url: string, reason: string): string {
+    if (/no space left/i.test(reason))
+      return "Make room there: `bough engine df` shows what the embedded engine holds, `bough engine prune` frees it.";
+    if (!url.startsWith("docker://")) return "Check the path, and what is there.";
+    return `Check the reference, and that ${isEmbedded ? "this machine" : "the service"} can reach its registry.`;
   }
 
   return {
