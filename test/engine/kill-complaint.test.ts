@@ -7,7 +7,11 @@ test.each([
   ["nothing was said", [], ""],
   ["all in one piece", [`mine\n${complaint}`], "mine\n"],
   ["a piece of its own", ["mine\n", complaint], "mine\n"],
-  ["as the C library writes it", ["mine\nunshare: ", complaint.slice(9, -19), ": Invalid argument\n"], "mine\n"],
+  [
+    "as the C library writes it",
+    ["mine\nunshare: ", complaint.slice(9, -19), ": Invalid argument\n"],
+    "mine\n",
+  ],
   ["byte by byte", [...`mine\n${complaint}`], "mine\n"],
   ["a beginning of it is the command's own", ["run ", "uns", "hared"], "run unshared"],
   ["a beginning of it is the command's last word", ["unshare: sig"], "unshare: sig"],
