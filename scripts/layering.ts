@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 
-/** A folder may import itself, the files directly in src/, and these. */
+/** A folder may import itself, the files directly in src/, and these: folders, or single files. */
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
@@ -21,7 +21,7 @@ const allowed: Record<string, readonly string[]> = {
     "dockerfile/mask.ts",
     "dockerfile/secrets.ts",
     "image",
-    "service/types.ts",
+    "service/wire",
   ],
   builder: ["dockerfile", "context", "service", "store", "image"],
   check: ["dockerfile", "context", "builder", "service", "store"],
@@ -98,7 +98,11 @@ function layerProblems(file: string): string[] {
     if (folder === ".") return [`src/${file}: shared by all, so it may not import ${target}`];
     const targetFolder = dirname(target).split("/")[0] ?? "";
     const open = allowed[folder] ?? [];
-    if (targetFolder === folder || open.includes(targetFolder) || open.includes(target)) return [];
+    if (
+      targetFolder === folder ||
+      [targetFolder, dirname(target), target].some((path) => open.includes(path))
+    )
+      return [];
     return [`src/${file}: ${folder}/ may not import ${target}`];
   });
 }

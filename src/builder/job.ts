@@ -9,7 +9,7 @@ import type {
   RunInstruction,
 } from "../dockerfile/instruction.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
-import type { NetworkMode, ResourcesLimits } from "../service/types.ts";
+import type { NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { Platform } from "./bases/platform.ts";

@@ -29,7 +29,7 @@ import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { BoughError } from "../errors.ts";
 import { extend } from "../persistent-map.ts";
 import { parseReference } from "../service/images/reference.ts";
-import { isTag } from "../service/types.ts";
+import { isTag } from "../service/wire/image.ts";
 import { type Finding, warn } from "./finding.ts";
 import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";

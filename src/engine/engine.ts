@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import { isDamaged, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { bootId } from "../process-identity.ts";
-import type { LendFiles } from "../service/types.ts";
+import type { LendFiles } from "../service/wire/file.ts";
 import { describeFault } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";

@@ -18,7 +18,7 @@ import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
 import { type Accounts, createAccounts } from "./profiles/account.ts";
 import type { Fetch, ImageInspector, ImageService, ServedTime } from "./service.ts";
-import type { LendFiles } from "./types.ts";
+import type { LendFiles } from "./wire/file.ts";
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */

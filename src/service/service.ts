@@ -5,7 +5,9 @@
  */
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
-import type { ImageCopy, InstanceRequest, LendFiles, LimitHit, OperationKind } from "./types.ts";
+import type { LendFiles } from "./wire/file.ts";
+import type { ImageCopy, InstanceRequest } from "./wire/instance.ts";
+import type { LimitHit, OperationKind } from "./wire/operation.ts";
 
 /** The seam to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;

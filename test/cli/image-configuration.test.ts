@@ -1,7 +1,7 @@
 /** ENV, WORKDIR and USER of an image that bough has built: what starts from it, and what runs in it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";

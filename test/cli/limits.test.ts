@@ -1,6 +1,7 @@
 /** `--memory`, `--cpus` and `--pids`: what is sent, to whom, and what is said when a command runs into one of them. */
 import { afterEach, describe, expect, test } from "bun:test";
-import type { InstanceRequest, LimitHit } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { LimitHit } from "../../src/service/wire/operation.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import type { RunOutcome } from "../fake-service/state.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import { type RunningEngine, serveEngine } from "../differential/bough.ts";
 import { hideExtensions } from "../docker/plain-service.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";

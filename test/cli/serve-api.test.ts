@@ -3,7 +3,7 @@
  * compression accepted.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { isTerminal, type OperationRecord } from "../../src/service/types.ts";
+import { isTerminal, type OperationRecord } from "../../src/service/wire/operation.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { type ServerProcess, startServer } from "../support/server.ts";

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { asRecord } from "../../src/service/http/json.ts";
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";

@@ -2,8 +2,8 @@
 
 import { expect } from "bun:test";
 import { readTar } from "../../src/image/tar-reader.ts";
-import type { InstanceResult, OperationEvent, OperationRecord } from "../../src/service/types.ts";
-import { isTerminal } from "../../src/service/types.ts";
+import type { InstanceResult, OperationEvent, OperationRecord } from "../../src/service/wire/operation.ts";
+import { isTerminal } from "../../src/service/wire/operation.ts";
 import { inChunks } from "../support/tar-bytes.ts";
 import type { Answer, CallParts } from "./client.ts";
 import { validateEvent } from "./events.ts";

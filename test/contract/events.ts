@@ -1,5 +1,5 @@
 /** Events of an operation, held against the document: the frame itself, and its data by its type. */
-import type { OperationEvent } from "../../src/service/types.ts";
+import type { OperationEvent } from "../../src/service/wire/operation.ts";
 import { schemas } from "./client.ts";
 import { findFaults } from "./schema.ts";
 

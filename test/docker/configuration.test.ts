@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { openEngine } from "../../src/engine/engine.ts";
-import type { ImageRecord } from "../../src/service/types.ts";
+import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type Docker, startDocker } from "../support/docker.ts";
 import { writeFiles } from "../support/files.ts";

@@ -1,7 +1,7 @@
 /** `POST /v1/images/{uuid}/config`: the same files with another configuration. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ImageConfig } from "../../src/image/config.ts";
-import type { ImageRecord } from "../../src/service/types.ts";
+import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;

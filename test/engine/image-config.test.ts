@@ -5,7 +5,7 @@ import { openDatabase } from "../../src/database.ts";
 import { describeImage } from "../../src/engine/records/images.ts";
 import { migrations } from "../../src/engine/records/schema.ts";
 import type { ImageConfig } from "../../src/image/config.ts";
-import type { ImageRecord } from "../../src/service/types.ts";
+import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";

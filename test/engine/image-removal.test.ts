@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { ImageRecord } from "../../src/service/types.ts";
+import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;

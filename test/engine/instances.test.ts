@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { InstanceRequest, OperationRecord } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { decode, TestEngine } from "../support/engine.ts";
 import { runUntilExpired } from "../support/expired-command.ts";
 import { commandLines } from "../support/processes.ts";

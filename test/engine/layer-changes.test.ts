@@ -1,6 +1,6 @@
 /** `GET /v1/images/{uuid}/changes`: what each layer adds, changes and deletes. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ImageLayerChanges, LayerChange } from "../../src/service/types.ts";
+import type { ImageLayerChanges, LayerChange } from "../../src/service/wire/layer-changes.ts";
 import { TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;

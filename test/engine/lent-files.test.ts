@@ -12,7 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LentFile, OperationRecord } from "../../src/service/types.ts";
+import type { LentFile } from "../../src/service/wire/file.ts";
+import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;

@@ -1,7 +1,7 @@
 /** The namespaces of the next command are made while one runs: nobody may notice but by the time. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
-import type { NetworkMode } from "../../src/service/types.ts";
+import type { NetworkMode } from "../../src/service/wire/instance.ts";
 import { TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;

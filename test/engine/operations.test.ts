@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { OperationEvent, OperationRecord, WireBytes } from "../../src/service/types.ts";
+import type { OperationEvent, OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
 import { TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
 

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { planPrune, prune } from "../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../src/engine/prune/usage.ts";
-import type { ImageRecord } from "../../src/service/types.ts";
+import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
 import { keeping } from "../support/prune-selection.ts";
 

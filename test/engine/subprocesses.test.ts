@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { InstanceRequest, InstanceResult, OperationEvent } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { InstanceResult, OperationEvent } from "../../src/service/wire/operation.ts";
 import { decode, openInput, TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
 

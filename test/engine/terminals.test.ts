@@ -1,6 +1,6 @@
 /** Extension `terminals`: a command on a terminal, over the API alone. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;

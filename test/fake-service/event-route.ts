@@ -1,4 +1,4 @@
-import type { OperationEvent } from "../../src/service/types.ts";
+import type { OperationEvent } from "../../src/service/wire/operation.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import type { FakeOperation } from "./state.ts";

@@ -1,5 +1,5 @@
 import { asNumber, asRecord, asText } from "../../src/service/http/json.ts";
-import { isTag } from "../../src/service/types.ts";
+import { isTag } from "../../src/service/wire/image.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";

@@ -1,5 +1,5 @@
 import { asRecord, asText } from "../../src/service/http/json.ts";
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";

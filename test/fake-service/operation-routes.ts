@@ -1,4 +1,4 @@
-import { isTerminal, type OperationRecord, operationStatuses } from "../../src/service/types.ts";
+import { isTerminal, type OperationRecord, operationStatuses } from "../../src/service/wire/operation.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { endOperation } from "./run.ts";

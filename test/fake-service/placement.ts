@@ -1,5 +1,5 @@
 /** What an instance's files, and the script that bough places directories and links by, make of an image's tree. */
-import type { InstanceRequest } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { FakeState, FakeTree } from "./state.ts";
 
 export function putFiles(tree: FakeTree, { files = {} }: InstanceRequest, state: FakeState): void {

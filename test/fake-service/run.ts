@@ -1,5 +1,6 @@
 /** Plays a scripted outcome as the events and the record of an operation. */
-import type { InstanceRequest, OperationRecord, WireBytes } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
 import { isPlacement, putFiles, runPlacement } from "./placement.ts";
 import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts";
 

@@ -1,13 +1,13 @@
 /** The fake service's memory: images, files, operations. */
+import type { FileRecord } from "../../src/service/wire/file.ts";
+import type { ImageRecord } from "../../src/service/wire/image.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type {
-  FileRecord,
-  ImageRecord,
-  InstanceRequest,
   LimitHit,
   OperationEvent,
   OperationKind,
   OperationRecord,
-} from "../../src/service/types.ts";
+} from "../../src/service/wire/operation.ts";
 
 /** What a RUN does. Everything may be left out: it then exits 0 at once, says nothing, and makes a new image. */
 export interface RunOutcome {

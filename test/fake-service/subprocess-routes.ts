@@ -1,7 +1,8 @@
 /** Processes beside the command of an operation that runs: each does what the script says of a command like its own. */
 import { constants } from "node:os";
 import { asRecord, asText } from "../../src/service/http/json.ts";
-import { type InstanceRequest, isTerminal, type OperationEvent } from "../../src/service/types.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import { isTerminal, type OperationEvent } from "../../src/service/wire/operation.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";

@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { OperationRecord } from "../../src/service/types.ts";
+import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";

@@ -1,7 +1,7 @@
 /** What goes wrong with event streams, and what comes of it. */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { OutputChunk } from "../../src/service/service.ts";
-import type { OperationEvent } from "../../src/service/types.ts";
+import type { OperationEvent } from "../../src/service/wire/operation.ts";
 import { frameOf } from "../fake-service/event-route.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";

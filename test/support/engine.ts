@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Engine, type EngineOptions, openEngine } from "../../src/engine/engine.ts";
-import type { InstanceRequest, LentFile, OperationEvent, OperationRecord } from "../../src/service/types.ts";
+import type { LentFile } from "../../src/service/wire/file.ts";
+import type { InstanceRequest } from "../../src/service/wire/instance.ts";
+import type { OperationEvent, OperationRecord } from "../../src/service/wire/operation.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
 
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../../src/clock.ts";
-import type { InstanceResult, OperationRecord } from "../../src/service/types.ts";
+import type { InstanceResult, OperationRecord } from "../../src/service/wire/operation.ts";
 import { TestEngine } from "./engine.ts";
 
 const timeout = 71;

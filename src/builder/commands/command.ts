@@ -3,7 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandExecWords, expandRunLine } from "../../dockerfile/words/run-substitution.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 
 /** The part of a request that says what to run, and as whom. */
 type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;

@@ -1,7 +1,7 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import type { InstanceRequest, NetworkMode } from "../../service/types.ts";
+import type { InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 
 /** What a command line says of the network that RUN instructions have. */
 export interface NetworkPolicy {

@@ -1,6 +1,7 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { ImageCopy, InstanceEntry, InstanceRequest, Loan } from "../../service/types.ts";
+import type { InstanceEntry, Loan } from "../../service/wire/file.ts";
+import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { environmentOf, lookUp, predefinedArguments } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";

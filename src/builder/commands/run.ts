@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";

@@ -1,5 +1,5 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
-import type { ImageCopy } from "../../service/types.ts";
+import type { ImageCopy } from "../../service/wire/instance.ts";
 import { findImage } from "../bases/from.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";

@@ -1,5 +1,5 @@
 import { NotFoundError } from "../../service/http/errors.ts";
-import type { ImageCopy } from "../../service/types.ts";
+import type { ImageCopy } from "../../service/wire/instance.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { BuildJob } from "../job.ts";
 

@@ -1,4 +1,5 @@
-import type { InstanceMount, InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
 import { instanceEntries, instanceFiles, takesTimes } from "../staging/placement.ts";
 import { uploadStaged } from "../staging/upload.ts";

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { escapeGlob } from "../../context/patterns/glob.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";

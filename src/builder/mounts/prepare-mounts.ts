@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
 import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";

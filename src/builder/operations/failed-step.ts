@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceRequest, LentFile } from "../../service/types.ts";
+import type { LentFile } from "../../service/wire/file.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
 

@@ -3,7 +3,7 @@ import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/
 import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
 import { abandonmentOf } from "../stages/abandoned.ts";

@@ -1,4 +1,4 @@
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { BuildJob } from "../job.ts";
 import { type FollowedOutcome, followOperation, type OperationStep, startOperation } from "./operation.ts";
 import { resumeOperation } from "./unfinished.ts";

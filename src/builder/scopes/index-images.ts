@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { scratch } from "../bases/base.ts";
 import type { IndexFiles } from "./index-file.ts";
 import { scopeOfTag, scopeTag } from "./scope-name.ts";

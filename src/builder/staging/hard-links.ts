@@ -1,4 +1,4 @@
-import type { InstanceFile } from "../../service/types.ts";
+import type { InstanceFile } from "../../service/wire/file.ts";
 import { quote } from "../commands/command.ts";
 import { parentDirectories } from "../copy/made-directories.ts";
 import type { Staged, StagedFile } from "./staged.ts";

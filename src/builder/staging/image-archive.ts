@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { padding } from "../../image/tar-header.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { endBytes, fileHeader } from "../../image/tar-writer.ts";
-import type { InstanceFile } from "../../service/types.ts";
+import type { InstanceFile } from "../../service/wire/file.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { quote } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";

@@ -1,4 +1,4 @@
-import type { LendFiles, LentFile, Loan } from "../../service/types.ts";
+import type { LendFiles, LentFile, Loan } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
 import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceEntry, InstanceFile } from "../../service/types.ts";
+import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import { quote } from "../commands/command.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import { isRoot } from "../copy/ownership.ts";

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { withDeadline } from "../../service/http/abort.ts";
-import { activeStatuses, type OperationStatus } from "../../service/types.ts";
+import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 import type { Log } from "../../terminal/log.ts";
 import { loadProfiles } from "../auth/profiles.ts";
 import { listScopeNames } from "../cache/scope-argument.ts";

@@ -1,7 +1,7 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import { formatMode } from "../../image/file-mode.ts";
-import type { LayerChange } from "../../service/types.ts";
+import type { LayerChange } from "../../service/wire/layer-changes.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";

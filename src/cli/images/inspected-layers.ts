@@ -1,5 +1,5 @@
 import { completeHistory, type HistoryLine, instructionOf, linesByLayer } from "../../image/history.ts";
-import type { ImageLayerChanges } from "../../service/types.ts";
+import type { ImageLayerChanges } from "../../service/wire/layer-changes.ts";
 import type { Store } from "../../store/store.ts";
 import type { Connection } from "../service/connection.ts";
 

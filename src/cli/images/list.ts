@@ -1,7 +1,7 @@
 import { type ArgsDef, defineCommand } from "citty";
 import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { BoughError } from "../../errors.ts";
-import type { ImageRecord } from "../../service/types.ts";
+import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationFilter, OperationSummary } from "../../service/operations/operation-records.ts";
-import { activeStatuses, type OperationStatus } from "../../service/types.ts";
+import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 
 /**
  * The newest first. One question for each status: a long list of ended operations may stand before one that still runs. `statuses`:

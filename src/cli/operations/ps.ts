@@ -1,6 +1,6 @@
 import { type ArgsDef, defineCommand } from "citty";
 import type { OperationFilter } from "../../service/operations/operation-records.ts";
-import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/types.ts";
+import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, oneOf, positiveInteger } from "../command-line/arguments.ts";

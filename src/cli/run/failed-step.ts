@@ -2,7 +2,8 @@
 import type { FailedStepError, StepPlace } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
-import type { InstanceRequest, LentFile } from "../../service/types.ts";
+import type { LentFile } from "../../service/wire/file.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Store } from "../../store/store.ts";
 
 type StepFields = Pick<

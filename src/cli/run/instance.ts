@@ -1,7 +1,7 @@
 import type { Service } from "../../service/client.ts";
 import { requireEnd } from "../../service/operations/outcome.ts";
 import type { EventListener, OperationOutcome } from "../../service/service.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Log } from "../../terminal/log.ts";
 
 /**

@@ -1,7 +1,7 @@
 /** `--memory`, `--cpus` and `--pids`: what a command may take of the machine that it runs on. */
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import type { ResourcesLimits } from "../../service/types.ts";
+import type { ResourcesLimits } from "../../service/wire/instance.ts";
 import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
 
 export const limitDefinitions: ArgumentDefinitions = {

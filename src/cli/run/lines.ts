@@ -1,7 +1,7 @@
 /** A command that people type to, on a service that gives it no terminal: what they type goes to it line by line. */
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import { runInstance } from "./instance.ts";

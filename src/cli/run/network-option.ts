@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
-import { type NetworkMode, networkModes } from "../../service/types.ts";
+import { type NetworkMode, networkModes } from "../../service/wire/instance.ts";
 import { type ArgumentDefinition, oneOf, type Values } from "../command-line/arguments.ts";
 
 /** `--network`, as docker spells it. `whose` network it is, for the help. */

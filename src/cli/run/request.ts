@@ -5,14 +5,9 @@ import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { LocalFile } from "../../service/service.ts";
-import type {
-  InstanceFile,
-  InstanceMount,
-  InstanceRequest,
-  Loan,
-  NetworkMode,
-  ResourcesLimits,
-} from "../../service/types.ts";
+import type { InstanceFile, Loan } from "../../service/wire/file.ts";
+import type { InstanceRequest, NetworkMode, ResourcesLimits } from "../../service/wire/instance.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";

@@ -4,7 +4,7 @@ import { notedConfiguration } from "../../builder/cache/noted-configuration.ts";
 import { type ExpandedCommand, numericUser, processFields } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
-import type { InstanceRequest } from "../../service/types.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 

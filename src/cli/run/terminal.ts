@@ -1,7 +1,7 @@
 /** The user's terminal as that of a command somewhere else. */
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
-import type { InstanceRequest, TerminalSize } from "../../service/types.ts";
+import type { InstanceRequest, TerminalSize } from "../../service/wire/instance.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** Docker's rule: what is piped cannot be typed into. `command` is what the user wrote, for the message. */

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import type { InstanceMount } from "../../service/types.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 
 const example = "For example -v ./src:/src, or -v ./src:/src:ro to be read alone.";
 

@@ -1,5 +1,5 @@
 import { createPace } from "../../pace.ts";
-import type { LentFile } from "../../service/types.ts";
+import type { LentFile } from "../../service/wire/file.ts";
 import { filePath } from "../records/files.ts";
 import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { ErrorBody } from "../../service/types.ts";
+import type { ErrorBody } from "../../service/wire/operation.ts";
 
 /** A request that is answered with an error; `message` reaches the client. */
 export class RequestError extends BoughError {

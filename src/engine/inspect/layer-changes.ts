@@ -1,5 +1,5 @@
 import { lstatSync, type Stats } from "node:fs";
-import type { ChangedAmount } from "../../service/types.ts";
+import type { ChangedAmount } from "../../service/wire/layer-changes.ts";
 import { isWhiteout, type LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../copies/path.ts";
 import { isOpaque } from "../system/xattrs.ts";

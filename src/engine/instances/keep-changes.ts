@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { withVariables } from "../../image/config.ts";
 import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
-import type { LimitHit } from "../../service/types.ts";
+import type { LimitHit } from "../../service/wire/operation.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, type Image } from "../records/images.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";

@@ -1,5 +1,5 @@
 import { isAscii } from "node:buffer";
-import type { WireBytes } from "../../service/types.ts";
+import type { WireBytes } from "../../service/wire/operation.ts";
 
 /** `ascii` where every byte is; anything else is `base64`, which every client decodes. */
 export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {

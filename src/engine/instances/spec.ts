@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
-import type { NetworkMode, ResourcesLimits, TerminalSize } from "../../service/types.ts";
+import type { NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import { RequestError } from "../http/answers.ts";

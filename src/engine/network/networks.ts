@@ -1,6 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
-import type { NetworkMode } from "../../service/types.ts";
+import type { NetworkMode } from "../../service/wire/instance.ts";
 import type { Environment } from "../system/programs.ts";
 import { findAddresses, privateResolvConf, readHostNetwork, readResolvConf } from "./host-network.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";

@@ -1,4 +1,4 @@
-import type { InstanceResult, OperationEvent } from "../../service/types.ts";
+import type { InstanceResult, OperationEvent } from "../../service/wire/operation.ts";
 import { decodeBytes, encodeBytes } from "../instances/output.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";

@@ -1,4 +1,4 @@
-import type { TerminalSize } from "../../service/types.ts";
+import type { TerminalSize } from "../../service/wire/instance.ts";
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
 import { mainProcessSpid } from "../records/event-files.ts";

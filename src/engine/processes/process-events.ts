@@ -1,4 +1,4 @@
-import type { InstanceResult, LimitHit } from "../../service/types.ts";
+import type { InstanceResult, LimitHit } from "../../service/wire/operation.ts";
 import { hideSecrets } from "../instances/hidden-secrets.ts";
 import { CapturedStream, encodeBytes } from "../instances/output.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";

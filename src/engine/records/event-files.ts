@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, constants, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
-import type { OperationEvent } from "../../service/types.ts";
+import type { OperationEvent } from "../../service/wire/operation.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
 import { readingStored } from "./stored-content.ts";

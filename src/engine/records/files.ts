@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { inTransaction } from "../../database.ts";
 import { createPace } from "../../pace.ts";
-import type { FileRecord } from "../../service/types.ts";
+import type { FileRecord } from "../../service/wire/file.ts";
 import { errorCode } from "../../system-error.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";

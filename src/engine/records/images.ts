@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
-import type { ImageRecord } from "../../service/types.ts";
+import type { ImageRecord } from "../../service/wire/image.ts";
 import { RequestError } from "../http/answers.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { parseObject } from "./json-column.ts";

@@ -1,7 +1,12 @@
 import type { Database } from "bun:sqlite";
 import { isAlive } from "../../process-identity.ts";
-import type { InstanceResult, OperationKind, OperationRecord, OperationStatus } from "../../service/types.ts";
-import { isTerminal } from "../../service/types.ts";
+import type {
+  InstanceResult,
+  OperationKind,
+  OperationRecord,
+  OperationStatus,
+} from "../../service/wire/operation.ts";
+import { isTerminal } from "../../service/wire/operation.ts";
 import { parseObject } from "./json-column.ts";
 
 /** An operation as the engine keeps it. Credentials are never part of its metadata. */

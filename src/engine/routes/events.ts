@@ -1,4 +1,4 @@
-import type { OperationEvent } from "../../service/types.ts";
+import type { OperationEvent } from "../../service/wire/operation.ts";
 import { RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";

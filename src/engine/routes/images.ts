@@ -2,7 +2,7 @@ import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
-import { isTag } from "../../service/types.ts";
+import { isTag } from "../../service/wire/image.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import {
   optionalFields,

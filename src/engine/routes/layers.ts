@@ -1,4 +1,4 @@
-import type { ImageLayer } from "../../service/types.ts";
+import type { ImageLayer } from "../../service/wire/image.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";

@@ -1,4 +1,4 @@
-import { operationStatuses } from "../../service/types.ts";
+import { operationStatuses } from "../../service/wire/operation.ts";
 import { cancelOperation } from "../cancel.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readChoice, readPage, readTime } from "../http/query.ts";

@@ -1,4 +1,4 @@
-import type { OperationKind } from "../../service/types.ts";
+import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
 import { maxTimeout } from "../instances/spec.ts";

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
-import type { LimitHit, NetworkMode } from "../../service/types.ts";
+import type { NetworkMode } from "../../service/wire/instance.ts";
+import type { LimitHit } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import type { Networks } from "../network/networks.ts";
 import type { InputSpec } from "../processes/exec-spec.ts";

@@ -1,4 +1,4 @@
-import type { TerminalSize } from "../../service/types.ts";
+import type { TerminalSize } from "../../service/wire/instance.ts";
 import { openPseudoTerminal, type PseudoTerminal } from "./pseudo-terminal.ts";
 import { TerminalOutput } from "./terminal-output.ts";
 

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import type { TerminalSize } from "../../service/types.ts";
+import type { TerminalSize } from "../../service/wire/instance.ts";
 
 /** A terminal of this machine that nobody sees: runc asks it for its size, and tells the sandbox's own when it is told to look. */
 export interface PseudoTerminal {

@@ -1,4 +1,4 @@
-import type { TerminalSize } from "../../service/types.ts";
+import type { TerminalSize } from "../../service/wire/instance.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../http/fields.ts";
 
 /** The kernel keeps 16 bits of each. */

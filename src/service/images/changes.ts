@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { asInteger, asRecord, asText } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../types.ts";
+import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../wire/layer-changes.ts";
 
 export interface ImageChanges {
   /** Returns what each layer changes, the lowest first. Only with the extension `changes`. */

@@ -6,7 +6,7 @@ import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts
 import { asId, asInteger, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageRecord } from "../types.ts";
+import type { ImageRecord } from "../wire/image.ts";
 
 export interface ImageFilter {
   /** The beginning of a tag. */

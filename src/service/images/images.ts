@@ -7,7 +7,7 @@ import { NotFoundError } from "../http/errors.ts";
 import { asId, asInteger, asRecord, idIn } from "../http/json.ts";
 import type { Operations } from "../operations/operations.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
-import { type ImageRecord, type ImportRequest, isTag } from "../types.ts";
+import { type ImageRecord, type ImportRequest, isTag } from "../wire/image.ts";
 import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
 import { withLatest } from "./tag.ts";

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageLayer } from "../types.ts";
+import type { ImageLayer } from "../wire/image.ts";
 
 export interface ImageLayers {
   /** The lowest first. Only with the extension `layers`. */

@@ -3,7 +3,7 @@
  * service's own images, and an address to import from where the service has none of that name.
  */
 import { BoughError } from "../../errors.ts";
-import { isTag } from "../types.ts";
+import { isTag } from "../wire/image.ts";
 import { withLatest } from "./tag.ts";
 
 type ImageReference =

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { isTag, maxTagLength } from "../types.ts";
+import { isTag, maxTagLength } from "../wire/image.ts";
 
 /** `app` is `app:latest`; a name with a tag stays as it is. A colon before a slash is a registry's port. */
 export function withLatest(name: string): string {

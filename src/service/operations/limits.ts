@@ -1,6 +1,6 @@
 /** Limits that a command ran into, off the wire and in words. */
 import { asNumber, asRecord, asText } from "../http/json.ts";
-import type { LimitHit } from "../types.ts";
+import type { LimitHit } from "../wire/operation.ts";
 
 const names: readonly LimitHit["limit"][] = ["max_memory_bytes", "max_processes", "max_layer_bytes"];
 

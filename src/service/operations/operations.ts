@@ -7,7 +7,7 @@ import { NotFoundError, OverdueError } from "../http/errors.ts";
 import { type IdleTimer, startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
-import type { OperationKind } from "../types.ts";
+import type { OperationKind } from "../wire/operation.ts";
 import { followEvents } from "./events.ts";
 import { withTimeLimit } from "./overdue.ts";
 import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";

@@ -1,5 +1,5 @@
 /** Output bytes off the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
-import type { WireBytes } from "../types.ts";
+import type { WireBytes } from "../wire/operation.ts";
 
 export interface OutputDecoder {
   push(bytes: WireBytes): string;

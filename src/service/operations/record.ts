@@ -1,7 +1,7 @@
 /** An operation's record as a server answers it: whatever is missing is missing. */
 import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
-import type { LimitHit } from "../types.ts";
+import type { LimitHit } from "../wire/operation.ts";
 import { readLimitHits } from "./limits.ts";
 import { decodeText } from "./output.ts";
 

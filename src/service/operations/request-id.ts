@@ -3,7 +3,7 @@
  * more than are asked for: the one field that the service's records can give back and that the command never sees.
  */
 import { asNumber, asRecord } from "../http/json.ts";
-import type { InstanceRequest } from "../types.ts";
+import type { InstanceRequest } from "../wire/instance.ts";
 
 /** Bytes of each stream that a service keeps when the request does not say. */
 const defaultLimit = 65_536;

@@ -3,7 +3,7 @@ import { messageOf } from "../../errors.ts";
 import { withDeadline } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
-import type { InstanceRequest } from "../types.ts";
+import type { InstanceRequest } from "../wire/instance.ts";
 import { withRequestId } from "./request-id.ts";
 import {
   type SearchOptions,

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { unsupportedStatuses } from "../capabilities.ts";
 import { parseRetryAfter } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
-import type { TerminalSize } from "../types.ts";
+import type { TerminalSize } from "../wire/instance.ts";
 
 export interface Terminals {
   /**

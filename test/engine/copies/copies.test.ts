@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { ImageCopy } from "../../../src/service/types.ts";
+import type { ImageCopy } from "../../../src/service/wire/instance.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
 

@@ -1,6 +1,6 @@
 /** Directories and links that a request brings along: the extension `entries`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { InstanceEntry } from "../../../src/service/types.ts";
+import type { InstanceEntry } from "../../../src/service/wire/file.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
 

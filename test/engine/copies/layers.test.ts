@@ -5,7 +5,7 @@ import { checkEngine } from "../../../src/engine/check.ts";
 import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { isOpaque, readAttributes, writeAttributes } from "../../../src/engine/system/xattrs.ts";
-import type { ImageCopy } from "../../../src/service/types.ts";
+import type { ImageCopy } from "../../../src/service/wire/instance.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { keeping } from "../../support/prune-selection.ts";
 

@@ -7,7 +7,7 @@ import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { takeCache } from "../../../src/engine/records/caches.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
-import type { InstanceMount } from "../../../src/service/types.ts";
+import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
 import { keeping } from "../../support/prune-selection.ts";
 

@@ -1,6 +1,6 @@
 /** What a command has in place by `mounts`, and what its result has of it: nothing. As root, and as an ordinary user. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { InstanceMount } from "../../../src/service/types.ts";
+import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openDatabase } from "../../../src/database.ts";
 import { imagesInUse } from "../../../src/engine/records/operations.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
-import type { InstanceMount } from "../../../src/service/types.ts";
+import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
 import { expectRefusal } from "../refused-request.ts";
 

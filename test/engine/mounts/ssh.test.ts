@@ -3,7 +3,7 @@ import { lstatSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { openAgentSocket } from "../../../src/engine/mounts/agent-socket.ts";
-import type { InstanceMount } from "../../../src/service/types.ts";
+import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { leftOpen } from "../../support/descriptors.ts";
 import { TestEngine } from "../../support/engine.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { ImageCopy } from "../../../src/service/types.ts";
+import type { ImageCopy } from "../../../src/service/wire/instance.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";

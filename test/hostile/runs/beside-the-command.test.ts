@@ -5,7 +5,7 @@ import {
   isTerminal,
   type LimitHit,
   type OperationRecord,
-} from "../../../src/service/types.ts";
+} from "../../../src/service/wire/operation.ts";
 import { decode } from "../../support/engine.ts";
 import { lastingProcesses } from "../../support/processes.ts";
 import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";

@@ -5,12 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type {
-  InstanceRequest,
-  LimitHit,
-  OperationRecord,
-  ResourcesLimits,
-} from "../../../src/service/types.ts";
+import type { InstanceRequest, ResourcesLimits } from "../../../src/service/wire/instance.ts";
+import type { LimitHit, OperationRecord } from "../../../src/service/wire/operation.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";

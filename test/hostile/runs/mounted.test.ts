@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { InstanceMount } from "../../../src/service/types.ts";
+import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";

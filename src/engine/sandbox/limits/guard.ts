@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
-import type { LimitHit } from "../../../service/types.ts";
+import type { LimitHit } from "../../../service/wire/operation.ts";
 import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
 import type { KillSwitch } from "../kill-switch.ts";

@@ -1,5 +1,6 @@
 /** What one instance may take of the machine. */
-import type { LimitHit, ResourcesLimits } from "../../../service/types.ts";
+import type { ResourcesLimits } from "../../../service/wire/instance.ts";
+import type { LimitHit } from "../../../service/wire/operation.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
 import type { MachineSize } from "../../system/machine-size.ts";
 

@@ -1,5 +1,5 @@
 import type { ResourceUsage } from "bun";
-import type { ProcessResources } from "../../../service/types.ts";
+import type { ProcessResources } from "../../../service/wire/operation.ts";
 
 /** What an ended process and all that it waited for have used, in the words of an `exit` event. */
 export interface EventResources {

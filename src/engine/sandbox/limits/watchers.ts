@@ -1,5 +1,5 @@
 /** What is looked at again and again while a command runs. */
-import type { LimitHit } from "../../../service/types.ts";
+import type { LimitHit } from "../../../service/wire/operation.ts";
 import type { LimitEvents } from "./controllers.ts";
 import { freeRoom, layerSize } from "./layer-size.ts";
 import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } from "./process-usage.ts";

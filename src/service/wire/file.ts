@@ -1,0 +1,50 @@
+/** A file put in place before an instance's command starts. `mode` is octal text, such as `0644`. */
+export interface InstanceFile {
+  uuid: string;
+  uid: number;
+  gid: number;
+  mode: string;
+  /** Seconds since the epoch, with a fraction or without. Only where the service announces the extension `file-times`. */
+  mtime?: number;
+}
+
+/**
+ * A file put in place before an instance's command starts: one of this machine, which must still be what was hashed, or one that
+ * the service has. Part of the extension `lent-files`, which bough's own engine has for a client in the same process.
+ */
+export type LentFile = {
+  /** An absolute path in the image. */
+  destination: string;
+  sha256: string;
+  size: number;
+  uid: number;
+  gid: number;
+  mode: number;
+  /** Seconds since the epoch. */
+  mtime: number | undefined;
+} & ({ path: string } | { uuid: string });
+
+export type LendFiles = (files: Iterable<LentFile>) => Loan;
+
+/** Files that a request can name until the loan ends. */
+export interface Loan {
+  readonly id: string;
+  end(): void;
+}
+
+/**
+ * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a
+ * `mode` a directory that is there stays as it is. What is above it is made, too, as for files.
+ */
+export type InstanceEntry = { uid: number; gid: number } & (
+  | { type: "directory"; mode?: string }
+  | { type: "symlink"; target: string }
+);
+
+export interface FileRecord {
+  uuid: string;
+  sha256: string;
+  size: number;
+  created_at?: string;
+  updated_at?: string;
+}

@@ -1,0 +1,87 @@
+import type { HistoryLine } from "../../image/history.ts";
+import type { InstanceEntry, InstanceFile } from "./file.ts";
+import type { InstanceMount } from "./mount.ts";
+
+/** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
+export interface ImageCopy {
+  /** UUID. */
+  image: string;
+  /** The words of `COPY --from`, variables replaced: globs, counted from `/`. */
+  sources: string[];
+  /** Absolute; a slash at the end says that it is a directory. */
+  destination: string;
+  /**
+   * Numbers of `--chown`: for all that is copied and all directories that are made for it. Default: the source's own (made
+   * directories: root's).
+   */
+  uid?: number;
+  gid?: number;
+  /** `--chmod`, as written: octal or symbolic. */
+  chmod?: string;
+  /** `--parents`, `--exclude`. */
+  parents?: boolean;
+  exclude?: string[];
+}
+
+/** What a command can reach, as in `docker run --network`: the outside (the service's choice how), nothing, or all that the machine can. */
+export const networkModes = ["default", "none", "host"] as const;
+export type NetworkMode = (typeof networkModes)[number];
+
+/** The body of `POST /v1/instances`. */
+export interface InstanceRequest {
+  /** An image's UUID or `tag:<name>`. */
+  image: string;
+  /** Empty beside `copies`, be it an empty list: nothing runs, and the result is the image with its files and copies. */
+  command: string;
+  args?: string[];
+  shell: boolean;
+  env?: Record<string, string>;
+  /** Absolute. The service's own default is `/root`, so it is always sent. */
+  cwd: string;
+  files?: Record<string, InstanceFile>;
+  /** The name of a loan, whose files are placed after `files`. Only with the extension `lent-files`. */
+  lent_files?: string;
+  /** Entries by absolute path. Only with the extension `entries`. */
+  entries?: Record<string, InstanceEntry>;
+  /** Copies are made in their order, after the files and before the command. Only with the extension `copies`. */
+  copies?: ImageCopy[];
+  /** Mounts are in place while the command runs, made in their order. Only with the extension `mounts`. */
+  mounts?: InstanceMount[];
+  /** Seconds. */
+  timeout?: number;
+  /** `false` keeps the result as a new image. */
+  disposable: boolean;
+  hostname?: string;
+  /** `mode` only where the service announces the extension `host-network`. */
+  networking?: { enabled: boolean } | { mode: NetworkMode };
+  /** `close: false`: more is to come. */
+  stdin?: { value: string; encoding: string; close?: boolean };
+  /** The command runs on a terminal of this size. Part of the extension `terminals`, which bough's own engine has. */
+  terminal?: TerminalSize;
+  /** Bytes of each output stream that are kept. */
+  truncate_output_at?: number;
+  preserve_env?: boolean;
+  /** True: without the image's variables and working directory. Part of the extension `configure`, which bough's own engine has. */
+  ignore_config?: boolean;
+  resources_limits?: ResourcesLimits;
+  /** The lines of the result's history that the image has not, one of them with a layer. Only with the extension `history`. */
+  history?: readonly HistoryLine[];
+  uid?: number;
+  gid?: number;
+}
+
+/** Characters. */
+export interface TerminalSize {
+  columns: number;
+  rows: number;
+}
+
+/** The last three are the extension `resource-limits`, which bough's own engine has. */
+export interface ResourcesLimits {
+  max_layer_bytes?: number;
+  max_memory_bytes?: number;
+  /** Processes and threads. */
+  max_processes?: number;
+  /** Processors, such as 1.5. */
+  cpus?: number;
+}

@@ -1,0 +1,106 @@
+import type { ResourcesLimits } from "./instance.ts";
+
+export const operationStatuses = [
+  "PENDING",
+  "ASSIGNED",
+  "EXECUTING",
+  "SUCCESS",
+  "FAILED",
+  "CANCELLED",
+] as const;
+export type OperationStatus = (typeof operationStatuses)[number];
+export type OperationKind = "instance" | "image_import";
+
+export function isTerminal(status: OperationStatus): boolean {
+  return status === "SUCCESS" || status === "FAILED" || status === "CANCELLED";
+}
+
+export const activeStatuses = operationStatuses.filter((status) => !isTerminal(status));
+
+/** Bytes on the wire: `ascii` (or `utf-8`) is the text itself, `base64` arbitrary bytes. */
+export interface WireBytes {
+  value: string;
+  encoding: string;
+  truncated?: boolean;
+}
+
+/** A limit that a command ran into. Part of the extension `resource-limits`. */
+export interface LimitHit {
+  limit: Exclude<keyof ResourcesLimits, "cpus">;
+  value: number;
+  /** Whether the whole command was ended for it. */
+  killed: boolean;
+}
+
+interface ProcessState {
+  exit_code: number;
+  pid?: number;
+  signal?: number;
+  timed_out?: boolean;
+  stopped?: boolean;
+  continued?: boolean;
+}
+
+/** Fields of getrusage(2): times in seconds, `max_rss` in KiB. */
+export interface ProcessResources {
+  elapsed_time?: number;
+  user_cpu_time?: number;
+  system_cpu_time?: number;
+  max_rss?: number;
+  shared_memory?: number;
+  unshared_memory?: number;
+  swaps?: number;
+  page_faults?: number;
+  page_faults_io?: number;
+  voluntary_switches?: number;
+  involuntary_switches?: number;
+  block_input?: number;
+  block_output?: number;
+  signals?: number;
+}
+
+export interface InstanceResult {
+  state?: ProcessState;
+  stdout?: WireBytes;
+  stderr?: WireBytes;
+  resources?: ProcessResources;
+  limits_hit?: LimitHit[];
+}
+
+/** The answer of `GET /v1/operations/{uuid}`. */
+export interface OperationRecord {
+  uuid: string;
+  kind: OperationKind;
+  status: OperationStatus;
+  error: string | null;
+  created_at?: string;
+  duration?: number | null;
+  /** Bytes. */
+  image_size?: number | null;
+  /** Seconds of processors' time. */
+  consumed_cpu?: number | null;
+  /** Bytes at the peak. */
+  consumed_memory?: number | null;
+  /** The image that the operation started from. */
+  image_uuid?: string | null;
+  metadata?: { command?: string; image?: string; shell?: boolean; result?: InstanceResult | null } & Record<
+    string,
+    unknown
+  >;
+  result_image_uuid?: string | null;
+  result?: { image?: string | null; tag?: string | null } | null;
+}
+
+/** One frame of `GET /v1/operations/{uuid}/events`. `spid` 0 is the sandbox itself, 1 the main process. */
+export interface OperationEvent {
+  id: number;
+  ts: string;
+  spid: number;
+  type: string;
+  data: Record<string, unknown>;
+}
+
+export interface ErrorBody {
+  error: string;
+  status: number;
+}
