@@ -13,6 +13,7 @@ let home: string;
 beforeAll(async () => {
   service = await startFakeService({
     run: ({ command, args = [] }) => {
+      if (command === "late") return { timedOut: true, exitCode: 137 };
       if (command === "sleep") return { until: new Promise<void>((resolve) => (release = resolve)) };
       return { exitCode: command === "fail" ? Number(args[0]) : 0 };
     },
@@ -119,8 +120,15 @@ test("wait ends with all of them, and exits as the first that has not ended well
     [sleeping, 0],
     [failed, 7],
   ]);
-  expect((await bough(`wait ${failed}`)).exitCode).toBe(7);
+  const ended = await bough(`wait ${failed}`);
+  expect(ended.exitCode).toBe(7);
+  expect(ended.stdout).toMatch(/ EXIT 7 /);
+  expect((await bough(`show ${failed}`)).stdout).toMatch(/^STATUS +EXIT 7$/m);
+  expect((await bough(`kill ${failed}`)).stderr).toContain("has already ended (EXIT 7)");
   expect((await bough(`wait ${sleeping}`)).exitCode).toBe(0);
+  const late = await start("late");
+  for (const shown of ["wait", "show"])
+    expect((await bough(`${shown} ${late}`)).stdout).toContain("TIMED OUT");
   expect((await bough("wait")).exitCode).toBe(2);
   expect((await bough("wait --all")).exitCode).toBe(0);
 });

@@ -6,6 +6,7 @@ import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { operationsArgument, readOperations } from "./operation-argument.ts";
+import { statusOf } from "./operation-words.ts";
 
 const definitions: ArgumentDefinitions = {
   op: operationsArgument("running-operation"),
@@ -37,10 +38,11 @@ async function killOperations(invocation: Invocation): Promise<void> {
     const operations = await readOperations(invocation, connection);
     const killed: string[] = [];
     const problems: string[] = [];
-    for (const { uuid, hasEnded, status } of operations) {
+    for (const operation of operations) {
+      const { uuid, hasEnded } = operation;
       // Of all that were under way one may have ended by itself.
       if (hasEnded && values.flag("all")) continue;
-      if (hasEnded) problems.push(`operation ${uuid} has already ended (${status})`);
+      if (hasEnded) problems.push(`operation ${uuid} has already ended (${statusOf(operation)})`);
       else if (await service.cancel(uuid)) killed.push(uuid);
       else problems.push(`the end of operation ${uuid} is not confirmed: it may still run`);
     }

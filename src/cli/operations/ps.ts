@@ -46,7 +46,8 @@ export const ps: Command = {
     ["ps --all --since 1h", "and what has ended in the last hour"],
     ["ps --status FAILED -f json", "as JSON, for other programs"],
   ],
-  agentNote: "SUCCESS says that a command was run to its end; `bough show OP` has its exit code.",
+  agentNote:
+    "`status` SUCCESS of -f json says that a command was run to its end; `exitCode`, or `bough show OP`, how.",
 };
 
 async function listOperations(invocation: Invocation): Promise<void> {

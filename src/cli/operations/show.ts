@@ -9,7 +9,7 @@ import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { operationArgument, requireOperation } from "./operation-argument.ts";
-import { kindOf } from "./operation-words.ts";
+import { kindOf, statusOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -69,7 +69,7 @@ function rowsOf(operation: OperationDetails): string[][] {
   const { exitCode, durationSeconds } = operation;
   const rows: [string, string | null][] = [
     ["KIND", kindOf(operation)],
-    ["STATUS", operation.timedOut ? "TIMED OUT" : operation.status],
+    ["STATUS", statusOf(operation)],
     ["ERROR", operation.error],
     ["COMMAND", operation.command],
     ["IMAGE", operation.image],
