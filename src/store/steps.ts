@@ -25,6 +25,7 @@ export interface StepStore {
   latestHashes(session: string): Set<string>;
   /** Replaces what is known of that place. Nothing is stored for a session that does not exist. */
   set(session: string, dockerfile: string, entry: StepEntry): void;
+  delete(session: string, dockerfile: string, ordinals: readonly number[]): void;
 }
 
 export function createStepStore(database: Database): StepStore {
@@ -64,6 +65,15 @@ export function createStepStore(database: Database): StepStore {
              SET hash = excluded.hash, title = excluded.title, inputs = excluded.inputs`,
         )
         .run(dockerfile, ordinal, hash, title, Bun.zstdCompressSync(inputs), session);
+    },
+
+    delete(session, dockerfile, ordinals) {
+      database
+        .query(
+          `DELETE FROM step WHERE session_id = (SELECT id FROM session WHERE key = ?) AND dockerfile = ?
+             AND ordinal IN (SELECT value FROM json_each(?))`,
+        )
+        .run(session, dockerfile, JSON.stringify(ordinals));
     },
   };
 }

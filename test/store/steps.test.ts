@@ -38,6 +38,14 @@ test("of each step of each Dockerfile the latest is kept", () => {
   );
 });
 
+test("steps that are no longer in a Dockerfile are deleted, of that one alone", () => {
+  for (const ordinal of [-10_000, 0, 1, 2]) store.steps.set("k", "/a", step(ordinal, `a${ordinal}`));
+  store.steps.set("k", "/b", step(2, "b2"));
+  store.steps.delete("k", "/a", [-10_000, 2, 3]);
+  expect([...store.steps.hashes("k", "/a").keys()]).toEqual([0, 1]);
+  expect(store.steps.latestHashes("k")).toEqual(new Set(["a0", "a1", "b2"]));
+});
+
 test("nothing is kept for a session that is not there, or no longer", () => {
   store.steps.set("nobody", "/a", step(0, "zero"));
   expect(store.steps.list("nobody", "/a")).toEqual([]);

@@ -16,6 +16,8 @@ export interface StepMemory {
   ): { scope: string; difference: Difference } | undefined;
   /** Once the step's layer is there. */
   remember(step: RememberedStep, hash: string): Promise<void>;
+  /** At the end of a build: no later one is compared with a step that this one has not come to. `stays`: by ordinal. */
+  forgetOthers(stays: (ordinal: number) => boolean): void;
 }
 
 export interface RememberedStep {
@@ -39,6 +41,7 @@ export function createStepMemory(
   // Read before this build begins to replace it.
   const earlier = explains ? store.list(session, dockerfile) : [];
   const hashes = store.hashes(session, dockerfile);
+  const reached = new Set<number>();
   let room = maxCharacters;
   return {
     explains,
@@ -54,12 +57,18 @@ export function createStepMemory(
     compareShared: () => undefined,
 
     async remember({ ordinal, title, text: makeText }, hash) {
+      reached.add(ordinal);
       if (hashes.get(ordinal) === hash) return;
       hashes.set(ordinal, hash);
       if (room === 0) return;
       const text = await makeText();
       room = Math.max(0, room - text.length);
       if (room > 0) store.set(session, dockerfile, { ordinal, hash, title, inputs: text });
+    },
+
+    forgetOthers(stays) {
+      const others = Array.from(hashes.keys()).filter((ordinal) => !reached.has(ordinal) && !stays(ordinal));
+      if (others.length > 0) store.delete(session, dockerfile, others);
     },
   };
 }

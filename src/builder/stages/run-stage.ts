@@ -64,9 +64,7 @@ export async function commitStage(
   return inSlot(stages, async () => {
     const since = job.clock.now();
     job.early.hold();
-    // Commits come after all instructions: the last stage's first.
-    const ordinal = stages.ordinals.size + job.dockerfile.stages.length - 1 - index;
-    const place = { line: last.instruction.range.start, ordinal };
+    const place = { line: last.instruction.range.start, ordinal: stages.ordinals.ofCommit(index) };
     const committed = await withFailure(job, last.instruction, () => commitPending(state, place, job));
     if (committed !== state)
       stages.records.push(recordStep(describeStep(last, since, job), state, committed));
@@ -106,7 +104,7 @@ async function performStep(
     job.early.hold();
     job.ahead.begin(step.step);
   }
-  const world = createLiveWorld(job, stages.ordinals.get(instruction) ?? firstTriggerOf(step));
+  const world = createLiveWorld(job, stages.ordinals.ofStep(step));
   const state = await withFailure(job, instruction, () =>
     detectLoss(before, job, async () => {
       if (instruction.name === "FROM") return interpretFrom(instruction, globals, world);
@@ -139,13 +137,6 @@ async function withFailure<Result>(
     throw error;
   }
 }
-
-/** The triggers of a FROM have ordinals of their own, below those of all instructions. */
-function firstTriggerOf({ stage }: Step): number {
-  return -maxTriggers * ((stage?.index ?? 0) + 1);
-}
-
-const maxTriggers = 10_000;
 
 async function inSlot<Result>(
   { takeSlot }: Pick<StagesAtWork, "takeSlot">,

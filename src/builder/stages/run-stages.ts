@@ -2,7 +2,6 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import { requireBase } from "../bases/base.ts";
 import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
-import { layerMakers } from "../commands/layer-makers.ts";
 import {
   type BuildGraph,
   edgesByInstruction,
@@ -19,6 +18,7 @@ import type { StepRecord } from "../result.ts";
 import { openFeed, type StageFeed } from "../staging/stage-feed.ts";
 import { stepsOf } from "../step-place.ts";
 import { AbandonedError } from "./abandoned.ts";
+import { ordinalsOf } from "./ordinals.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
 import { createSlots } from "./slots.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
@@ -97,6 +97,8 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     if (mode === "docker") await finishAll([...needed.map(stateOf), committed(target)], running);
     else for (const index of needed) await stateOf(index);
     const stage = await committed(target);
+    const isLeftOut = (index: number | undefined) => index !== undefined && !needed.includes(index);
+    running.memory.forgetOthers((ordinal) => isLeftOut(stages.ordinals.stageOf(ordinal)));
     records.sort((one, other) => one.step - other.step);
     return { stage, steps: records, job: jobOf(lastStepOf(target, stages), stages) };
   } finally {
@@ -137,10 +139,6 @@ async function requireBases(
       await withLocation(running, instruction, () => requireBase(reference, running.service));
     }
   }
-}
-
-function ordinalsOf({ dockerfile, mode }: RunningBuild): ReadonlyMap<Instruction, number> {
-  return new Map(layerMakers(dockerfile, mode).map((instruction, index) => [instruction, index]));
 }
 
 /** The result of each index, asked for once. */

@@ -5,6 +5,7 @@ import type { RunningBuild, StageResults } from "../job.ts";
 import type { StepRecord } from "../result.ts";
 import type { StageFeed } from "../staging/stage-feed.ts";
 import type { Step } from "../step-place.ts";
+import type { Ordinals } from "./ordinals.ts";
 
 /** What the stages of a build have in common. */
 export interface StagesAtWork {
@@ -14,8 +15,7 @@ export interface StagesAtWork {
   steps: readonly Step[];
   /** Those of one stage. */
   stepsOf(index: number): readonly Step[];
-  /** By instruction that makes a layer: how many of them stand before it, in all stages. */
-  ordinals: ReadonlyMap<Instruction, number>;
+  ordinals: Ordinals;
   records: StepRecord[];
   results: StageResults;
   /** Resolves when the other stages have what the instruction takes from them. */

@@ -66,8 +66,10 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
   const history = store.sessions.history(session) ?? [];
   const latest = new Set(Array.from(store.steps.latestHashes(session), layerBranch));
   const newest = history.at(-1);
+  // A build's newest layer may be one of an instruction that is no longer in the Dockerfile.
+  const isNewest = (entry: HistoryEntry) => entry === newest && (latest.size === 0 || entry.kind !== "run");
   const isTip = (entry: HistoryEntry) =>
-    entry === newest || entry.branches.some((branch) => !isLayerBranch(branch) || latest.has(branch));
+    isNewest(entry) || entry.branches.some((branch) => !isLayerBranch(branch) || latest.has(branch));
   const current = withParents(history, history.filter(isTip));
   const reachable = withParents(
     history,

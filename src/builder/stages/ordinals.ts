@@ -1,0 +1,39 @@
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import { layerMakers } from "../commands/layer-makers.ts";
+import type { RunningBuild } from "../job.ts";
+import { type Step, stepsOf } from "../step-place.ts";
+
+/** The numbers by which a Dockerfile's steps that make a layer are remembered from one build to the next. */
+export interface Ordinals {
+  /** Of the first layer that the step makes: so many instructions that make one stand before it, in all stages. */
+  ofStep(step: Step): number;
+  /** Of the layer that takes what a stage has left at its end. */
+  ofCommit(stage: number): number;
+  /** The index of the stage that a number belongs to; `undefined` where the Dockerfile has no such step. */
+  stageOf(ordinal: number): number | undefined;
+}
+
+/** Stands below the ordinals of all instructions: so many triggers an image may have. */
+const maxTriggers = 10_000;
+
+export function ordinalsOf({ dockerfile, mode }: Pick<RunningBuild, "dockerfile" | "mode">): Ordinals {
+  const { length } = dockerfile.stages;
+  const makers = layerMakers(dockerfile, mode);
+  const byInstruction = new Map<Instruction, number>(
+    makers.map((instruction, ordinal) => [instruction, ordinal]),
+  );
+  const stages = new Map(stepsOf(dockerfile).map(({ instruction, stage }) => [instruction, stage?.index]));
+  const inStages = (index: number) => (index >= 0 && index < length ? index : undefined);
+  return {
+    ofStep: ({ instruction, stage }) =>
+      byInstruction.get(instruction) ?? -maxTriggers * ((stage?.index ?? 0) + 1),
+    // Commits come after all instructions: the last stage's first.
+    ofCommit: (stage) => makers.length + length - 1 - stage,
+    stageOf(ordinal) {
+      const maker = makers[ordinal];
+      if (maker !== undefined) return stages.get(maker);
+      if (ordinal >= 0) return inStages(makers.length + length - 1 - ordinal);
+      return inStages(Math.ceil(-ordinal / maxTriggers) - 1);
+    },
+  };
+}
