@@ -6,6 +6,7 @@ import { renderTable } from "../../src/terminal/table.ts";
 import { runScript } from "../run-script.ts";
 import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureAgainstDocker } from "./cases/against-docker.ts";
+import { measureBuildsAtOnce } from "./cases/builds-at-once.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
 import { measureEngineFile, measureEngineFiles } from "./cases/engine-files.ts";
 import { measureDeepTree, measureEngineMemory } from "./cases/engine-trees.ts";
@@ -34,6 +35,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   hashing: measureHashing,
   "remote-steps": measureRemoteSteps,
   "engine-steps": measureEngineSteps,
+  "builds-at-once": measureBuildsAtOnce,
   "against-docker": measureAgainstDocker,
   "stages-at-once": measureStagesAtOnce,
   "engine-files": measureEngineFiles,
