@@ -11,7 +11,7 @@ const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
   store: [],
-  service: ["image/config.ts", "image/history.ts"],
+  service: ["image/config.ts", "image/digest.ts", "image/history.ts"],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [
     "context/patterns/glob.ts",
@@ -40,7 +40,9 @@ const shared = [
   "pace.ts",
   "persistent-map.ts",
   "process-identity.ts",
+  "sha256.ts",
   "suggest.ts",
+  "tap.ts",
   "thread-url.ts",
   "version.ts",
   "visible.ts",

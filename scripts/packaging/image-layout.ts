@@ -1,8 +1,8 @@
 import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
+import { digestOf } from "../../src/image/digest.ts";
 import {
   createImageLayout,
   type Descriptor,
-  digestOf,
   type ImageLayout,
   mediaTypes,
 } from "../../src/image/oci-layout.ts";

@@ -1,3 +1,4 @@
+import { sha256Of } from "../sha256.ts";
 import {
   detectLoss,
   forgetLayer,
@@ -89,5 +90,5 @@ async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBui
 
 /** Spec 1: `build:<sha16(abspath(context))>`. */
 export function buildSession(contextDirectory: string): string {
-  return `build:${new Bun.CryptoHasher("sha256").update(contextDirectory).digest("hex").slice(0, 16)}`;
+  return `build:${sha256Of(contextDirectory).slice(0, 16)}`;
 }

@@ -2,10 +2,12 @@ import type { Database } from "bun:sqlite";
 import { existsSync, lstatSync } from "node:fs";
 import { isDamaged } from "../database.ts";
 import { messageOf } from "../errors.ts";
+import { hexOf } from "../image/digest.ts";
 import { createPace, type Pace } from "../pace.ts";
+import { isSha256 } from "../sha256.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
-import { filePath, isFileName } from "./records/files.ts";
+import { filePath } from "./records/files.ts";
 import { blobsDirectory, findBlobs } from "./records/imported-blobs.ts";
 import { parseObject } from "./records/json-column.ts";
 import { fingerprintLayer } from "./records/layer-fingerprint.ts";
@@ -133,7 +135,7 @@ function listFiles(database: Database): FileRow[] {
 }
 
 function findFileProblem(layout: Layout, { sha256, size }: FileRow): string | undefined {
-  if (!isFileName(sha256)) return "its record names no file";
+  if (!isSha256(sha256)) return "its record names no file";
   const stats = lstatSync(filePath(layout, sha256), { throwIfNoEntry: false });
   if (stats === undefined) return "it is gone";
   if (!stats.isFile()) return "something else is in its place";
@@ -205,8 +207,7 @@ async function checkBlobs(look: Look, { id }: LayerRecord): Promise<void> {
   if (!existsSync(blobsDirectory(layout, id))) return;
   const blobs = findBlobs(layout, id);
   let problem = blobs === undefined ? "not all of it is there" : undefined;
-  for (const { path, digest } of blobs ?? [])
-    problem ??= await findByteProblem(look, path, digest.slice("sha256:".length));
+  for (const { path, digest } of blobs ?? []) problem ??= await findByteProblem(look, path, hexOf(digest));
   if (problem !== undefined && findLayer(database, id) !== undefined)
     add(look, { kind: "blob", name: id.toString(36), problem });
 }

@@ -1,10 +1,11 @@
 import type { Database } from "bun:sqlite";
 import { rm } from "node:fs/promises";
 import { inTransaction } from "../database.ts";
+import { isSha256 } from "../sha256.ts";
 import type { Damage } from "./check.ts";
 import { withEngineDirectory } from "./engine-directory.ts";
 import type { Layout } from "./layout.ts";
-import { dropDamagedFiles, isFileName } from "./records/files.ts";
+import { dropDamagedFiles } from "./records/files.ts";
 import { blobsDirectory } from "./records/imported-blobs.ts";
 import { layerChain, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
@@ -18,11 +19,11 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
   return withEngineDirectory(directory, async (database, layout) => {
     const named = (kind: Damage["kind"]) =>
       damage.filter((each) => each.kind === kind).map(({ name }) => name);
-    dropDamagedFiles(database, layout, named("file").filter(isFileName));
+    dropDamagedFiles(database, layout, named("file").filter(isSha256));
     const { layers, kept } = inTransaction(database, () => {
       // Damaged records may point in any direction.
       database.run("PRAGMA defer_foreign_keys = ON");
-      for (const name of named("file").filter((name) => !isFileName(name)))
+      for (const name of named("file").filter((name) => !isSha256(name)))
         remove(database, "files", "sha256", name);
       for (const name of named("tag")) remove(database, "tags", "tag", name);
       const inUse = imagesInUse(database);

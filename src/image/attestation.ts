@@ -2,7 +2,8 @@
  * What is said of an image, kept beside it as BuildKit does: a manifest for no platform in the image's index.
  * https://github.com/moby/buildkit/blob/master/docs/attestations/attestation-storage.md
  */
-import { type Descriptor, digestOf, mediaTypes } from "./oci-layout.ts";
+import { digestOf } from "./digest.ts";
+import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 
 /** An in-toto statement. */
 export interface Attestation {

@@ -1,12 +1,14 @@
 /** Images as other programs take them: OCI layouts, Docker's archives, and skopeo's directories. */
+
 import { BoughError } from "../errors.ts";
 import { type Attestation, putAttestations } from "./attestation.ts";
 import { type Compression, type Compressor, createCompressor } from "./compress.ts";
 import { decompress } from "./compression.ts";
 import type { ImageConfig } from "./config.ts";
+import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-blob.ts";
-import { type Descriptor, digestOf, mediaTypes, nameAnnotation } from "./oci-layout.ts";
+import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
@@ -53,9 +55,8 @@ export async function writeOciLayout(
     manifests = [],
   }: { compression: Compression; name: string | undefined; manifests?: readonly unknown[] },
 ): Promise<WrittenImage> {
-  const place = (digest: string) => `blobs/sha256/${hexOf(digest)}`;
-  const { layers, manifest } = await writeParts(files, image, compression, place);
-  const written = await writeAttestations(files, image, manifest, place);
+  const { layers, manifest } = await writeParts(files, image, compression, blobPath);
+  const written = await writeAttestations(files, image, manifest);
   const annotations = name === undefined ? {} : { annotations: { [nameAnnotation]: name } };
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
   putFile(files, "index.json", indexOf([...manifests, { ...written, ...annotations }]));
@@ -68,11 +69,10 @@ async function writeAttestations(
   files: OutputFiles,
   image: ImageContent,
   manifest: Descriptor,
-  place: (digest: string) => string,
 ): Promise<Descriptor> {
   const attestations = (await image.attest?.(image, manifest.digest)) ?? [];
   if (attestations.length === 0) return manifest;
-  const put = (mediaType: string, content: string) => putBlob(files, place, mediaType, content);
+  const put = (mediaType: string, content: string) => putBlob(files, blobPath, mediaType, content);
   const attestation = putAttestations(manifest, attestations, put);
   return put(mediaTypes.index, indexOf([{ ...manifest, platform: image.platform }, attestation]));
 }
@@ -222,8 +222,4 @@ function configurationOf(
     rootfs: { type: "layers", diff_ids: blobs.map(({ diffId }) => diffId) },
     history: origin.history,
   });
-}
-
-function hexOf(digest: string): string {
-  return digest.slice("sha256:".length);
 }

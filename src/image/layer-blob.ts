@@ -1,3 +1,4 @@
+import { tap } from "../tap.ts";
 import type { Compressor } from "./compress.ts";
 import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 
@@ -18,7 +19,7 @@ export async function writeLayerBlob(
   let size = 0;
   let uncollected = 0;
   for await (const bytes of compress(
-    watch(archive, (chunk) => {
+    tap(archive, (chunk) => {
       content.update(chunk);
       uncollected += chunk.byteLength;
     }),
@@ -40,13 +41,3 @@ export async function writeLayerBlob(
 
 /** Buffers are outside of what the collector goes by: a layer of gigabytes would take hundreds of megabytes of memory. */
 const collectAfterBytes = 16 * 1024 * 1024;
-
-async function* watch(
-  chunks: AsyncIterable<Uint8Array>,
-  see: (chunk: Uint8Array) => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) {
-    see(chunk);
-    yield chunk;
-  }
-}

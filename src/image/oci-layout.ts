@@ -2,8 +2,10 @@
  * Writing OCI image layouts: a directory of contents named by their digests, and an index.
  * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
  */
+
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { digestOf, hexOf } from "./digest.ts";
 
 /** Names a content of a layout. */
 export interface Descriptor {
@@ -41,7 +43,7 @@ export function createImageLayout(directory: string): ImageLayout {
     blobs,
     write(mediaType, content) {
       const digest = digestOf(content);
-      writeFileSync(join(blobs, digest.slice("sha256:".length)), content);
+      writeFileSync(join(blobs, hexOf(digest)), content);
       return { mediaType, digest, size: Buffer.byteLength(content) };
     },
     finish(image, name) {
@@ -51,9 +53,4 @@ export function createImageLayout(directory: string): ImageLayout {
       writeFileSync(join(directory, "oci-layout"), JSON.stringify({ imageLayoutVersion: "1.0.0" }));
     },
   };
-}
-
-/** `sha256:` and 64 hexadecimal digits. */
-export function digestOf(content: Uint8Array | string): string {
-  return `sha256:${new Bun.CryptoHasher("sha256").update(content).digest("hex")}`;
 }

@@ -1,6 +1,7 @@
 import { edenGC } from "bun:jsc";
 import { createPace } from "../../pace.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
+import { sha256Of } from "../../sha256.ts";
 import { defaultPlatform } from "../bases/platform.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -73,7 +74,7 @@ const rowsBetween = 25_000;
  */
 export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageService, "base">): string {
   const image = identity ?? `${defaultPlatform} ${uuid} ${base}`;
-  return new Bun.CryptoHasher("sha256").update(JSON.stringify([formatVersion, "FROM", image])).digest("hex");
+  return sha256Of(JSON.stringify([formatVersion, "FROM", image]));
 }
 
 function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {

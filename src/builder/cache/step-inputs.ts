@@ -2,6 +2,7 @@ import { edenGC } from "bun:jsc";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
 import { createPace } from "../../pace.ts";
+import { sha256Of } from "../../sha256.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
@@ -136,5 +137,5 @@ function octal(mode: number): string {
 const shownDigits = 12;
 
 function shortHash(text: string): string {
-  return new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, shownDigits);
+  return sha256Of(text).slice(0, shownDigits);
 }

@@ -1,5 +1,6 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
+import { sha256Of } from "../../sha256.ts";
 import { findImage } from "../bases/from.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
@@ -44,7 +45,7 @@ export async function copyFromImage(
   const workdir = stage.workdirIsPending ? stage.config.WorkingDir : undefined;
   const what = JSON.stringify({ ...copy, chown: words.chown, workdir });
   const place = await chainHash(files, ["COPY", what], build.signal);
-  const hash = new Bun.CryptoHasher("sha256").update(`${place} ${source.hash}`).digest("hex");
+  const hash = sha256Of(`${place} ${source.hash}`);
 
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
   const known = build.useCache ? build.layers.find(made, stage.layer) : undefined;

@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import { sha256Of } from "../../sha256.ts";
 import { mayUnpack } from "../archives/may-unpack.ts";
 import type { Unpacking } from "../archives/unpack.ts";
 import { titleOf } from "../interpreter/location.ts";
@@ -144,7 +145,7 @@ function stageEntry(
 
 function stageDocument({ text, mode }: PlannedDocument, owned: Required<Owned>): StagedFile {
   const bytes = new TextEncoder().encode(text);
-  const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+  const sha256 = sha256Of(bytes);
   return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };
 }
 

@@ -1,4 +1,5 @@
 import { asId, asNumber } from "../../service/http/json.ts";
+import { isSha256 } from "../../sha256.ts";
 
 /** A field of an index's entries, as it stands in JSON; `undefined` for what it can't be. */
 export type Field<Value> = (value: unknown) => Value | undefined;
@@ -9,8 +10,7 @@ export const number: Field<number> = (value) => {
   const found = asNumber(value);
   return found !== undefined && found >= 0 ? found : undefined;
 };
-export const sha256: Field<string> = (value) =>
-  typeof value === "string" && /^[0-9a-f]{64}$/.test(value) ? value : undefined;
+export const sha256: Field<string> = (value) => (isSha256(value) ? value : undefined);
 
 export function orNull<Value>(field: Field<Value>): Field<Value | null> {
   return (value) => (value === null ? null : field(value));

@@ -1,4 +1,5 @@
 import { asId, asNumber, asRecord, asText } from "../../service/http/json.ts";
+import { sha256Of } from "../../sha256.ts";
 import type { Fields } from "./entry-fields.ts";
 import { emptyIndex, type ScopeIndex, type SectionName, sectionNames, sections } from "./scope-index.ts";
 
@@ -55,7 +56,7 @@ export function encodeIndex(index: ScopeIndex, header: IndexHeader, sign?: Sign)
   const steps = Buffer.from(encodeSections(index, (name) => name === stepsName));
   const beginning = [
     `${format} ${formatVersion}`,
-    JSON.stringify({ ...header, body: digestOf(body), steps: digestOf(steps) }),
+    JSON.stringify({ ...header, body: sha256Of(body), steps: sha256Of(steps) }),
     "",
   ].join("\n");
   const signature = sign?.(Buffer.from(beginning));
@@ -88,7 +89,7 @@ export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): 
   const header = readHeader(file.toString("utf8", versionEnd + 1, headerEnd));
   if (header.scope !== scope) throw new UnusableIndexError(`it is the index of scope ${header.scope}`);
   const body = file.subarray(signatureEnd + 1);
-  if (digestOf(body) !== header.body) throw damaged();
+  if (sha256Of(body) !== header.body) throw damaged();
   const index = emptyIndex();
   decodeSections(body, index);
   const { body: _, steps: stepsDigest, ...rest } = header;
@@ -98,7 +99,7 @@ export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): 
 /** Adds what the other file has. One that does not belong to the index is passed over: nothing is built by it. */
 export function decodeSteps(bytes: Uint8Array, decoded: DecodedIndex): void {
   decoded.hasSteps = true;
-  if (digestOf(bytes) !== decoded.stepsDigest) return;
+  if (sha256Of(bytes) !== decoded.stepsDigest) return;
   try {
     decodeSections(bytes, decoded.index);
   } catch (error) {
@@ -193,8 +194,4 @@ function parse(text: string): unknown {
 
 function damaged(): UnusableIndexError {
   return new UnusableIndexError("it is damaged");
-}
-
-function digestOf(content: string | Uint8Array): string {
-  return new Bun.CryptoHasher("sha256").update(content).digest("hex");
 }

@@ -1,6 +1,7 @@
 /** Values within an index that are texts of their own, checked when they are used: whoever can write a scope has written them. */
 
-import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { isSha256 } from "../../sha256.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
 
@@ -42,9 +43,9 @@ function readFile(
   record: JsonRecord,
   placed: { path: string; uid: number; gid: number; mode: number },
 ): CopiedEntry | undefined {
-  const [sha256, size] = [asId(record.sha256), natural(record.size)];
+  const [sha256, size] = [record.sha256, natural(record.size)];
   const [mtime, original] = [asNumber(record.mtime), asString(record.original)];
-  if (sha256 === undefined || !/^[0-9a-f]{64}$/.test(sha256) || size === undefined) return undefined;
+  if (!isSha256(sha256) || size === undefined) return undefined;
   return {
     ...{ ...placed, type: "file", sha256, size },
     ...(mtime !== undefined && { mtime }),

@@ -1,5 +1,6 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
+import { sha256Of } from "../../sha256.ts";
 import { defaultPath } from "../bases/inherited.ts";
 import { noteBase } from "../bases/noted-base.ts";
 import type { Layer } from "../cache/layer-cache.ts";
@@ -35,9 +36,7 @@ export async function configureLayer(
   const config = configurationOf(stage, [...path, ...Object.entries(variablesIn(stage.config)), ...kept]);
   // The step that has failed is none of the image's.
   const told = keeps.origin && occasion === "result" ? origin : undefined;
-  const hash = new Bun.CryptoHasher("sha256")
-    .update(JSON.stringify(["configuration", layer.image, config, told]))
-    .digest("hex");
+  const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, told]));
   const known = build.layers.find(hash, layer);
   if (known !== undefined) return known;
   const image = await build.service.configureImage(layer.image, config, told);

@@ -4,6 +4,8 @@ import { padding } from "../../image/tar-header.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
+import { sha256Of } from "../../sha256.ts";
+import { tap } from "../../tap.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { quote } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -103,7 +105,7 @@ function keyOf(trees: ReadonlyMap<string, PackedTree>): string {
     }
     return hasher.digest("hex");
   });
-  return Bun.CryptoHasher.hash("sha256", hashes.sort().join(), "hex");
+  return sha256Of(hashes.sort().join());
 }
 
 async function sendArchive(
@@ -168,10 +170,7 @@ async function* writeFile(
 ): AsyncGenerator<Uint8Array> {
   yield fileHeader({ ...file, path: path.slice(1) }, new Date(entry.modified * 1000));
   const hasher = new Bun.CryptoHasher("sha256");
-  for await (const chunk of contentOf(entry)) {
-    hasher.update(chunk);
-    yield chunk;
-  }
+  yield* tap(contentOf(entry), (chunk) => hasher.update(chunk));
   if (hasher.digest("hex") !== file.sha256) throw changed();
   if (padding(file.size) > 0) yield new Uint8Array(padding(file.size));
 }

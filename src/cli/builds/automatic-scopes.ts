@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ScopeChoice } from "../../builder/scopes/open-scopes.ts";
 import { isScopeName } from "../../builder/scopes/scope-name.ts";
 import { asRecord, asText } from "../../service/http/json.ts";
+import { sha256Of } from "../../sha256.ts";
 import { isCi } from "../../terminal/color.ts";
 import { findDefaultBranch } from "./default-branch.ts";
 
@@ -129,7 +130,7 @@ const cleanedCharacters = 80;
 /** A branch whose name is no scope's has its digest in it, so that no two have one scope. Those of requests are theirs alone. */
 function scopeOfBranch(branch: string): string {
   if (isScopeName(branch) && !/^pull(\/|$)/.test(branch)) return branch;
-  const digest = new Bun.CryptoHasher("sha256").update(branch).digest("hex").slice(0, digestDigits);
+  const digest = sha256Of(branch).slice(0, digestDigits);
   const cleaned = branch
     .toLowerCase()
     .replace(/[^a-z0-9_-]+/g, "-")

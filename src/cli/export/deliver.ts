@@ -1,6 +1,7 @@
 import type { Platform } from "../../builder/bases/platform.ts";
 import type { Compression } from "../../image/compress.ts";
 import type { Attest, ImageContent, WrittenImage } from "../../image/image-writer.ts";
+import { tap } from "../../tap.ts";
 import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -94,17 +95,15 @@ function counted(content: ImageContent, report: (message: string) => void): Imag
   return { ...content, layers };
 }
 
-async function* count(
+function count(
   chunks: AsyncIterable<Uint8Array>,
   report: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array> {
   let [bytes, next] = [0, 0];
-  for await (const chunk of chunks) {
+  return tap(chunks, (chunk) => {
     bytes += chunk.byteLength;
-    if (bytes >= next) {
-      report(bytes);
-      next = bytes + reportedBytes;
-    }
-    yield chunk;
-  }
+    if (bytes < next) return;
+    report(bytes);
+    next = bytes + reportedBytes;
+  });
 }

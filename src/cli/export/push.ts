@@ -5,6 +5,7 @@ import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
 import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
+import { blobPath } from "../../image/digest.ts";
 import { type ImageContent, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
@@ -74,16 +75,16 @@ const maxGuesses = 4;
 /** The number of the layer whose file skopeo would have needed; `undefined` where it failed of something else. */
 function findMissing(error: unknown, directory: string, layers: readonly LayerBlob[]): number | undefined {
   if (!(error instanceof BoughError)) return undefined;
-  const found = layers.findIndex((blob) => error.message.includes(blobPath(directory, blob)));
+  const found = layers.findIndex((blob) => error.message.includes(packedPath(directory, blob)));
   return found === -1 ? undefined : found;
 }
 
 function isPacked(directory: string, blob: LayerBlob): boolean {
-  return existsSync(blobPath(directory, blob));
+  return existsSync(packedPath(directory, blob));
 }
 
-function blobPath(directory: string, { digest }: LayerBlob): string {
-  return join(directory, "layout/blobs/sha256", digest.slice("sha256:".length));
+function packedPath(directory: string, { digest }: LayerBlob): string {
+  return join(directory, "layout", blobPath(digest));
 }
 
 /** What an earlier attempt has packed stays. */

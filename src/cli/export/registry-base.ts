@@ -5,6 +5,7 @@ import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
 import { BoughError } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { blobPath } from "../../image/digest.ts";
 import { type HistoryLine, parseOrigin } from "../../image/history.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { applyLayer, type TreeIndex } from "../../image/tree-index.ts";
@@ -44,7 +45,7 @@ export async function fetchBase(
   ];
   const layout = join(directory, "base");
   await copyImage(options, [url, `oci:${layout}:base`], { directory, onLine: onProgress, runtime });
-  const place = (digest: string) => join(layout, "blobs/sha256", digest.slice("sha256:".length));
+  const place = (digest: string) => join(layout, blobPath(digest));
   const read = (path: string) => JSON.parse(readFileSync(path, "utf8"));
   const index = read(join(layout, "index.json")) as { manifests: { digest: string }[] };
   const manifest = read(place(index.manifests[0]?.digest ?? "")) as Manifest;

@@ -1,5 +1,6 @@
 import { formatPlatform, type Platform } from "../../builder/bases/platform.ts";
 import type { Attestation } from "../../image/attestation.ts";
+import { hexOf } from "../../image/digest.ts";
 import type { ImageContent } from "../../image/image-writer.ts";
 
 /** What an attestation is of. */
@@ -24,7 +25,7 @@ export function statementOf(
 }
 
 export function digestSet(digest: string): { sha256: string } {
-  return { sha256: digest.slice("sha256:".length) };
+  return { sha256: hexOf(digest) };
 }
 
 /** https://github.com/package-url/purl-spec/blob/main/types-doc/docker-definition.md */

@@ -1,5 +1,6 @@
 import type { Service } from "../../service/client.ts";
 import type { EventListener, OperationOutcome, OutputChunk } from "../../service/service.ts";
+import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
 import { describeTruncation } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -34,7 +35,7 @@ export function createOutputRelay(
       for (const stream of lacking) {
         const whole = recorded?.[stream] ?? new Uint8Array();
         const { bytes, hasher } = passed[stream];
-        const begun = new Bun.CryptoHasher("sha256").update(whole.subarray(0, bytes)).digest("hex");
+        const begun = sha256Of(whole.subarray(0, bytes));
         if (begun === hasher.digest("hex")) runtime[stream].write(whole.subarray(bytes));
         else
           log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);

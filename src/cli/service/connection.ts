@@ -4,6 +4,7 @@ import { createService, type Service } from "../../service/client.ts";
 import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-files.ts";
 import type { Fetch, ServedTime } from "../../service/service.ts";
+import { sha256Of } from "../../sha256.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";
 import { version } from "../../version.ts";
@@ -119,8 +120,6 @@ function storePath(runtime: Runtime, choice: ServiceChoice): string {
 function storeName(choice: ServiceChoice): string {
   if (choice.kind === "embedded") return "embedded";
   const address = choice.url.replace(/\/+$/, "");
-  const digest = new Bun.CryptoHasher("sha256")
-    .update(JSON.stringify([address, choice.project ?? null]))
-    .digest("hex");
+  const digest = sha256Of(JSON.stringify([address, choice.project ?? null]));
   return `${new URL(address).hostname.replace(/[^\w.-]/g, "_")}-${digest.slice(0, 12)}`;
 }

@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync } from "node:fs";
-import { digestOf } from "../../image/oci-layout.ts";
+import { digestOf } from "../../image/digest.ts";
 import type { ImageParts } from "./image-parts.ts";
 
 /** The image that `FROM scratch` starts from: no layers, and a configuration that says nothing. */

@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
+import { sha256Of } from "../../sha256.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { requireDigest } from "./image-parts.ts";
 import { asObject, asTexts, optionalText, parseJson } from "./json-file.ts";
@@ -46,5 +47,5 @@ export function readImageConfig({ config, layers }: ImageParts, name: string): I
 
 /** Names a root file system by the uncompressed contents of its layers. */
 export function contentDigestOf(diffIds: readonly string[]): string {
-  return new Bun.CryptoHasher("sha256").update(JSON.stringify(diffIds)).digest("hex");
+  return sha256Of(JSON.stringify(diffIds));
 }

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
-import { type Descriptor, digestOf } from "../../image/oci-layout.ts";
+import { digestOf, isDigest } from "../../image/digest.ts";
+import type { Descriptor } from "../../image/oci-layout.ts";
 import type { ImageFile } from "./image-files.ts";
 import { type Json, readSmall } from "./json-file.ts";
 
@@ -21,10 +22,8 @@ export interface LayerFile {
 export type FileDescriptor = Omit<Descriptor, "mediaType">;
 
 /** OCI allows others; registries use this one, and configurations name contents by no other. */
-const digestPattern = /^sha256:[0-9a-f]{64}$/;
-
 export function requireDigest(value: unknown, name: string): string {
-  if (typeof value === "string" && digestPattern.test(value)) return value;
+  if (isDigest(value)) return value;
   const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : "nothing";
   throw new BoughError(
     `${name} names ${shown} where a digest is expected (sha256: and 64 hexadecimal digits)`,

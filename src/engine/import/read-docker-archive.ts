@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { digestOf } from "../../image/oci-layout.ts";
+import { digestOf } from "../../image/digest.ts";
 import { type ImageFile, type ImageFiles, requireOnly } from "./image-files.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";

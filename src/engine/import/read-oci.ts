@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { blobPath, hexOf } from "../../image/digest.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { type ImageFile, type ImageFiles, requireOnly } from "./image-files.ts";
@@ -40,14 +41,14 @@ export async function readSkopeoDirectory(files: ImageFiles, name: string): Prom
   if (file === undefined)
     throw new BoughError(`${name} is no directory of an image: it has no manifest.json`);
   const find: FindBlob = (digest) => {
-    const hex = digest.slice("sha256:".length);
+    const hex = hexOf(digest);
     return files.find(hex) ?? files.find(`${hex}.manifest.json`);
   };
   return partsOf(await readSmall(file), file.name, find);
 }
 
 function blobsIn(files: ImageFiles): FindBlob {
-  return (digest) => files.find(`blobs/sha256/${digest.slice("sha256:".length)}`);
+  return (digest) => files.find(blobPath(digest));
 }
 
 function chooseByName(manifests: readonly Json[], reference: string | undefined, name: string): Json {

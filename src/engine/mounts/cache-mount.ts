@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
+import { sha256Of } from "../../sha256.ts";
 import { copyFromImage } from "../copies/copy-from-image.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
@@ -16,7 +17,7 @@ import type { CacheMount } from "./mount-spec.ts";
 /** What makes a cache another one: BuildKit's rules. */
 export function cacheKey({ id, uid, gid, mode, source }: CacheMount, image: Image | undefined): string {
   const start = image === undefined ? [uid, gid, mode] : [image.layer, source];
-  return new Bun.CryptoHasher("sha256").update(JSON.stringify([id, ...start])).digest("hex");
+  return sha256Of(JSON.stringify([id, ...start]));
 }
 
 /** Milliseconds between two attempts to take a cache that another command has. */

@@ -1,7 +1,8 @@
 import { join } from "node:path";
+import { isSha256 } from "../../sha256.ts";
 import type { Layout } from "../layout.ts";
 import { cacheDirectory } from "../records/caches.ts";
-import { filePath, isFileName } from "../records/files.ts";
+import { filePath } from "../records/files.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
@@ -39,7 +40,7 @@ export function pathsOf(layout: Layout, { layers, files, operations, caches }: S
 }
 
 export function filePaths(layout: Layout, files: readonly string[]): string[] {
-  return files.filter(isFileName).map((sha256) => filePath(layout, sha256));
+  return files.filter(isSha256).map((sha256) => filePath(layout, sha256));
 }
 
 export function eventPaths(layout: Layout, operations: readonly string[]): string[] {

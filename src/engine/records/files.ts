@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { inTransaction } from "../../database.ts";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/wire/file.ts";
+import { isSha256 } from "../../sha256.ts";
 import { errorCode } from "../../system-error.ts";
 import { RequestError } from "../http/answers.ts";
 import type { Layout } from "../layout.ts";
@@ -20,12 +21,8 @@ interface FileRow {
 
 export function filePath(layout: Layout, sha256: string): string {
   // A row that somebody has edited leads nowhere else.
-  if (!isFileName(sha256)) throw new Error(`${JSON.stringify(sha256)} is not a SHA-256`);
+  if (!isSha256(sha256)) throw new Error(`${JSON.stringify(sha256)} is not a SHA-256`);
   return join(layout.files, sha256.slice(0, 2), sha256);
-}
-
-export function isFileName(name: string): boolean {
-  return /^[0-9a-f]{64}$/.test(name);
 }
 
 /**
@@ -100,7 +97,7 @@ export function findFile(
   value: string,
 ): FileRecord | undefined {
   const row = database.query<FileRow, [string]>(`SELECT * FROM files WHERE ${column} = ?`).get(value);
-  if (row === null || !isFileName(row.sha256)) return undefined;
+  if (row === null || !isSha256(row.sha256)) return undefined;
   const stats = lstatSync(filePath(layout, row.sha256), { throwIfNoEntry: false });
   return stats?.isFile() && stats.size === row.size ? toRecord(row) : undefined;
 }

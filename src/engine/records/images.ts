@@ -1,7 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { isDigest } from "../../image/digest.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
+import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { parseObject } from "./json-column.ts";
@@ -91,7 +93,7 @@ export function configureImage(
 ): string {
   if (Bun.deepEquals(before, config) && Bun.deepEquals(originBefore, origin)) return uuid;
   const text = JSON.stringify([layer, config, origin]);
-  const configDigest = `configured:${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+  const configDigest = `configured:${sha256Of(text)}`;
   const known = findImportedImage(database, { layer, config, origin, configDigest });
   const { operation } = database
     .query<{ operation: string | null }, [string]>("SELECT operation FROM images WHERE uuid = ?")
@@ -221,7 +223,7 @@ function toRecord(row: RecordRow, described: Description | undefined): ImageReco
 
 /** An imported image is what its configuration says, whenever it was imported; one that was made here is itself. */
 function identityOf({ uuid, config_digest: digest }: RecordRow): string {
-  return `linux/${machineArchitecture()} ${digest?.startsWith("sha256:") === true ? digest : uuid}`;
+  return `linux/${machineArchitecture()} ${isDigest(digest) ? digest : uuid}`;
 }
 
 type Description = Pick<Image, "config" | "origin">;

@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { hexOf, isDigest } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
@@ -24,7 +25,7 @@ const listName = "layers.json";
 export function gatherBlobs(directory: string, blobs: readonly ImportedBlob[]): void {
   mkdirSync(directory, { mode: 0o700 });
   const list = blobs.map(({ path, ...blob }) => {
-    linkOnce(path, join(directory, nameOf(blob)));
+    linkOnce(path, join(directory, hexOf(blob.digest)));
     return blob;
   });
   writeFileSync(join(directory, listName), JSON.stringify(list));
@@ -44,7 +45,7 @@ export function linkKnownBlobs(layout: Layout, directory: string): void {
   for (const layer of readdirSync(layout.blobs)) {
     for (const blob of findBlobsIn(join(layout.blobs, layer)) ?? []) {
       try {
-        linkSync(blob.path, join(directory, nameOf(blob)));
+        linkSync(blob.path, join(directory, hexOf(blob.digest)));
       } catch (error) {
         // Several layers may have it; it may have been pruned just now; a file system has so many links to one file, or none.
         if (!["EEXIST", "ENOENT", "EMLINK", "EPERM"].includes(errorCode(error) ?? "")) throw error;
@@ -59,7 +60,7 @@ export function findBlobs(layout: Layout, layer: number): ImportedBlob[] | undef
 }
 
 function findBlobsIn(directory: string): ImportedBlob[] | undefined {
-  const blobs = readList(directory)?.map((blob) => ({ ...blob, path: join(directory, nameOf(blob)) }));
+  const blobs = readList(directory)?.map((blob) => ({ ...blob, path: join(directory, hexOf(blob.digest)) }));
   return blobs?.every(({ path, size }) => isFile(path, size)) ? blobs : undefined;
 }
 
@@ -82,17 +83,12 @@ function readList(directory: string): LayerBlob[] | undefined {
 function isBlob(value: unknown): value is LayerBlob {
   if (typeof value !== "object" || value === null) return false;
   const { mediaType, digest, size, diffId } = value as Record<string, unknown>;
-  const isDigest = (text: unknown) => typeof text === "string" && /^sha256:[0-9a-f]{64}$/.test(text);
   return typeof mediaType === "string" && typeof size === "number" && isDigest(digest) && isDigest(diffId);
 }
 
 function isFile(path: string, size: number): boolean {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   return stats?.isFile() === true && stats.size === size;
-}
-
-function nameOf({ digest }: LayerBlob): string {
-  return digest.slice("sha256:".length);
 }
 
 /** An image may have one layer several times. */

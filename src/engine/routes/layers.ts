@@ -1,3 +1,4 @@
+import { hexOf } from "../../image/digest.ts";
 import type { ImageLayer } from "../../service/wire/image.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
@@ -98,7 +99,7 @@ function layersOf(state: EngineState, reference: string): PlacedLayer[] {
     return (
       blobs?.map(({ path, mediaType, digest, size, diffId }) => ({
         ...layer,
-        id: digest.slice("sha256:".length),
+        id: hexOf(digest),
         blob: { media_type: mediaType, digest, size, diff_id: diffId },
         place: path,
       })) ?? [{ ...layer, place: layerDirectory(layout, number) }]

@@ -4,6 +4,7 @@ import { decompress } from "../../image/compression.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
+import { tap } from "../../tap.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
 import { detectLayerCompression } from "../import/layer-compression.ts";
 import { checkRoom, type Room } from "../import/limits.ts";
@@ -44,13 +45,13 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
   const account = createAccount(job.room, totals);
   let openEnds: OpenEnds | undefined;
   try {
-    const original = watch(bytes, (chunk) => {
+    const original = tap(bytes, (chunk) => {
       stored.add(chunk);
       if (copy === undefined) return;
       account.addWritten(chunk.byteLength);
       for (let done = 0; done < chunk.byteLength; ) done += writeSync(copy, chunk, done);
     });
-    const plain = watch(decompress(original, compression, job.name), (chunk) => {
+    const plain = tap(decompress(original, compression, job.name), (chunk) => {
       content.add(chunk);
       account.addContent(chunk.byteLength);
     });
@@ -111,16 +112,6 @@ async function peek(
     yield* chunks;
   })();
   return { bytes, beginning: first.subarray(0, 8) };
-}
-
-async function* watch(
-  chunks: AsyncIterable<Uint8Array>,
-  see: (chunk: Uint8Array) => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) {
-    see(chunk);
-    yield chunk;
-  }
 }
 
 export function requireSame(actual: string, expected: string | undefined, message: string): void {

@@ -1,5 +1,7 @@
 /** An image's layers as OCI has them: `GET /v1/images/{uuid}/layers`, the extension `layers`. */
+
 import { BoughError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -72,8 +74,6 @@ export function createImageLayers(transport: Transport): ImageLayers {
 function readBlob(record: JsonRecord | undefined): ImageLayer["blob"] {
   const [type, digest, diffId] = [record?.media_type, record?.digest, record?.diff_id].map(asText);
   const size = asInteger(record?.size);
-  if (type === undefined || digest === undefined || diffId === undefined || size === undefined)
-    return undefined;
-  if (![digest, diffId].every((text) => /^sha256:[0-9a-f]{64}$/.test(text))) return undefined;
+  if (type === undefined || !isDigest(digest) || !isDigest(diffId) || size === undefined) return undefined;
   return { media_type: type, digest, size, diff_id: diffId };
 }

@@ -2,7 +2,9 @@
  * References to images, as `FROM` and `bough images import` take them: a name for the
  * service's own images, and an address to import from where the service has none of that name.
  */
+
 import { BoughError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import { isTag } from "../wire/image.ts";
 import { withLatest } from "./tag.ts";
 
@@ -106,7 +108,7 @@ function parseDockerReference(reference: string, whole: string): DockerReference
     throw invalid(whole, `${rest === "" ? "the repository" : rest} is no repository name${lower}`);
   }
   if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(tag)) throw invalid(whole, `${tag} is no tag`);
-  if (digest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(digest)) {
+  if (digest !== undefined && !isDigest(digest)) {
     throw invalid(whole, `${digest} is no digest (sha256: and 64 hexadecimal digits)`);
   }
   const path = `${host}/${repository}`;
