@@ -51,3 +51,15 @@ test("on a full disk none is kept, and the error says what frees room", async ()
   expect(stderr).toContain("`bough engine prune` frees");
   expect(await images()).toEqual(before);
 });
+
+test("run says the same of a full disk, and what has become of what was written", async () => {
+  const command = "echo x > /big; echo 'sh: write error: No space left on device' >&2; exit 3";
+  const thrownAway = await bough("run", "-D", "-s", "--use", "busybox:1", "--", command);
+  expect(thrownAway.exitCode).toBe(3);
+  expect(thrownAway.stderr).toMatch(/no space left. What .* is removed; \d+ \w?B are free where /);
+  const kept = await bough("-S", "work", "run", "-s", "--use", "busybox:1", "--", command);
+  expect(kept.stderr).toContain("after `bough --local -S work session rollback` it can be removed");
+  expect(kept.stderr).toContain("`bough engine prune` frees");
+  const fine = await bough("-S", "work", "run", "-s", "--", command.replace("exit 3", "exit 0"));
+  expect(fine.stderr).not.toContain("no space");
+});

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
+import { watchForDiskFull } from "../../service/operations/disk-full.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
@@ -73,25 +74,19 @@ interface OutputReporter {
   saysDiskFull(): boolean;
 }
 
-/** strerror(3) of ENOSPC, in glibc and musl. */
-const diskFullText = "No space left on device";
-
 export function createOutputReporter(
   operation: string,
   { emit, signal }: { emit: EmitInStep; signal: AbortSignal },
 ): OutputReporter {
   const bytes = { stdout: 0, stderr: 0 };
   const collect = createOutputCollector();
-  const ends = { stdout: "", stderr: "" };
-  let isDiskFull = false;
-  const count = ({ stream, text }: OutputChunk) => {
+  const disk = watchForDiskFull();
+  const count = (chunk: OutputChunk) => {
+    const { stream, text } = chunk;
     const length = Buffer.byteLength(text);
     bytes[stream] += length;
     collect(length);
-    // A chunk may end in the middle of it.
-    isDiskFull ||=
-      text.includes(diskFullText) || `${ends[stream]}${text.slice(0, 30)}`.includes(diskFullText);
-    ends[stream] = text.slice(-diskFullText.length);
+    disk.see(chunk);
   };
   return {
     report(chunk) {
@@ -102,7 +97,7 @@ export function createOutputReporter(
       count(chunk);
       emit({ type: "output", chunk, isRest: true });
     },
-    saysDiskFull: () => isDiskFull,
+    saysDiskFull: disk.saysDiskFull,
     end({ stdout, stderr }, succeeded) {
       const summary = (stream: StreamName, truncated: boolean) => ({ bytes: bytes[stream], truncated });
       const streams = {

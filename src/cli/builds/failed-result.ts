@@ -1,12 +1,10 @@
-import { statfsSync } from "node:fs";
-import { FailedStepError } from "../../builder/operations/failed-step.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import type { FailedStepError } from "../../builder/operations/failed-step.ts";
+import { messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { withRoomHint } from "../engine/room-hint.ts";
 import { type Connection, isEmbedded } from "../service/connection.ts";
+import { failedStepIn } from "./debugging.ts";
 
 /** Sees to what a failed build leaves on the service, and returns its error with what there is to say of a full disk. */
 export async function concludeFailure(
@@ -18,24 +16,8 @@ export async function concludeFailure(
   // Another service's disk is not this machine's.
   if (runtime.signal.aborted || !isEmbedded(runtime, globals)) return error;
   await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
-  return withRoomHint(error, runtime);
-}
-
-/** Adds to an error of a full disk how much room the embedded engine's has, and what frees some. */
-function withRoomHint(error: unknown, runtime: Runtime): unknown {
-  const isFull = failedStepIn(error)?.saysDiskFull === true || /no space left/i.test(textOf(error));
-  if (!isFull || !(error instanceof BoughError)) return error;
-  const directory = stateDirectory(runtime);
-  const { bavail, bsize } = statfsSync(directory);
-  const hint = [
-    `There was no space left. What the step had written is removed; ${formatBytes(bavail * bsize)} are free where ${directory} is.`,
-    "`bough engine df` shows what the engine keeps there, `bough engine prune` frees what nothing needs.",
-  ].join("\n");
-  return new BoughError(error.message, {
-    kind: error.kind,
-    hint: error.hint === undefined ? hint : `${error.hint}\n${hint}`,
-    cause: error,
-  });
+  const isFull = failedStepIn(error)?.saysDiskFull === true;
+  return withRoomHint(error, runtime, "What the step had written is removed", isFull);
 }
 
 /**
@@ -73,13 +55,4 @@ async function findResult(
   if (result === undefined) return undefined;
   const [record] = await service.listImages({ uuid: result });
   return record?.operation_uuid === operation ? result : undefined;
-}
-
-function failedStepIn(error: unknown): FailedStepError | undefined {
-  if (error instanceof FailedStepError) return error;
-  return error instanceof Error ? failedStepIn(error.cause) : undefined;
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : "";
 }

@@ -1,13 +1,16 @@
 import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-configuration.ts";
 import { BoughError } from "../../errors.ts";
+import { saysDiskFull } from "../../service/operations/disk-full.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
-import type { Connection } from "../service/connection.ts";
+import { roomHint, withRoomHint } from "../engine/room-hint.ts";
+import { type Connection, isEmbedded } from "../service/connection.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
 import { type AskedRun, type ReadyRun, withCommand, withStep } from "./image-command.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
@@ -17,11 +20,22 @@ import { passTerminal } from "./terminal.ts";
 
 /** Returns the command's own exit code. */
 export async function runToItsEnd(
-  given: AskedRun,
+  asked: AskedRun,
   invocation: Invocation,
   connection: Connection,
 ): Promise<number> {
-  const { globals, log } = invocation;
+  const { runtime, globals } = invocation;
+  try {
+    return await runAsked(asked, invocation, connection);
+  } catch (error) {
+    // Another service's disk is not this machine's.
+    if (runtime.signal.aborted || !isEmbedded(runtime, globals)) throw error;
+    throw withRoomHint(error, runtime, "Nothing is kept of what the command had written");
+  }
+}
+
+async function runAsked(given: AskedRun, invocation: Invocation, connection: Connection): Promise<number> {
+  const { runtime, globals, log } = invocation;
   const { store } = connection;
   const asked = withStep(given, store);
   const from = beginning(asked, store);
@@ -32,6 +46,8 @@ export async function runToItsEnd(
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint !== undefined) log.warn(hint);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
+  if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
+    log.warn(roomHint(runtime, whatIsKept(request, kept?.image !== image, globals)));
   if (globals.format === "json") {
     printResult(invocation, {
       id: outcome.operation,
@@ -49,6 +65,12 @@ export async function runToItsEnd(
     });
   }
   return exitCode;
+}
+
+function whatIsKept({ isDisposable, key }: RunRequest, hasChanged: boolean, globals: GlobalOptions): string {
+  if (isDisposable || !hasChanged) return "What the command had written is removed";
+  const back = commandLine(globals, ["-S", key, "session", "rollback"]);
+  return `What the command had written is in the session's image: after \`${back}\` it can be removed, too`;
 }
 
 async function runOnce(
