@@ -1,6 +1,6 @@
 /** The way into a step that has failed: what another command finds in its place. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -82,14 +82,26 @@ test("what the command line says comes before it, and what is kept goes to a bra
   expect((await bough(["--local", "-S", session, "ls", "/srv/app/sub"])).stdout).toContain("new");
 });
 
-test("a file of the context that has changed since is not passed off for the step's", async () => {
-  const context = writeContext("changed", dockerfile("false"));
-  const failed = await bough(["--local", "build", context]);
+test("a file of the context that has changed since is as the step had it, or named where nothing has it any more", async () => {
+  const removing = dockerfile("rm sub/b.txt; false").replace("USER 1000:1001\n", "");
+  const context = writeContext("changed", removing.replace("a.txt", "a.txt b.txt"));
+  writeFileSync(join(context, "b.txt"), "removed by the command\n");
+  const failed = await bough(["--local", "build", "--docker", context]);
   const [, run = []] = waysInto(failed.stderr);
   writeFileSync(join(context, "a.txt"), "changed\n");
+  expect(await bough([...run, "cat", "sub/a.txt", "sub/b.txt"])).toMatchObject({
+    exitCode: 0,
+    stdout: "staged\nremoved by the command\n",
+  });
+  rmSync(join(context, "a.txt"));
+  rmSync(join(context, "b.txt"));
   const ended = await bough([...run, "cat", "sub/a.txt"]);
   expect(ended).toMatchObject({ exitCode: 1, stdout: "" });
-  expect(ended.stderr).toContain("changed/a.txt changed while it was being read. Build again");
+  expect(ended.stderr).toContain(`kept nowhere as the step had it: ${join(context, "b.txt")}\n`);
+  const [before = []] = waysInto(ended.stderr);
+  expect((await bough(["--local", "cat", `${before.at(-1)}:/before`])).stdout).toBe("before\n");
+  writeFileSync(join(context, "b.txt"), "removed by the command\n");
+  expect((await bough([...run, "cat", "sub/a.txt"])).stdout).toBe("staged\n");
 });
 
 test("no secret of it is in a file, and a build that succeeds leaves no step behind", async () => {

@@ -20,10 +20,15 @@ export interface FailedStep {
   user: string | undefined;
   /** The branch of the layer that the step began with. */
   branch: string;
+  /** The image of what its command has left, where there is one. */
+  result: string | undefined;
 }
 
 /** With all that the step had, secrets included: for this process alone. */
-export function failedStepOf({ branch }: FailedStepError, { request, user, lent }: StepPlace): FailedStep {
+export function failedStepOf(
+  { branch, result }: FailedStepError,
+  { request, user, lent }: StepPlace,
+): FailedStep {
   const { image, cwd, env, files, entries, copies, mounts, networking } = request;
   return {
     fields: {
@@ -38,6 +43,7 @@ export function failedStepOf({ branch }: FailedStepError, { request, user, lent 
     lent: [...(lent ?? [])],
     user,
     branch,
+    result,
   };
 }
 

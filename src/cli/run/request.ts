@@ -85,7 +85,7 @@ export async function withInstance<Result>(
     warn: log.warn,
   });
   const stdin = request.input ?? (await readPipedInput(runtime, log));
-  const lent = lendAgain(request, connection);
+  const lent = await lendAgain(request, invocation, connection);
   const whole = { ...request, surroundings, lent };
   const attempt = async () => action(await makeInstance(whole, image, staged, stdin, invocation, connection));
   try {
@@ -100,8 +100,14 @@ export async function withInstance<Result>(
   }
 }
 
-function lendAgain({ step }: RunRequest, { service }: Connection): Loan | undefined {
-  return step === undefined || step.lent.length === 0 ? undefined : service.lendFiles?.(step.lent);
+async function lendAgain(
+  { step }: RunRequest,
+  invocation: Invocation,
+  { service }: Connection,
+): Promise<Loan | undefined> {
+  if (step === undefined || step.lent.length === 0 || service.lendFiles === undefined) return undefined;
+  const { findLentFiles } = await import("./changed-files.ts");
+  return service.lendFiles(await findLentFiles(step, service, invocation));
 }
 
 async function makeInstance(

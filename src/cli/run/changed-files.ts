@@ -1,0 +1,79 @@
+import { statSync } from "node:fs";
+import { BoughError } from "../../errors.ts";
+import { watchForChanges } from "../../service/files/local-file.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { ImageService } from "../../service/service.ts";
+import type { LentFile } from "../../service/wire/file.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { commandLine } from "../command-line/documentation.ts";
+import type { FailedStep } from "./failed-step.ts";
+
+const shownFiles = 5;
+
+/**
+ * The files that a failed step was lent, as it had them: those of the context that have changed since are taken from what its
+ * command has left, unless it has changed them, too.
+ */
+export async function findLentFiles(
+  { lent, fields: { image }, result }: FailedStep,
+  service: Pick<ImageService, "openFile" | "uploadStream">,
+  { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
+): Promise<readonly LentFile[]> {
+  const found: LentFile[] = [];
+  const lost: string[] = [];
+  for (const file of lent) {
+    runtime.signal.throwIfAborted();
+    if ("uuid" in file || (await isUnchanged(file))) {
+      found.push(file);
+      continue;
+    }
+    const { path, ...placed } = file;
+    const uuid = result === undefined ? undefined : await takeFromImage(file, result, service);
+    if (uuid === undefined) lost.push(path);
+    else found.push({ ...placed, uuid });
+  }
+  if (lost.length === 0) return found;
+  const others = lost.length - shownFiles;
+  const names = [...lost.slice(0, shownFiles), ...(others > 0 ? [`${others} more`] : [])].join(", ");
+  throw new BoughError(`changed since the step failed, and kept nowhere as the step had it: ${names}`, {
+    hint: [
+      "Build again: the step is then there with the files as they are now. The image before it, without the files that it was given:",
+      `  ${commandLine(globals, ["shell", image])}`,
+    ].join("\n"),
+  });
+}
+
+async function isUnchanged({
+  path,
+  sha256,
+  size,
+}: Pick<LentFile, "sha256" | "size"> & { path: string }): Promise<boolean> {
+  try {
+    if (!statSync(path).isFile()) return false;
+    await watchForChanges({ absolutePath: path, sha256, size }).checkContent();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `undefined`: the image is gone, or its file of that name is another one. */
+async function takeFromImage(
+  { destination, sha256 }: LentFile,
+  image: string,
+  service: Pick<ImageService, "openFile" | "uploadStream">,
+): Promise<string | undefined> {
+  try {
+    const content = await service.openFile(image, destination);
+    if (content === undefined) return undefined;
+    const inspect = (sent: string) => {
+      if (sent !== sha256) throw new OtherContentError("it is another file");
+    };
+    return (await service.uploadStream(content, { inspect })).uuid;
+  } catch (error) {
+    if (error instanceof NotFoundError || error instanceof OtherContentError) return undefined;
+    throw error;
+  }
+}
+
+class OtherContentError extends BoughError {}
