@@ -52,12 +52,12 @@ ENV       PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin
 
 LAYER  SIZE                ADDED  CHANGED  DELETED  INSTRUCTION
 1      75 MB   ██▍         3412   -        -        ADD rootfs.tar /
-2      311 MB  ██████████  4120   3        -        RUN apt-get update && apt-g…
-                                                    COPY file-0 /srv/
+2      311 MB  ██████████  4120   3        -        COPY file-0 /srv/
                                                     COPY file-1 /srv/
                                                     COPY file-2 /srv/
                                                     COPY file-3 /srv/
                                                     (and 2 more)
+                                                    RUN apt-get update && apt-g…
 3      0 B                 -      -        9        RUN rm -rf /var/lib/apt/lis…
 
 Wasted: 84 MB in layer 2. Later layers change or delete that.
@@ -73,7 +73,10 @@ Wasted: 84 MB in layer 2. Later layers change or delete that.
 
   test("whole for a pipe, in bytes as well", () => {
     const lines = renderInspection(inspection, {}).split("\n");
-    expect(lines).toContainEqual(expect.stringMatching(/^2 .* 4120, 311 MB {2}3, 900 B .*build-essential$/));
+    expect(lines).toContainEqual(
+      expect.stringMatching(/^2 .* 4120, 311 MB {2}3, 900 B .*COPY file-0 .srv.$/),
+    );
+    expect(lines).toContainEqual(expect.stringMatching(/^ .* RUN apt-get .*build-essential$/));
   });
 });
 
@@ -111,6 +114,16 @@ describe("an image of the engine", () => {
       "COPY f /srv/ # buildkit",
       "RUN /bin/sh -c rm /etc/group; echo 12 > /srv/made # buildkit",
       'CMD ["x"]',
+    ]);
+  });
+
+  test("the build's session tells what the build has made by itself from the instructions", async () => {
+    const [{ key }] = JSON.parse((await bough("session", "list", "--filter", "build:", "-f", "json")).stdout);
+    const shown = JSON.parse((await bough("session", "show", key, "-f", "json")).stdout);
+    expect(shown.history.map(({ kind, title }: { kind: string; title: string }) => [kind, title])).toEqual([
+      ["from", "FROM base:1"],
+      ["run", "RUN rm /etc/group; echo 12 > /srv/made"],
+      ["commit", "(the configuration)"],
     ]);
   });
 

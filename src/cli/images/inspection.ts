@@ -93,9 +93,11 @@ function renderMeasured(layers: readonly InspectedLayer[], style: TableStyle): s
     const bar = formatBar(sizeOf(layer), largest);
     const more = others.length - maxOthers;
     const shown = more > 1 ? [...others.slice(0, maxOthers), `(and ${more} more)`] : others;
+    // In the order of the Dockerfile: what is in the layer, too, came before the instruction that has made it.
+    const [first = "", ...rest] = [...shown, instruction || "-"];
     return [
-      [String(index + 1), formatBytes(sizeOf(layer)), bar, ...counts, instruction || "-"],
-      ...shown.map((other) => ["", "", "", ...kinds.map(() => ""), other]),
+      [String(index + 1), formatBytes(sizeOf(layer)), bar, ...counts, first],
+      ...rest.map((line) => ["", "", "", ...kinds.map(() => ""), line]),
     ];
   });
   const header = ["LAYER", "SIZE", "", ...kinds.map((kind) => kind.toUpperCase()), "INSTRUCTION"];
