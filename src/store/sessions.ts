@@ -1,15 +1,18 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 
-/** How an entry of a session's history came to be. */
-export type HistoryKind = "from" | "run" | "use";
+/**
+ * How an entry of a session's history came to be. `commit`: a build has made it by itself, of what instructions had left: files, a
+ * WORKDIR, the configuration.
+ */
+export type HistoryKind = "from" | "run" | "commit" | "use";
 
 export interface HistoryEntry {
   id: number;
   parent: number | null;
   image: string;
   kind: HistoryKind;
-  /** The instruction, or the command, as the user wrote it. */
+  /** The instruction, or the command, as the user wrote it; in brackets what a commit is of. */
   title: string;
   operation: string | null;
   /** Milliseconds since the epoch. */

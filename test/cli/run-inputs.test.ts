@@ -51,6 +51,14 @@ test.each(script)("run -D %j", async (words, stdout, stdin) => {
   expect(ended).toMatchObject({ exitCode: 0, stdout });
 });
 
+test("a session's history has a script by its name", async () => {
+  await bough(["-S", "scripts", "run", "-I", "plain.sh", "base:1", "a b"]);
+  await bough(["-S", "scripts", "run", "-I", "-"], { stdin: "touch /piped" });
+  const { stdout } = await bough(["-S", "scripts", "session", "show"]);
+  expect(stdout).toMatch(/ run .* --script - .*main/);
+  expect(stdout).not.toContain("sh -s");
+});
+
 test("a script's exit code is its own, and its first line's options hold", async () => {
   expect(await bough(["run", "-D", "-I", "strict.sh", "base:1"])).toMatchObject({ exitCode: 1, stdout: "" });
   const ended = await bough(["run", "-D", "-I", "program.awk", "base:1"]);

@@ -129,7 +129,7 @@ async function runForLayer(
       hash,
       image: result,
       parent: stage.layer,
-      kind: "run",
+      kind: spec.isCommit ? "commit" : "run",
       title: spec.title,
       operation,
       seconds: served?.seconds,

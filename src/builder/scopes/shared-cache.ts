@@ -123,8 +123,9 @@ export function shareLayers(
       const found = findShared(scopes, "layers", hash, ({ image }) => !gone.has(image));
       if (found === undefined) return undefined;
       const { image, title, operation, madeAt, bytes, seconds, by } = found.entry;
+      const kind = title.startsWith("(") ? "commit" : "run";
       // Whoever can write the scope has written the title.
-      const layer = { hash, image, parent, kind: "run", title: visible(title) } as const;
+      const layer = { hash, image, parent, kind, title: visible(title) } as const;
       const made = local.put({ ...layer, operation: operation ?? undefined });
       used?.note("layers", hash, { image, title, operation, madeAt, bytes, seconds, by });
       const ageSeconds = Math.max(0, (clock.now() - madeAt) / 1000);

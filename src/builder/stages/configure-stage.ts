@@ -42,7 +42,7 @@ export async function configureLayer(
   const image = await build.service.configureImage(layer.image, config, told);
   if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.store);
   if (image === layer.image) return layer;
-  const entry = { hash, image, parent: layer, kind: "run", title: "configuration" } as const;
+  const entry = { hash, image, parent: layer, kind: "commit", title: "(the configuration)" } as const;
   return { ...build.layers.put({ ...entry, operation: layer.operation ?? undefined }), cached: layer.cached };
 }
 

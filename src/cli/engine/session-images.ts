@@ -67,7 +67,7 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
   const latest = new Set(Array.from(store.steps.latestHashes(session), layerBranch));
   const newest = history.at(-1);
   // A build's newest layer may be one of an instruction that is no longer in the Dockerfile.
-  const isNewest = (entry: HistoryEntry) => entry === newest && (latest.size === 0 || entry.kind !== "run");
+  const isNewest = (entry: HistoryEntry) => entry === newest && (latest.size === 0 || startsFrom(entry));
   const isTip = (entry: HistoryEntry) =>
     isNewest(entry) || entry.branches.some((branch) => !isLayerBranch(branch) || latest.has(branch));
   const current = withParents(history, history.filter(isTip));
@@ -80,11 +80,16 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
     const known = uses.get(entry.image);
     uses.set(entry.image, {
       // Whose it is: not that of those who only start from it.
-      session: known === undefined || entry.kind === "run" ? session : known.session,
+      session: known === undefined || !startsFrom(entry) ? session : known.session,
       usedAt: Math.max(known?.usedAt ?? 0, isCurrent ? updatedAt : entry.createdAt),
       isCurrent: isCurrent || known?.isCurrent === true,
     });
   }
+}
+
+/** It names an image, and makes none. */
+function startsFrom({ kind }: HistoryEntry): boolean {
+  return kind === "from" || kind === "use";
 }
 
 function withParents(history: readonly HistoryEntry[], tips: readonly HistoryEntry[]): Set<HistoryEntry> {

@@ -57,7 +57,7 @@ function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): I
         instruction: entry.title,
         others: [],
         createdAt: new Date(entry.createdAt).toISOString(),
-        isBase: entry.kind === "run" ? false : null,
+        isBase: entry.kind === "run" || entry.kind === "commit" ? false : null,
         changes: null,
       });
     }

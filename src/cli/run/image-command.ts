@@ -14,6 +14,8 @@ export interface AskedRun extends Omit<RunRequest, "command" | "title" | "step">
   command: ExpandedCommand | "shell" | undefined;
   /** `"latest"`: that of the session's latest build. */
   step: FailedStep | "latest" | undefined;
+  /** The words of the command line where the command's are others, made of them: a script and its arguments. */
+  said?: readonly string[] | undefined;
 }
 
 /** Once it is known which step is meant. */
@@ -32,7 +34,8 @@ export async function withCommand(
   connection: Connection,
 ): Promise<RunRequest> {
   const command = await findCommand(asked, image, runtime.stdin.isTerminal, connection);
-  return { ...asked, command, title: secretsAmong(Object.entries(asked.env)).mask(titleOf(command)) };
+  const title = asked.said?.map(quote).join(" ") ?? titleOf(command);
+  return { ...asked, command, title: secretsAmong(Object.entries(asked.env)).mask(title) };
 }
 
 async function findCommand(

@@ -35,7 +35,10 @@ export const show: Command = {
     ["-S work session show", "the session `work`"],
     ["session show work -f json", "as JSON, for other programs"],
   ],
-  agentNote: "A filled circle is where the session works; every entry's image can be given to `bough use`.",
+  agentNote: [
+    "A filled circle is where the session works; every entry's image can be given to `bough use`.",
+    "KIND commit: no instruction of its own, but what a build has made of those before it, such as files that were staged at the end.",
+  ].join("\n"),
 };
 
 function showSession(invocation: Invocation): void {
