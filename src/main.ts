@@ -130,6 +130,10 @@ const runtime: Runtime = {
   replaceProcess,
 };
 
+/** Most commands are over by then: see the policy in scripts/build. What goes on for longer runs much of its code again. */
+const startMilliseconds = 300;
+setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
+
 // Bun would show its own source instead.
 for (const event of ["uncaughtException", "unhandledRejection"])
   process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));

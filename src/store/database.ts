@@ -1,26 +1,29 @@
 import type { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { type Clock, systemClock } from "../clock.ts";
 import { isDamaged, makeFile, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { reasonOf } from "../system-error.ts";
+import { noteSuffix, requireWhole } from "./wholeness.ts";
 
 export interface OpenOptions {
   /** Called with the new name of a damaged file, in whose place there is an empty one. Without it, damage is an error. */
   onDamaged?: (setAside: string) => void;
+  clock?: Pick<Clock, "now">;
 }
 
 /** Opens, or makes, a state file, with its directory (0700); see `openDatabase`. */
 export function openStateFile(
   path: string,
   migrations: readonly string[],
-  { onDamaged }: OpenOptions = {},
+  { onDamaged, clock = systemClock }: OpenOptions = {},
 ): Database {
-  const open = () => openDatabase(path, migrations, (database) => requireWhole(database, path));
+  const open = () => openDatabase(path, migrations, (database) => requireWhole(database, path, clock));
   try {
     requireOwnDirectory(dirname(path), { isLinkable: true });
-    for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${path}${name}`);
+    for (const name of ["", "-wal", "-shm", noteSuffix]) requireOwnFile(`${path}${name}`);
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const inode = makeFile(path);
     try {
@@ -41,23 +44,6 @@ export function openStateFile(
       cause: error,
     });
   }
-}
-
-/** Above it, looking through all of it would be felt. */
-const checkedBytes = 16 * 1024 * 1024;
-
-/** A file that was cut short, or written over, can be opened, and fails only where it is read. */
-function requireWhole(database: Database, path: string): void {
-  if (statSync(path).size > checkedBytes) return;
-  const found = database.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
-  if (found !== "ok") throw new DamageError(found ?? "it can't be checked");
-}
-
-/** A look through the file has found that it does not hang together. */
-class DamageError extends Error {
-  override readonly name = "DamageError";
-  /** As SQLite has it. */
-  readonly code = "SQLITE_CORRUPT";
 }
 
 /**

@@ -17,6 +17,8 @@ export function createFactStore(database: Database): FactStore {
         )
         .get(image, question)?.answer,
     set(image, question, answer) {
+      // A build that changes nothing says what it said the last time: to write that would cost it a sync or two.
+      if (facts.get(image, question) === answer) return;
       database
         .query("INSERT OR REPLACE INTO fact (image, question, answer) VALUES (?, ?, ?)")
         .run(image, question, answer);

@@ -32,6 +32,9 @@ interface SessionSummary {
   updatedAt: number;
 }
 
+/** What a branch points at. */
+export type BranchTip = Pick<HistoryEntry, "id" | "image" | "title" | "operation" | "createdAt">;
+
 export interface NewEntry {
   parent: number | null;
   image: string;
@@ -47,6 +50,8 @@ export interface SessionStore {
   /** The whole history, oldest first; `undefined` where there is no such session. */
   history(key: string): HistoryEntry[] | undefined;
   findBranch(key: string, branch: string): HistoryEntry | undefined;
+  /** The same without the names of all branches there, which takes a tenth of the time: a build asks for each of its layers. */
+  findTip(key: string, branch: string): BranchTip | undefined;
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
   /** Says which build context the session is of, and that it was used; nothing where there is no such session. */
@@ -140,6 +145,15 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
     },
 
     findBranch,
+
+    findTip: (key, branch) =>
+      database
+        .query<BranchTip, [string, string]>(
+          `SELECT history.id, image, title, operation, created_at AS createdAt
+           FROM branch JOIN history ON history.id = branch.history_id
+           WHERE branch.session_id = (SELECT id FROM session WHERE key = ?) AND branch.name = ?`,
+        )
+        .get(key, branch) ?? undefined,
 
     commit(key, branch, entry) {
       commit.immediate(key, branch, entry);

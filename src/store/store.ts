@@ -38,7 +38,7 @@ export interface Store {
 
 /** `path`: made where missing, with its directory. Rejects what a newer bough wrote. */
 export function openStore(path: string, clock: Clock, options: OpenOptions = {}): Store {
-  const database = openStateFile(path, migrations, options);
+  const database = openStateFile(path, migrations, { clock, ...options });
   const sessions = createSessionStore(database, clock);
   const uploads = createUploadCache(database);
   return {

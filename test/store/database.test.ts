@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { openStateFile } from "../../src/store/database.ts";
@@ -36,6 +36,24 @@ test("what a newer bough wrote is refused and left alone", () => {
   openStateFile(path, migrations).close();
   expect(() => openStateFile(path, migrations.slice(0, 1))).toThrow("was written by a newer bough");
   expect(tables(openStateFile(path, migrations))).toEqual(["one", "two"]);
+});
+
+test("damage is noticed, also in a file that was found whole before", () => {
+  const path = join(temporaryDirectory(), "state.db");
+  const later = { now: () => Date.now() + 60_000 };
+  const damaged: string[] = [];
+  const open = () =>
+    openStateFile(path, migrations, { clock: later, onDamaged: (name) => void damaged.push(name) });
+  open().close();
+  const note = () => readFileSync(`${path}-whole`, "utf8");
+  open().close();
+  const noted = note();
+  open().close();
+  expect({ note: note(), damaged }).toEqual({ note: noted, damaged: [] });
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill("garbage ", 4096));
+  open().close();
+  expect(damaged).toEqual([`${path}.damaged`]);
 });
 
 test("others can't read it: directories 0700, all files 0600", () => {

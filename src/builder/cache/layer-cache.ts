@@ -59,7 +59,7 @@ export function createLayerCache(
   { sessions, imports }: Pick<Store, "sessions" | "imports">,
   session: string,
 ): LayerCache {
-  const entryOf = (hash: string) => sessions.findBranch(session, layerBranch(hash));
+  const entryOf = (hash: string) => sessions.findTip(session, layerBranch(hash));
   return {
     hasOthers: false,
 

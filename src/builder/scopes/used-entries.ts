@@ -36,7 +36,7 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
   const steps = new Map<RememberedStep, string>();
 
   function layerOf(hash: string): Unstamped<"layers"> | undefined {
-    const entry = store.sessions.findBranch(session, layerBranch(hash));
+    const entry = store.sessions.findTip(session, layerBranch(hash));
     // A FROM is found by everybody.
     if (entry === undefined || entry.operation === null) return undefined;
     const { image, operation, title, createdAt: madeAt } = entry;
