@@ -8,12 +8,11 @@ const blockBytes = 1024 * 1024;
 /** Blocks under way at once: enough for the threads to have always one. */
 const maxBlocks = 8;
 
-export interface Compressor {
+/** Threads end when it is disposed of. */
+export interface Compressor extends Disposable {
   readonly compression: Compression;
   /** The result is what every reader knows as one file. */
   compress(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
-  /** Ends its threads. */
-  close(): void;
 }
 
 /** Compresses any number of archives, one after the other: block by block, several at once. */
@@ -28,7 +27,7 @@ export function createCompressor(compression: Compression): Compressor {
         compression === "zstd" ? (block) => Bun.zstdCompress(block) : gzip.pack,
       );
     },
-    close: gzip.close,
+    [Symbol.dispose]: gzip.close,
   };
 }
 

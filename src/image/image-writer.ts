@@ -151,21 +151,17 @@ async function writeLayers(
   keepsStored = true,
 ): Promise<LayerBlob[]> {
   const blobs: LayerBlob[] = [];
-  const compressor = createCompressor(compression);
-  try {
-    for (const layer of image.layers) {
-      if (layer.known !== undefined) {
-        blobs.push(layer.known);
-        continue;
-      }
-      const file = files.create();
-      const blob = await writeLayer(layer, compressor, keepsStored, (bytes) => file.write(bytes));
-      file.keep(place(blob.digest));
-      layer.onWritten?.(blob);
-      blobs.push(blob);
+  using compressor = createCompressor(compression);
+  for (const layer of image.layers) {
+    if (layer.known !== undefined) {
+      blobs.push(layer.known);
+      continue;
     }
-  } finally {
-    compressor.close();
+    const file = files.create();
+    const blob = await writeLayer(layer, compressor, keepsStored, (bytes) => file.write(bytes));
+    file.keep(place(blob.digest));
+    layer.onWritten?.(blob);
+    blobs.push(blob);
   }
   return blobs;
 }

@@ -4,12 +4,11 @@ import { dirname, join } from "node:path";
 import { blockBytes, padding } from "./tar-header.ts";
 import { endBytes, fileHeader } from "./tar-writer.ts";
 
-export interface OutputFiles {
+/** Disposing lets go of what is open, and removes a file that was not kept. */
+export interface OutputFiles extends Disposable {
   create(): OutputFile;
   /** When all files are kept. */
   finish(): void;
-  /** Lets go of what is open, and removes a file that was not kept. */
-  close(): void;
 }
 
 interface OutputFile {
@@ -43,7 +42,7 @@ export function writeToDirectory(directory: string): OutputFiles {
       };
     },
     finish: () => undefined,
-    close() {
+    [Symbol.dispose]() {
       if (open === undefined) return;
       closeSync(open.descriptor);
       rmSync(open.temporary, { force: true });
@@ -82,7 +81,7 @@ export function writeToArchive(path: string): OutputFiles {
     finish() {
       writeAll(descriptor, new Uint8Array(endBytes), position);
     },
-    close: () => closeSync(descriptor),
+    [Symbol.dispose]: () => closeSync(descriptor),
   };
 }
 

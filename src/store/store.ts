@@ -16,7 +16,7 @@ import { createUploadCache, type UploadCache } from "./uploads.ts";
 import { createUrlCache, type UrlCache } from "./urls.ts";
 
 /** All that bough remembers about one service and project, in one SQLite file. */
-export interface Store {
+export interface Store extends Disposable {
   readonly path: string;
   readonly sessions: SessionStore;
   readonly branches: BranchStore;
@@ -41,6 +41,10 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
   const database = openStateFile(path, migrations, { clock, ...options });
   const sessions = createSessionStore(database, clock);
   const uploads = createUploadCache(database);
+  const close = () => {
+    uploads.flush();
+    database.close();
+  };
   return {
     path,
     sessions,
@@ -57,10 +61,8 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     copyLayers: createCopyLayerStore(database),
     scopeCopies: createScopeCopies(database),
     atomically: (work) => inTransaction(database, work),
-    close() {
-      uploads.flush();
-      database.close();
-    },
+    close,
+    [Symbol.dispose]: close,
   };
 }
 

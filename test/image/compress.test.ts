@@ -11,12 +11,8 @@ async function packed(compression: Compression, chunkBytes: number, bytes = cont
   async function* chunks() {
     for (let at = 0; at < bytes.byteLength; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes);
   }
-  const { compress, close } = createCompressor(compression);
-  try {
-    return Buffer.concat(await Array.fromAsync(compress(chunks())));
-  } finally {
-    close();
-  }
+  using compressor = createCompressor(compression);
+  return Buffer.concat(await Array.fromAsync(compressor.compress(chunks())));
 }
 
 describe("compressed in blocks", () => {

@@ -1,8 +1,7 @@
 /** Bytes that are hashed as they pass, those that nobody has asked for included. */
-export interface HashedStream extends AsyncIterable<Uint8Array> {
+export interface HashedStream extends AsyncIterable<Uint8Array>, AsyncDisposable {
   /** Reads what is left; returns the SHA-256 of all. */
   finish(): Promise<string>;
-  close(): Promise<void>;
 }
 
 export function createHashedStream(source: AsyncIterable<Uint8Array>): HashedStream {
@@ -20,7 +19,7 @@ export function createHashedStream(source: AsyncIterable<Uint8Array>): HashedStr
       for (let result = await next(); result.done !== true; ) result = await next();
       return hasher.digest("hex");
     },
-    async close() {
+    async [Symbol.asyncDispose]() {
       // That it is left in the middle is no news.
       await chunks.return?.().catch(() => undefined);
     },

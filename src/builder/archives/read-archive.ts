@@ -33,13 +33,9 @@ export async function sendContents(
   sha256: string,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[] | undefined> {
-  const raw = await openRaw(place, build);
-  try {
-    const entries = await sendFrom(raw, nameOf(place, build), build);
-    if ((await raw.finish()) === sha256) return entries;
-  } finally {
-    await raw.close();
-  }
+  await using raw = await openRaw(place, build);
+  const entries = await sendFrom(raw, nameOf(place, build), build);
+  if ((await raw.finish()) === sha256) return entries;
   throw new BoughError(
     `${nameOf(place, build)} has changed while it was added: its bytes are no longer those of sha256:${sha256}`,
     {

@@ -24,34 +24,30 @@ export async function openShellAfter(
   const { text } = describeFailure(error, globals.format);
   if (!isTold) runtime.stderr.write(formatLogLines(text, runtime.stderr));
   log.info("a shell in the place of the failed step; its changes are thrown away when you leave");
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  try {
-    await runToItsEnd(
-      {
-        key: sessionKey(invocation),
-        use: undefined,
-        otherwise: undefined,
-        command: "shell",
-        step: failedStepOf(step, step.place),
-        env: {},
-        cwd: undefined,
-        user: undefined,
-        ignoresConfig: false,
-        limits: undefined,
-        files: [],
-        excludes: [],
-        volumes: [],
-        input: undefined,
-        network: "default",
-        timeoutSeconds: terminalSeconds,
-        isDisposable: true,
-        hasTerminal: true,
-      },
-      invocation,
-      connection,
-    );
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await runToItsEnd(
+    {
+      key: sessionKey(invocation),
+      use: undefined,
+      otherwise: undefined,
+      command: "shell",
+      step: failedStepOf(step, step.place),
+      env: {},
+      cwd: undefined,
+      user: undefined,
+      ignoresConfig: false,
+      limits: undefined,
+      files: [],
+      excludes: [],
+      volumes: [],
+      input: undefined,
+      network: "default",
+      timeoutSeconds: terminalSeconds,
+      isDisposable: true,
+      hasTerminal: true,
+    },
+    invocation,
+    connection,
+  );
   return failureOf(error).exitCode;
 }

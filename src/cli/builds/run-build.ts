@@ -138,8 +138,8 @@ async function buildWith(
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  const connection = await connect({ ...runtime, signal }, globals, progress.log, watcher);
-  const { service, close } = connection;
+  await using connection = await connect({ ...runtime, signal }, globals, progress.log, watcher);
+  const { service } = connection;
   const session = buildSession(context.absolutePath);
   const hashes = connection.store.hashes.open(context.realPath);
   let finish = async () => {};
@@ -215,7 +215,6 @@ async function buildWith(
     );
   } finally {
     connection.store.sessions.noteBuild(session, context.absolutePath);
-    await close();
   }
 }
 

@@ -25,38 +25,35 @@ export const list: Command = {
 
 async function listScopes(invocation: Invocation): Promise<void> {
   const { runtime, globals, log } = invocation;
-  const { service, close } = await connect(runtime, globals, log);
-  try {
-    const names = await listScopeNames(service);
-    if (service.capabilities.lacks("imageList"))
-      throw new BoughError(`${service.address} has no list of its images, by which scopes are found`);
-    const scopes = new Map<string, ReadScope>();
-    await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
-      scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));
-    });
-    const rows = names.flatMap((name) => {
-      const scope = scopes.get(name);
-      return scope === undefined ? [] : [describe(name, scope)];
-    });
-    printResult(invocation, {
-      id: names,
-      json: rows,
-      table: (style) =>
-        renderTable(
-          ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
-          rows.map(({ scope, layers, signed, writtenAt, by }): Cell[] => [
-            scope,
-            String(layers),
-            signed ? "yes" : "no",
-            writtenAt === null ? "-" : { time: writtenAt },
-            by ?? "-",
-          ]),
-          style,
-        ),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service } = connection;
+  const names = await listScopeNames(service);
+  if (service.capabilities.lacks("imageList"))
+    throw new BoughError(`${service.address} has no list of its images, by which scopes are found`);
+  const scopes = new Map<string, ReadScope>();
+  await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
+    scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));
+  });
+  const rows = names.flatMap((name) => {
+    const scope = scopes.get(name);
+    return scope === undefined ? [] : [describe(name, scope)];
+  });
+  printResult(invocation, {
+    id: names,
+    json: rows,
+    table: (style) =>
+      renderTable(
+        ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
+        rows.map(({ scope, layers, signed, writtenAt, by }): Cell[] => [
+          scope,
+          String(layers),
+          signed ? "yes" : "no",
+          writtenAt === null ? "-" : { time: writtenAt },
+          by ?? "-",
+        ]),
+        style,
+      ),
+  });
 }
 
 function describe(name: string, { index, isSigned, images, written }: ReadScope) {

@@ -23,18 +23,15 @@ export const remove: Command = {
 async function removeScope(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const name = readScopeArgument(values);
-  const { service, close } = await connect(runtime, globals, log);
-  try {
-    const images = await listIndexImages(name, service);
-    if (images.length === 0) throw await noSuchScope(name, service);
-    // The scope's own tag last: what is left by an interruption is removed by the next try.
-    for (const { image, tag } of images.toReversed()) await service.removeTag(image, tag);
-    printResult(invocation, {
-      id: name,
-      json: { removed: name },
-      table: (style) => renderTable(["REMOVED"], [[name]], style),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service } = connection;
+  const images = await listIndexImages(name, service);
+  if (images.length === 0) throw await noSuchScope(name, service);
+  // The scope's own tag last: what is left by an interruption is removed by the next try.
+  for (const { image, tag } of images.toReversed()) await service.removeTag(image, tag);
+  printResult(invocation, {
+    id: name,
+    json: { removed: name },
+    table: (style) => renderTable(["REMOVED"], [[name]], style),
+  });
 }

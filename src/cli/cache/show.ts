@@ -24,25 +24,22 @@ export const show: Command = {
 async function showScope(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const name = readScopeArgument(values);
-  const { service, close } = await connect(runtime, globals, log);
-  try {
-    const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
-    if (images.length === 0) throw await noSuchScope(name, service);
-    const layers = Array.from(index.layers, ([hash, layer]) => ({ hash, ...layer })).sort(
-      (one, other) => other.usedAt - one.usedAt || other.madeAt - one.madeAt,
-    );
-    printResult(invocation, {
-      id: layers.map(({ image }) => image),
-      json: layers.map(({ hash, image, title, operation, madeAt, usedAt, seconds, bytes, by }) => ({
-        ...{ layer: `layer:${hash}`, image, title, operation },
-        ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
-        ...{ seconds, bytes, by },
-      })),
-      table: (style) => renderLayers(layers, style),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service } = connection;
+  const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
+  if (images.length === 0) throw await noSuchScope(name, service);
+  const layers = Array.from(index.layers, ([hash, layer]) => ({ hash, ...layer })).sort(
+    (one, other) => other.usedAt - one.usedAt || other.madeAt - one.madeAt,
+  );
+  printResult(invocation, {
+    id: layers.map(({ image }) => image),
+    json: layers.map(({ hash, image, title, operation, madeAt, usedAt, seconds, bytes, by }) => ({
+      ...{ layer: `layer:${hash}`, image, title, operation },
+      ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
+      ...{ seconds, bytes, by },
+    })),
+    table: (style) => renderLayers(layers, style),
+  });
 }
 
 type ShownLayer = Entry<"layers">;

@@ -71,12 +71,8 @@ async function pathsIn(connection: Connection, current: string, key: string): Pr
 }
 
 function fromStore({ runtime, globals }: Context, read: (store: Connection["store"]) => string[]): string[] {
-  const store = openLocalStore(runtime, globals);
-  try {
-    return read(store);
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  return read(store);
 }
 
 async function fromService(
@@ -87,12 +83,8 @@ async function fromService(
   return await withDeadline(
     { clock, milliseconds: patienceMilliseconds, parent: signal },
     async (limited) => {
-      const connection = await connect({ ...runtime, signal: limited }, globals, silence);
-      try {
-        return await ask(connection);
-      } finally {
-        await connection.close();
-      }
+      await using connection = await connect({ ...runtime, signal: limited }, globals, silence);
+      return await ask(connection);
     },
   );
 }

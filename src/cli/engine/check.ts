@@ -121,14 +121,10 @@ function branchesByImage(runtime: Runtime): Map<string, string[]> {
   const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
   const branches = new Map<string, string[]>();
   for (const name of names) {
-    const store = openStore(join(directory, name), runtime.clock);
-    try {
-      for (const { key } of store.sessions.list("")) {
-        for (const branch of store.branches.list(key))
-          branches.set(branch.image, [...(branches.get(branch.image) ?? []), `${key} ${branch.name}`]);
-      }
-    } finally {
-      store.close();
+    using store = openStore(join(directory, name), runtime.clock);
+    for (const { key } of store.sessions.list("")) {
+      for (const branch of store.branches.list(key))
+        branches.set(branch.image, [...(branches.get(branch.image) ?? []), `${key} ${branch.name}`]);
     }
   }
   return branches;

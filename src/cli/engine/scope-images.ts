@@ -18,24 +18,21 @@ export async function addScopeUses(
 ): Promise<void> {
   try {
     const silent = { ...log, info() {} };
-    const { service, close } = await connect(runtime, { ...globals, local: true }, silent);
-    try {
-      for (const name of await listScopeNames(service)) {
-        const options = { service, known: new Map(), warn: log.warn };
-        const scope = await readScope(name, options);
-        const { steps } = await readSteps(scope, options);
-        const latest = new Set(Array.from(steps.values(), ({ hash }) => hash));
-        for (const [hash, { image, usedAt }] of scope.index.layers) {
-          const known = uses.get(image);
-          uses.set(image, {
-            session: known?.session ?? `${scopeOwner}${name}`,
-            usedAt: Math.max(known?.usedAt ?? 0, usedAt),
-            isCurrent: known?.isCurrent === true || latest.has(hash),
-          });
-        }
+    await using connection = await connect(runtime, { ...globals, local: true }, silent);
+    const { service } = connection;
+    for (const name of await listScopeNames(service)) {
+      const options = { service, known: new Map(), warn: log.warn };
+      const scope = await readScope(name, options);
+      const { steps } = await readSteps(scope, options);
+      const latest = new Set(Array.from(steps.values(), ({ hash }) => hash));
+      for (const [hash, { image, usedAt }] of scope.index.layers) {
+        const known = uses.get(image);
+        uses.set(image, {
+          session: known?.session ?? `${scopeOwner}${name}`,
+          usedAt: Math.max(known?.usedAt ?? 0, usedAt),
+          isCurrent: known?.isCurrent === true || latest.has(hash),
+        });
       }
-    } finally {
-      await close();
     }
   } catch (error) {
     runtime.signal.throwIfAborted();

@@ -91,11 +91,8 @@ async function writeArchive(
 }
 
 async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Promise<T>): Promise<T> {
-  try {
-    return await write(files);
-  } finally {
-    files.close();
-  }
+  using open = files;
+  return await write(open);
 }
 
 /** A layout that is there keeps its other images; its index is replaced when all else is in place. */
@@ -139,14 +136,10 @@ async function writeTree(
 ): Promise<void> {
   if (path === undefined) return send(tree, runtime);
   await writeWholeFile(path, async (temporary) => {
-    const file = await open(temporary, "wx", 0o644);
-    try {
-      for await (const chunk of tree) {
-        runtime.signal.throwIfAborted();
-        await file.writeFile(chunk);
-      }
-    } finally {
-      await file.close();
+    await using file = await open(temporary, "wx", 0o644);
+    for await (const chunk of tree) {
+      runtime.signal.throwIfAborted();
+      await file.writeFile(chunk);
     }
   });
 }

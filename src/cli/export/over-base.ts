@@ -84,13 +84,9 @@ function factsOf({ layers, config, history }: RegistryBase): BaseFacts {
 }
 
 async function spool(chunks: ReadableStream<Uint8Array>, path: string, signal: AbortSignal): Promise<void> {
-  const file = await open(path, "w", 0o600);
-  try {
-    for await (const chunk of chunks) {
-      signal.throwIfAborted();
-      await file.writeFile(chunk);
-    }
-  } finally {
-    await file.close();
+  await using file = await open(path, "w", 0o600);
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    await file.writeFile(chunk);
   }
 }

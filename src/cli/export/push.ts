@@ -95,12 +95,8 @@ async function writeLayout(
 ): Promise<WrittenImage> {
   const layout = join(directory, "layout");
   mkdirSync(layout, { recursive: true });
-  const files = writeToDirectory(layout);
-  try {
-    return await writeOciLayout(files, content, { compression, name: "push" });
-  } finally {
-    files.close();
-  }
+  using files = writeToDirectory(layout);
+  return await writeOciLayout(files, content, { compression, name: "push" });
 }
 
 async function copyLayout(

@@ -31,24 +31,20 @@ export const cat: Command = {
 
 async function printFiles(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
   const { stdout, signal } = runtime;
-  try {
-    for (const given of values.positionals) {
-      const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
-      const content = await connection.service.openFile(image, path);
-      if (content === undefined) {
-        throw new BoughError(`${path} is no regular file`, {
-          hint: `\`bough ls ${given}\` lists a directory.`,
-        });
-      }
-      for await (const chunk of content) {
-        signal.throwIfAborted();
-        stdout.write(chunk);
-        await stdout.flush();
-      }
+  for (const given of values.positionals) {
+    const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
+    const content = await connection.service.openFile(image, path);
+    if (content === undefined) {
+      throw new BoughError(`${path} is no regular file`, {
+        hint: `\`bough ls ${given}\` lists a directory.`,
+      });
     }
-  } finally {
-    await connection.close();
+    for await (const chunk of content) {
+      signal.throwIfAborted();
+      stdout.write(chunk);
+      await stdout.flush();
+    }
   }
 }

@@ -41,27 +41,23 @@ export const cp: Command = {
 async function copyOut(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const [source = "", destination = ""] = values.positionals;
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
   const { service } = connection;
-  try {
-    const place = await resolveImagePath(source, sessionKey(invocation), connection);
-    if (destination === "-") {
-      await passArchive(place, service, invocation);
-      return;
-    }
-    const local = resolve(runtime.workingDirectory, destination);
-    const to = { local, endsWithSlash: destination.endsWith("/") };
-    const content = await service.openFile(place.image, place.path);
-    const copied = await (content === undefined
-      ? copyDirectory(place, to, service, invocation)
-      : copyFile(content, place, to, service, invocation));
-    log.info(
-      `copied ${formatCount(copied.files, "file")} (${formatBytes(copied.bytes)}) to ${displayPath(copied.path)}`,
-    );
-    printResult(invocation, { id: copied.path, json: copied, table: () => "" });
-  } finally {
-    await connection.close();
+  const place = await resolveImagePath(source, sessionKey(invocation), connection);
+  if (destination === "-") {
+    await passArchive(place, service, invocation);
+    return;
   }
+  const local = resolve(runtime.workingDirectory, destination);
+  const to = { local, endsWithSlash: destination.endsWith("/") };
+  const content = await service.openFile(place.image, place.path);
+  const copied = await (content === undefined
+    ? copyDirectory(place, to, service, invocation)
+    : copyFile(content, place, to, service, invocation));
+  log.info(
+    `copied ${formatCount(copied.files, "file")} (${formatBytes(copied.bytes)}) to ${displayPath(copied.path)}`,
+  );
+  printResult(invocation, { id: copied.path, json: copied, table: () => "" });
 }
 
 async function passArchive(

@@ -17,23 +17,19 @@ export async function exportNamedImage(
   const { values, runtime, globals, log } = invocation;
   const compression = readCompression(values);
   const times = readTimes(values.flag("rewrite-timestamp"), runtime);
-  const connection = await connect(runtime, globals, log);
-  try {
-    const image = await resolveDescribedImage(connection, reference);
-    const destination = chooseDestination(image.tag);
-    const isInsecure = values.flag("insecure");
-    const delivery = { image, destination, compression, times, isInsecure };
-    const written = await deliverImage(delivery, connection, invocation);
-    // The archive itself is what goes to standard output.
-    if (goesToStandardOutput(destination)) return;
-    const name = nameDestination(destination);
-    const digest = written?.digest ?? null;
-    printResult(invocation, {
-      id: digest ?? name,
-      json: { image: image.uuid, destination: name, digest },
-      table: (style) => renderTable(["DESTINATION", "DIGEST"], [[name, digest ?? "-"]], style),
-    });
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const image = await resolveDescribedImage(connection, reference);
+  const destination = chooseDestination(image.tag);
+  const isInsecure = values.flag("insecure");
+  const delivery = { image, destination, compression, times, isInsecure };
+  const written = await deliverImage(delivery, connection, invocation);
+  // The archive itself is what goes to standard output.
+  if (goesToStandardOutput(destination)) return;
+  const name = nameDestination(destination);
+  const digest = written?.digest ?? null;
+  printResult(invocation, {
+    id: digest ?? name,
+    json: { image: image.uuid, destination: name, digest },
+    table: (style) => renderTable(["DESTINATION", "DIGEST"], [[name, digest ?? "-"]], style),
+  });
 }

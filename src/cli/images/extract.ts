@@ -156,13 +156,9 @@ function existingFile(root: string, { name, target }: TarEntry, directories: Dir
 
 /** `wx`: whatever has come to be there since is not written through. The mode is cut by the umask. */
 async function writeFile(path: string, entry: TarEntry, signal: AbortSignal): Promise<void> {
-  const file = await open(path, "wx", entry.mode & 0o777);
-  try {
-    await writePieces(file, entry, signal);
-    if (isDate(entry.modified)) await file.utimes(entry.modified, entry.modified);
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, "wx", entry.mode & 0o777);
+  await writePieces(file, entry, signal);
+  if (isDate(entry.modified)) await file.utimes(entry.modified, entry.modified);
 }
 
 async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSignal): Promise<void> {

@@ -83,43 +83,40 @@ async function importImages(invocation: Invocation): Promise<void> {
   );
   checkCredentials(invocation);
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
-  const { service, close } = await connect(runtime, globals, log);
-  try {
-    const credentials = await readCredentials(invocation);
-    const imported: { image: string; tag: string | null }[] = [];
-    const failures: string[] = [];
-    for (const reference of references) {
-      runtime.signal.throwIfAborted();
-      try {
-        const { url } = reference;
-        const { tag, keeper } = await chooseTag(reference, service);
-        const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
-        imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
-        if (keeper === undefined || keeper === image) continue;
-        log.warn(`${reference.tag} stays with ${keeper}; \`bough tag ${image} ${reference.tag}\` moves it`);
-      } catch (error) {
-        if (references.length === 1 || runtime.signal.aborted) throw error;
-        log.error(messageOf(error));
-        failures.push(reference.url);
-      }
+  await using connection = await connect(runtime, globals, log);
+  const { service } = connection;
+  const credentials = await readCredentials(invocation);
+  const imported: { image: string; tag: string | null }[] = [];
+  const failures: string[] = [];
+  for (const reference of references) {
+    runtime.signal.throwIfAborted();
+    try {
+      const { url } = reference;
+      const { tag, keeper } = await chooseTag(reference, service);
+      const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
+      imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
+      if (keeper === undefined || keeper === image) continue;
+      log.warn(`${reference.tag} stays with ${keeper}; \`bough tag ${image} ${reference.tag}\` moves it`);
+    } catch (error) {
+      if (references.length === 1 || runtime.signal.aborted) throw error;
+      log.error(messageOf(error));
+      failures.push(reference.url);
     }
-    printResult(invocation, {
-      id: imported.map(({ image }) => image),
-      json: references.length === 1 ? imported[0] : imported,
-      table: (style) =>
-        renderTable(
-          ["IMAGE", "TAG"],
-          imported.map(({ image, tag }) => [image, tag ?? "-"]),
-          style,
-        ),
-    });
-    if (failures.length === 0) return;
-    throw new BoughError(
-      `${formatCount(failures.length, "import")} of ${references.length} failed: ${failures.join(", ")}`,
-    );
-  } finally {
-    await close();
   }
+  printResult(invocation, {
+    id: imported.map(({ image }) => image),
+    json: references.length === 1 ? imported[0] : imported,
+    table: (style) =>
+      renderTable(
+        ["IMAGE", "TAG"],
+        imported.map(({ image, tag }) => [image, tag ?? "-"]),
+        style,
+      ),
+  });
+  if (failures.length === 0) return;
+  throw new BoughError(
+    `${formatCount(failures.length, "import")} of ${references.length} failed: ${failures.join(", ")}`,
+  );
 }
 
 /**

@@ -59,40 +59,36 @@ async function inspectImage(invocation: Invocation): Promise<void> {
       kind: "usage",
       hint: "Name one with --layer N.",
     });
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  try {
-    const reference = values.positionals[0] ?? requireSessionImage(connection.store, sessionKey(invocation));
-    const { uuid: image, config, origin } = await resolveDescribedImage(connection, reference);
-    const { layers, history } = await findLayers(image, origin.history ?? [], connection);
-    if (number !== undefined) {
-      await listFiles({ image, layers, number, limit }, invocation, connection);
-      return;
-    }
-    const { tags, createdAt } = await findRecord(image, connection);
-    const platform = (await connection.service.capabilities.platform()) ?? null;
-    const isMeasured = layers.some(({ changes }) => changes !== null);
-    printResult(invocation, {
-      id: image,
-      json: {
-        ...{ image, tags, createdAt, platform, author: origin.author ?? null, config },
-        size: isMeasured ? sum(layers.map(sizeOf)) : null,
-        hiddenSize: isMeasured ? sum(layers.map(({ changes }) => changes?.hidden.bytes ?? 0)) : null,
-        layers: layers.map(toJson),
-        history,
-      },
-      table: (style) => renderInspection({ image, tags, createdAt, platform, config, origin, layers }, style),
-    });
-    if (!isMeasured && layers.length === 0 && history.length === 0)
-      log.warn(
-        `${connection.service.address} tells nothing of the image's layers, and no session here has made it`,
-      );
-    else if (!isMeasured)
-      log.info(
-        `${connection.service.address} tells neither sizes nor files of layers: these are the steps that were made from here`,
-      );
-  } finally {
-    await connection.close();
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const reference = values.positionals[0] ?? requireSessionImage(connection.store, sessionKey(invocation));
+  const { uuid: image, config, origin } = await resolveDescribedImage(connection, reference);
+  const { layers, history } = await findLayers(image, origin.history ?? [], connection);
+  if (number !== undefined) {
+    await listFiles({ image, layers, number, limit }, invocation, connection);
+    return;
   }
+  const { tags, createdAt } = await findRecord(image, connection);
+  const platform = (await connection.service.capabilities.platform()) ?? null;
+  const isMeasured = layers.some(({ changes }) => changes !== null);
+  printResult(invocation, {
+    id: image,
+    json: {
+      ...{ image, tags, createdAt, platform, author: origin.author ?? null, config },
+      size: isMeasured ? sum(layers.map(sizeOf)) : null,
+      hiddenSize: isMeasured ? sum(layers.map(({ changes }) => changes?.hidden.bytes ?? 0)) : null,
+      layers: layers.map(toJson),
+      history,
+    },
+    table: (style) => renderInspection({ image, tags, createdAt, platform, config, origin, layers }, style),
+  });
+  if (!isMeasured && layers.length === 0 && history.length === 0)
+    log.warn(
+      `${connection.service.address} tells nothing of the image's layers, and no session here has made it`,
+    );
+  else if (!isMeasured)
+    log.info(
+      `${connection.service.address} tells neither sizes nor files of layers: these are the steps that were made from here`,
+    );
 }
 
 function sum(numbers: readonly number[]): number {

@@ -62,33 +62,30 @@ async function listImages(invocation: Invocation): Promise<void> {
   const until = parseTime(values.text("until"), "--until", runtime.clock);
   const limit = positiveInteger(values.text("limit"), "--limit");
   const isAsked = values.flag("all") || tag !== undefined;
-  const { service, store, close } = await connect(runtime, globals, log);
-  try {
-    const found = await service.listImages({
-      tagged: values.flag("tagged"),
-      sizes: !globals.quiet,
-      ...(tag === undefined ? {} : { tag }),
-      ...(since === undefined ? {} : { since }),
-      ...(until === undefined ? {} : { until }),
-    });
-    if (service.capabilities.lacks("imageList"))
-      throw new BoughError(`${service.address} has no list of its images`);
-    const sessions = sessionsByImage(store);
-    const images = found
-      .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
-      .filter((image) => isAsked || isOfInterest(image))
-      .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
-      .slice(0, limit);
-    printResult(invocation, {
-      id: [...new Set(images.map(({ uuid }) => uuid))],
-      json: images.map(({ uuid, created_at, operation_uuid = null, size = null, ...image }) => ({
-        ...{ uuid, tag: image.tag, created_at, operation_uuid, size, sessions: image.sessions },
-      })),
-      table: (style) => renderImages(images, style),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service, store } = connection;
+  const found = await service.listImages({
+    tagged: values.flag("tagged"),
+    sizes: !globals.quiet,
+    ...(tag === undefined ? {} : { tag }),
+    ...(since === undefined ? {} : { since }),
+    ...(until === undefined ? {} : { until }),
+  });
+  if (service.capabilities.lacks("imageList"))
+    throw new BoughError(`${service.address} has no list of its images`);
+  const sessions = sessionsByImage(store);
+  const images = found
+    .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
+    .filter((image) => isAsked || isOfInterest(image))
+    .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
+    .slice(0, limit);
+  printResult(invocation, {
+    id: [...new Set(images.map(({ uuid }) => uuid))],
+    json: images.map(({ uuid, created_at, operation_uuid = null, size = null, ...image }) => ({
+      ...{ uuid, tag: image.tag, created_at, operation_uuid, size, sessions: image.sessions },
+    })),
+    table: (style) => renderImages(images, style),
+  });
 }
 
 /** What keeps a scope's index is for `bough cache list` to show. */

@@ -33,38 +33,32 @@ export const ls: Command = {
 
 async function listFiles(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  try {
-    const { image, path } = await resolveImagePath(
-      values.positionals[0] ?? "/",
-      sessionKey(invocation),
-      connection,
-    );
-    const files = (await connection.service.listFiles(image, path)).sort((a, b) =>
-      a.name < b.name ? -1 : 1,
-    );
-    printResult(invocation, {
-      id: files.map(({ name }) => name),
-      json: files.map((file) => ({
-        ...file,
-        mode: file.mode === null ? null : file.mode.toString(8).padStart(4, "0"),
-        modified: new Date(file.modified * 1000).toISOString(),
-      })),
-      table: (style) =>
-        renderTable(
-          ["MODE", "UID", "GID", "SIZE", "MODIFIED", "NAME"],
-          files.map((file) => [
-            file.mode === null ? "-" : formatMode(file.mode, file.type),
-            String(file.uid),
-            String(file.gid),
-            String(file.size),
-            new Date(file.modified * 1000).toISOString().slice(0, 19),
-            file.target === null ? file.name : `${file.name} -> ${file.target}`,
-          ]),
-          style,
-        ),
-    });
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { image, path } = await resolveImagePath(
+    values.positionals[0] ?? "/",
+    sessionKey(invocation),
+    connection,
+  );
+  const files = (await connection.service.listFiles(image, path)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  printResult(invocation, {
+    id: files.map(({ name }) => name),
+    json: files.map((file) => ({
+      ...file,
+      mode: file.mode === null ? null : file.mode.toString(8).padStart(4, "0"),
+      modified: new Date(file.modified * 1000).toISOString(),
+    })),
+    table: (style) =>
+      renderTable(
+        ["MODE", "UID", "GID", "SIZE", "MODIFIED", "NAME"],
+        files.map((file) => [
+          file.mode === null ? "-" : formatMode(file.mode, file.type),
+          String(file.uid),
+          String(file.gid),
+          String(file.size),
+          new Date(file.modified * 1000).toISOString().slice(0, 19),
+          file.target === null ? file.name : `${file.name} -> ${file.target}`,
+        ]),
+        style,
+      ),
+  });
 }

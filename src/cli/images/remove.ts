@@ -49,36 +49,32 @@ interface Removal {
 
 async function removeImages(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const connection = await connect(runtime, globals, log);
-  try {
-    const removals: Removal[] = [];
-    const problems: string[] = [];
-    for (const reference of values.positionals) {
-      try {
-        removals.push(await removeOne(reference, values.flag("force"), connection));
-      } catch (error) {
-        if (values.positionals.length === 1 || runtime.signal.aborted) throw error;
-        problems.push(messageOf(error));
-      }
+  await using connection = await connect(runtime, globals, log);
+  const removals: Removal[] = [];
+  const problems: string[] = [];
+  for (const reference of values.positionals) {
+    try {
+      removals.push(await removeOne(reference, values.flag("force"), connection));
+    } catch (error) {
+      if (values.positionals.length === 1 || runtime.signal.aborted) throw error;
+      problems.push(messageOf(error));
     }
-    printResult(invocation, {
-      id: removals.map(({ image }) => image),
-      json: removals,
-      table: (style) =>
-        renderTable(
-          ["IMAGE", "UNTAGGED", "FREED"],
-          removals.map(({ image, untagged, removed, freedBytes }) => [
-            { id: image },
-            untagged.join(" ") || "-",
-            removed ? formatBytes(freedBytes) : "the image stays: it has other tags",
-          ]),
-          style,
-        ),
-    });
-    if (problems.length > 0) throw new BoughError(problems.join("\n"));
-  } finally {
-    await connection.close();
   }
+  printResult(invocation, {
+    id: removals.map(({ image }) => image),
+    json: removals,
+    table: (style) =>
+      renderTable(
+        ["IMAGE", "UNTAGGED", "FREED"],
+        removals.map(({ image, untagged, removed, freedBytes }) => [
+          { id: image },
+          untagged.join(" ") || "-",
+          removed ? formatBytes(freedBytes) : "the image stays: it has other tags",
+        ]),
+        style,
+      ),
+  });
+  if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }
 
 /** As `docker rmi`: a tag is taken away, and with an image's last tag the image goes. */

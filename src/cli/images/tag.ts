@@ -40,16 +40,13 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const [reference = "", given = ""] = values.positionals;
   const name = parseTag(given);
-  const { service, store, close } = await connect(runtime, globals, log);
-  try {
-    const image = await resolveImageArgument({ service, store }, reference);
-    await service.tagImage(image, name);
-    printResult(invocation, {
-      id: image,
-      json: { image, tag: name },
-      table: (style) => renderTable(["IMAGE", "TAG"], [[image, name]], style),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service, store } = connection;
+  const image = await resolveImageArgument({ service, store }, reference);
+  await service.tagImage(image, name);
+  printResult(invocation, {
+    id: image,
+    json: { image, tag: name },
+    table: (style) => renderTable(["IMAGE", "TAG"], [[image, name]], style),
+  });
 }

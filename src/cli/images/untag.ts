@@ -35,23 +35,20 @@ export const untag: Command = {
 async function untagImage(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
   const [reference = ""] = values.positionals;
-  const { service, store, close } = await connect(runtime, globals, log);
-  try {
-    const image = await resolveImageArgument({ service, store }, reference);
-    const tags = await tagsOf(service, image);
-    const name = reference.replace(/^tag:/, "");
-    const named = tags.find((tag) => tag === name) ?? withLatest(name);
-    const isById = !tags.includes(named) && isBeginningOf(image, reference);
-    const removed = isById ? tags : [named];
-    await (isById ? service.untagImage(image) : service.removeTag(image, named));
-    printResult(invocation, {
-      id: image,
-      json: { image, removed },
-      table: (style) => renderTable(["IMAGE", "REMOVED"], [[image, removed.join(" ") || "-"]], style),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service, store } = connection;
+  const image = await resolveImageArgument({ service, store }, reference);
+  const tags = await tagsOf(service, image);
+  const name = reference.replace(/^tag:/, "");
+  const named = tags.find((tag) => tag === name) ?? withLatest(name);
+  const isById = !tags.includes(named) && isBeginningOf(image, reference);
+  const removed = isById ? tags : [named];
+  await (isById ? service.untagImage(image) : service.removeTag(image, named));
+  printResult(invocation, {
+    id: image,
+    json: { image, removed },
+    table: (style) => renderTable(["IMAGE", "REMOVED"], [[image, removed.join(" ") || "-"]], style),
+  });
 }
 
 async function tagsOf(service: Service, image: string): Promise<string[]> {

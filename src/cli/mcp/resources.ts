@@ -51,12 +51,8 @@ export function addResources(server: McpServer, host: Host): void {
 }
 
 function sessionKeys({ invocation: { runtime, globals } }: Host): string[] {
-  const store = openLocalStore(runtime, globals);
-  try {
-    return store.sessions.list("").map(({ key }) => key);
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  return store.sessions.list("").map(({ key }) => key);
 }
 
 /** An error of a resource is its message alone. */

@@ -32,27 +32,23 @@ export const kill: Command = {
 
 async function killOperations(invocation: Invocation): Promise<void> {
   const { runtime, globals, log, values } = invocation;
-  const connection = await connect(runtime, globals, log);
-  const { service, close } = connection;
-  try {
-    const operations = await readOperations(invocation, connection);
-    const killed: string[] = [];
-    const problems: string[] = [];
-    for (const operation of operations) {
-      const { uuid, hasEnded } = operation;
-      // Of all that were under way one may have ended by itself.
-      if (hasEnded && values.flag("all")) continue;
-      if (hasEnded) problems.push(`operation ${uuid} has already ended (${statusOf(operation)})`);
-      else if (await service.cancel(uuid)) killed.push(uuid);
-      else problems.push(`the end of operation ${uuid} is not confirmed: it may still run`);
-    }
-    printResult(invocation, {
-      id: killed,
-      json: killed.map((uuid) => ({ operation: uuid, status: "CANCELLED" })),
-      table: () => killed.map((uuid) => `${visible(uuid)}\n`).join(""),
-    });
-    if (problems.length > 0) throw new BoughError(problems.join("\n"));
-  } finally {
-    await close();
+  await using connection = await connect(runtime, globals, log);
+  const { service } = connection;
+  const operations = await readOperations(invocation, connection);
+  const killed: string[] = [];
+  const problems: string[] = [];
+  for (const operation of operations) {
+    const { uuid, hasEnded } = operation;
+    // Of all that were under way one may have ended by itself.
+    if (hasEnded && values.flag("all")) continue;
+    if (hasEnded) problems.push(`operation ${uuid} has already ended (${statusOf(operation)})`);
+    else if (await service.cancel(uuid)) killed.push(uuid);
+    else problems.push(`the end of operation ${uuid} is not confirmed: it may still run`);
   }
+  printResult(invocation, {
+    id: killed,
+    json: killed.map((uuid) => ({ operation: uuid, status: "CANCELLED" })),
+    table: () => killed.map((uuid) => `${visible(uuid)}\n`).join(""),
+  });
+  if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }

@@ -29,16 +29,12 @@ export const logs: Command = {
 
 async function printLogs(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  const { service, close } = connection;
-  try {
-    const given = values.positionals[0] ?? "";
-    const { uuid, hasEnded } = await requireOperation(connection, given, sessionKey(invocation));
-    const relay = createOutputRelay(runtime, service, log);
-    // An operation that has ended has all its events: this returns at once.
-    if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
-    else await service.readEventsSoFar(uuid, relay);
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { service } = connection;
+  const given = values.positionals[0] ?? "";
+  const { uuid, hasEnded } = await requireOperation(connection, given, sessionKey(invocation));
+  const relay = createOutputRelay(runtime, service, log);
+  // An operation that has ended has all its events: this returns at once.
+  if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
+  else await service.readEventsSoFar(uuid, relay);
 }

@@ -65,29 +65,26 @@ async function listOperations(invocation: Invocation): Promise<void> {
     ...(until === undefined ? {} : { until }),
   };
   const statuses = readStatuses(values.text("status"), values.flag("all"));
-  const { service, close } = await connect(runtime, globals, log);
-  try {
-    const operations = (await findOperations(service, filter, statuses)).map(withoutSecrets);
-    printResult(invocation, {
-      id: operations.map(({ uuid }) => uuid),
-      json: operations,
-      table: (style) =>
-        renderTable(
-          ["OPERATION", "KIND", "STATUS", "CREATED", "DURATION", "COMMAND"],
-          operations.map((operation) => [
-            { id: operation.uuid },
-            kindOf(operation),
-            statusOf(operation),
-            { time: operation.createdAt ?? "" },
-            operation.durationSeconds === null ? "-" : formatDuration(operation.durationSeconds),
-            operation.command ?? "-",
-          ]),
-          style,
-        ),
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service } = connection;
+  const operations = (await findOperations(service, filter, statuses)).map(withoutSecrets);
+  printResult(invocation, {
+    id: operations.map(({ uuid }) => uuid),
+    json: operations,
+    table: (style) =>
+      renderTable(
+        ["OPERATION", "KIND", "STATUS", "CREATED", "DURATION", "COMMAND"],
+        operations.map((operation) => [
+          { id: operation.uuid },
+          kindOf(operation),
+          statusOf(operation),
+          { time: operation.createdAt ?? "" },
+          operation.durationSeconds === null ? "-" : formatDuration(operation.durationSeconds),
+          operation.command ?? "-",
+        ]),
+        style,
+      ),
+  });
 }
 
 /** `undefined`: whatever the status. */

@@ -33,36 +33,31 @@ export const show: Command = {
 
 async function showOperation(invocation: Invocation): Promise<void> {
   const { values, runtime, globals, log } = invocation;
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  const { close } = connection;
-  try {
-    const operations: OperationDetails[] = [];
-    const problems: BoughError[] = [];
-    for (const given of values.positionals) {
-      try {
-        operations.push(withoutSecrets(await requireOperation(connection, given, sessionKey(invocation))));
-      } catch (error) {
-        // The others are shown all the same.
-        if (!(error instanceof BoughError) || runtime.signal.aborted) throw error;
-        problems.push(error);
-      }
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const operations: OperationDetails[] = [];
+  const problems: BoughError[] = [];
+  for (const given of values.positionals) {
+    try {
+      operations.push(withoutSecrets(await requireOperation(connection, given, sessionKey(invocation))));
+    } catch (error) {
+      // The others are shown all the same.
+      if (!(error instanceof BoughError) || runtime.signal.aborted) throw error;
+      problems.push(error);
     }
-    const [first, ...others] = problems;
-    const problem =
-      others.length === 0 ? first : new BoughError(problems.map(({ message }) => message).join("\n"));
-    if (problem !== undefined && operations.length === 0) throw problem;
-    printResult(invocation, {
-      id: operations.map(({ uuid }) => uuid),
-      json: values.positionals.length === 1 ? operations[0] : operations,
-      table: (style) =>
-        operations
-          .map((operation) => renderTable(["OPERATION", operation.uuid], rowsOf(operation), style))
-          .join("\n"),
-    });
-    if (problem !== undefined) throw problem;
-  } finally {
-    await close();
   }
+  const [first, ...others] = problems;
+  const problem =
+    others.length === 0 ? first : new BoughError(problems.map(({ message }) => message).join("\n"));
+  if (problem !== undefined && operations.length === 0) throw problem;
+  printResult(invocation, {
+    id: operations.map(({ uuid }) => uuid),
+    json: values.positionals.length === 1 ? operations[0] : operations,
+    table: (style) =>
+      operations
+        .map((operation) => renderTable(["OPERATION", operation.uuid], rowsOf(operation), style))
+        .join("\n"),
+  });
+  if (problem !== undefined) throw problem;
 }
 
 function rowsOf(operation: OperationDetails): string[][] {

@@ -46,8 +46,8 @@ async function waitForOperations(invocation: Invocation): Promise<number> {
   const seconds = positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.");
   const left = new AbortController();
   const signal = AbortSignal.any([runtime.signal, left.signal]);
-  const connection = await connect({ ...runtime, signal }, globals, { ...log, info: log.debug });
-  const { service, close } = connection;
+  await using connection = await connect({ ...runtime, signal }, globals, { ...log, info: log.debug });
+  const { service } = connection;
   try {
     const operations = await readOperations(invocation, connection);
     const late =
@@ -59,7 +59,6 @@ async function waitForOperations(invocation: Invocation): Promise<number> {
     return ended.map(exitCodeOf).find((code) => code !== 0) ?? 0;
   } finally {
     left.abort(new BoughError("it has been waited long enough", { kind: "interrupted" }));
-    await close();
   }
 }
 

@@ -18,13 +18,9 @@ export async function runDetached(asked: AskedRun, invocation: Invocation): Prom
   const { runtime, globals } = invocation;
   if (runtime.environment[marker] !== undefined) return await runBehind(asked, invocation);
   if (isEmbedded(runtime, globals)) return await startBehind(asked, invocation);
-  const connection = await connectSilently(invocation);
-  try {
-    report(await start(asked, invocation, connection), asked, invocation);
-    return 0;
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connectSilently(invocation);
+  report(await start(asked, invocation, connection), asked, invocation);
+  return 0;
 }
 
 async function start(given: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
@@ -52,16 +48,12 @@ function report(operation: string, asked: AskedRun, invocation: Invocation): voi
 
 /** In the background: nobody listens any more once the id is told. */
 async function runBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
-  const connection = await connectSilently(invocation);
-  try {
-    const operation = await start(asked, invocation, connection);
-    invocation.runtime.stdout.write(`${operation}\n`);
-    await invocation.runtime.stdout.flush();
-    await connection.service.follow(operation);
-    return 0;
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connectSilently(invocation);
+  const operation = await start(asked, invocation, connection);
+  invocation.runtime.stdout.write(`${operation}\n`);
+  await invocation.runtime.stdout.flush();
+  await connection.service.follow(operation);
+  return 0;
 }
 
 /** Returns the exit code of the process in the background where that ends without an operation. */

@@ -102,12 +102,8 @@ async function runCommand(invocation: Invocation): Promise<number> {
   const request = readRequest(invocation);
   if (invocation.values.flag("detach")) return await runDetached(request, invocation);
   // What the command says is the output: the service's name would stand in between.
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  try {
-    return await runToItsEnd(request, invocation, connection);
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  return await runToItsEnd(request, invocation, connection);
 }
 
 function readRequest(invocation: Invocation): AskedRun {

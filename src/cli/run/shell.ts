@@ -55,26 +55,22 @@ async function openShell(invocation: Invocation): Promise<number> {
   }
   const surroundings = readSurroundings(invocation);
   const isDisposable = !values.flag("keep");
-  const connection = await connect(runtime, globals, { ...log, info: log.debug });
-  try {
-    const asked: AskedRun = {
-      ...(await findPlace(invocation, connection)),
-      ...surroundings,
-      command: "shell",
-      input: undefined,
-      timeoutSeconds: terminalSeconds,
-      isDisposable,
-      hasTerminal: true,
-    };
-    if (isDisposable) {
-      // Not where there is no such image.
-      await startImage(withStep(asked, connection.store), connection);
-      log.info("changes are thrown away when you leave; --keep keeps them");
-    }
-    return await runToItsEnd(asked, invocation, connection);
-  } finally {
-    await connection.close();
+  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const asked: AskedRun = {
+    ...(await findPlace(invocation, connection)),
+    ...surroundings,
+    command: "shell",
+    input: undefined,
+    timeoutSeconds: terminalSeconds,
+    isDisposable,
+    hasTerminal: true,
+  };
+  if (isDisposable) {
+    // Not where there is no such image.
+    await startImage(withStep(asked, connection.store), connection);
+    log.info("changes are thrown away when you leave; --keep keeps them");
   }
+  return await runToItsEnd(asked, invocation, connection);
 }
 
 /** A name that is no image's may be a session's. */

@@ -13,12 +13,11 @@ import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 
 /** The service that a command works with, and what bough remembers about it. */
-export interface Connection {
+export interface Connection extends AsyncDisposable {
   service: Service;
   store: Store;
   /** The same service, with requests that another signal ends. */
   serviceFor(signal: AbortSignal): Service;
-  close(): Promise<void>;
 }
 
 /** Listens to what goes on between this process and a service. */
@@ -62,7 +61,7 @@ export async function connect(
       });
     const service = serviceFor(runtime.signal);
     log.info(`service: ${service.address} (${source})`);
-    return { service, serviceFor, store, close: async () => store.close() };
+    return { service, serviceFor, store, [Symbol.asyncDispose]: async () => store.close() };
   }
   const { startEngine } = await import("./engine-host.ts");
   const engine = await startEngine(runtime, { importTransports: "all", warn: log.warn });
@@ -82,7 +81,7 @@ export async function connect(
     service,
     serviceFor,
     store,
-    async close() {
+    async [Symbol.asyncDispose]() {
       await engine.close();
       store.close();
     },

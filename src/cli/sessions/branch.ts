@@ -54,14 +54,10 @@ function branchSession(invocation: Invocation): void {
   if (isDeletion && from !== undefined) {
     throw new BoughError("--from and --delete do not go together", { kind: "usage" });
   }
-  const store = openLocalStore(runtime, globals);
-  try {
-    if (name === undefined) list(invocation, store, key);
-    else if (isDeletion) remove(invocation, store, key, requireBranch(store, key, name));
-    else make(invocation, store, key, checkBranchName(name), from);
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  if (name === undefined) list(invocation, store, key);
+  else if (isDeletion) remove(invocation, store, key, requireBranch(store, key, name));
+  else make(invocation, store, key, checkBranchName(name), from);
 }
 
 function list(invocation: Invocation, store: Store, key: string): void {

@@ -39,13 +39,9 @@ export const checkout: Command = {
 function checkOut(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
   const key = sessionKey(invocation);
-  const store = openLocalStore(runtime, globals);
-  try {
-    const branch = requireBranch(store, key, values.positionals[0] ?? "");
-    store.branches.checkOut(key, branch);
-    const image = requireSessionImage(store, key);
-    printBranch(invocation, { session: key, branch, image });
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  const branch = requireBranch(store, key, values.positionals[0] ?? "");
+  store.branches.checkOut(key, branch);
+  const image = requireSessionImage(store, key);
+  printBranch(invocation, { session: key, branch, image });
 }

@@ -33,17 +33,13 @@ export const deleteCommand: Command = {
 function deleteSessions(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
   const keys = [...new Set(values.positionals)];
-  const store = openLocalStore(runtime, globals);
-  try {
-    // All are there, or none is deleted.
-    for (const key of keys) requireHistory(store, key);
-    for (const key of keys) store.sessions.delete(key);
-    printResult(invocation, {
-      id: keys,
-      json: keys.map((key) => ({ deleted: key })),
-      table: () => keys.map((key) => `${visible(key)}\n`).join(""),
-    });
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  // All are there, or none is deleted.
+  for (const key of keys) requireHistory(store, key);
+  for (const key of keys) store.sessions.delete(key);
+  printResult(invocation, {
+    id: keys,
+    json: keys.map((key) => ({ deleted: key })),
+    table: () => keys.map((key) => `${visible(key)}\n`).join(""),
+  });
 }

@@ -27,26 +27,22 @@ export const list: Command = {
 
 function listSessions(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
-  const store = openLocalStore(runtime, globals);
-  try {
-    const sessions = store.sessions.list(values.text("filter") ?? "");
-    printResult(invocation, {
-      id: sessions.map(({ key }) => key),
-      json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
-      table: (style) =>
-        renderTable(
-          ["SESSION", "BRANCHES", "IMAGES", "UPDATED", "CONTEXT"],
-          sessions.map(({ key, branches, entries, updatedAt, context }) => [
-            key,
-            String(branches),
-            String(entries),
-            { time: updatedAt },
-            context ?? "-",
-          ]),
-          style,
-        ),
-    });
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  const sessions = store.sessions.list(values.text("filter") ?? "");
+  printResult(invocation, {
+    id: sessions.map(({ key }) => key),
+    json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
+    table: (style) =>
+      renderTable(
+        ["SESSION", "BRANCHES", "IMAGES", "UPDATED", "CONTEXT"],
+        sessions.map(({ key, branches, entries, updatedAt, context }) => [
+          key,
+          String(branches),
+          String(entries),
+          { time: updatedAt },
+          context ?? "-",
+        ]),
+        style,
+      ),
+  });
 }

@@ -44,17 +44,13 @@ function rollBack(invocation: Invocation): void {
   const reference = parseHistoryReference(given.startsWith("+") ? `@${given}` : given);
   const steps = reference === undefined ? positiveInteger(given, "STEPS") : undefined;
   const key = sessionKey(invocation);
-  const store = openLocalStore(runtime, globals);
-  try {
-    const { branch, entry } =
-      reference === undefined
-        ? goBack(store, key, steps ?? 1)
-        : goTo(store, key, requireReferred(store, key, given, reference));
-    const { image } = entry;
-    printBranch(invocation, { session: key, branch, image });
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  const { branch, entry } =
+    reference === undefined
+      ? goBack(store, key, steps ?? 1)
+      : goTo(store, key, requireReferred(store, key, given, reference));
+  const { image } = entry;
+  printBranch(invocation, { session: key, branch, image });
 }
 
 /** Anywhere in the session's tree. */

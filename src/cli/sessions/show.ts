@@ -44,22 +44,18 @@ export const show: Command = {
 function showSession(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;
   const key = values.positionals[0] ?? sessionKey(invocation);
-  const store = openLocalStore(runtime, globals);
-  try {
-    const history = requireHistory(store, key);
-    const branch = store.branches.active(key);
-    printResult(invocation, {
-      id: history.map(({ image }) => image),
-      json: {
-        key,
-        activeBranch: branch,
-        history: history.map((entry) => ({ ...entry, createdAt: new Date(entry.createdAt).toISOString() })),
-      },
-      table: (style) => renderHistory(history, branch, style),
-    });
-  } finally {
-    store.close();
-  }
+  using store = openLocalStore(runtime, globals);
+  const history = requireHistory(store, key);
+  const branch = store.branches.active(key);
+  printResult(invocation, {
+    id: history.map(({ image }) => image),
+    json: {
+      key,
+      activeBranch: branch,
+      history: history.map((entry) => ({ ...entry, createdAt: new Date(entry.createdAt).toISOString() })),
+    },
+    table: (style) => renderHistory(history, branch, style),
+  });
 }
 
 function renderHistory(history: readonly HistoryEntry[], active: string, style: TableStyle): string {

@@ -53,26 +53,19 @@ async function useImage(invocation: Invocation): Promise<void> {
   if (values.flag("new")) return beginSession(invocation, reference);
   const key = sessionKey(invocation);
   if (reference === undefined) {
-    const store = openLocalStore(runtime, globals);
-    try {
-      show(invocation, store, key);
-    } finally {
-      store.close();
-    }
+    using store = openLocalStore(runtime, globals);
+    show(invocation, store, key);
     return;
   }
-  const { service, store, close } = await connect(runtime, globals, log);
-  try {
-    const place = parseHistoryReference(reference);
-    const image =
-      place === undefined
-        ? await resolveImageArgument({ service, store }, reference)
-        : requireReferred(store, key, reference, place).image;
-    note(store, key, reference, image);
-    show(invocation, store, key);
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service, store } = connection;
+  const place = parseHistoryReference(reference);
+  const image =
+    place === undefined
+      ? await resolveImageArgument({ service, store }, reference)
+      : requireReferred(store, key, reference, place).image;
+  note(store, key, reference, image);
+  show(invocation, store, key);
 }
 
 async function beginSession(invocation: Invocation, reference: string | undefined): Promise<void> {
@@ -81,21 +74,18 @@ async function beginSession(invocation: Invocation, reference: string | undefine
     new BoughError(message, { kind: "usage", hint: 'For example: eval "$(bough use --new app:dev)"' });
   if (reference === undefined) throw usage("bough use --new: IMAGE is missing");
   if (globals.session !== undefined) throw usage("bough use: --new makes up a name, and -S gives one");
-  const { service, store, close } = await connect(runtime, globals, log);
-  try {
-    const image = await resolveImageArgument({ service, store }, reference);
-    const session = freeKey(store);
-    note(store, session, reference, image);
-    const isFish = basename(runtime.environment.SHELL ?? "") === "fish";
-    log.info(`session ${session}: image ${image}`);
-    printResult(invocation, {
-      id: session,
-      json: { session, branch: store.branches.active(session), image },
-      table: () => `${isFish ? "set -gx BOUGH_SESSION " : "export BOUGH_SESSION="}${session}\n`,
-    });
-  } finally {
-    await close();
-  }
+  await using connection = await connect(runtime, globals, log);
+  const { service, store } = connection;
+  const image = await resolveImageArgument({ service, store }, reference);
+  const session = freeKey(store);
+  note(store, session, reference, image);
+  const isFish = basename(runtime.environment.SHELL ?? "") === "fish";
+  log.info(`session ${session}: image ${image}`);
+  printResult(invocation, {
+    id: session,
+    json: { session, branch: store.branches.active(session), image },
+    table: () => `${isFish ? "set -gx BOUGH_SESSION " : "export BOUGH_SESSION="}${session}\n`,
+  });
 }
 
 function freeKey(store: Store): string {

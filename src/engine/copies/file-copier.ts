@@ -3,12 +3,11 @@ import { createVerifiedCopier, type StoredContent, smallBytes } from "../sandbox
 import { type CopyJob, type CopyThreads, startCopyThreads } from "./copy-threads.ts";
 import { type CopyProblem, clearFile, createNewFileCopier } from "./new-file.ts";
 
-export interface FileCopier<File extends StoredContent> {
+export interface FileCopier<File extends StoredContent> extends Disposable {
   /** What it returns is to be waited for. Rejects, or throws, with what an earlier one has failed with, too. */
   copy(file: File, target: string): Promise<void> | undefined;
   /** Resolves when all are in place. */
   drain(): Promise<void>;
-  close(): void;
 }
 
 /** Fewer are copied before a thread has started. */
@@ -85,7 +84,7 @@ export function createFileCopier<File extends StoredContent>(
       await Promise.all(underWay);
       if (failure !== undefined) throw failure.error;
     },
-    close() {
+    [Symbol.dispose]() {
       threads?.close();
     },
   };

@@ -19,7 +19,7 @@ export async function placeFiles(
 ): Promise<void> {
   const directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
-  const copier = createFileCopier(pace, (file: PlacedContent | PlacedFile, problem) => {
+  using copier = createFileCopier(pace, (file: PlacedContent | PlacedFile, problem) => {
     if (problem === "directory") throw directoryInPlace(file);
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
@@ -28,32 +28,28 @@ export async function placeFiles(
   const ways = new Map<UpperDirectory, string>();
   let parent = "";
   let directory = to.root;
-  try {
-    for (const file of files) {
-      const { destination } = file;
-      if (dirname(destination) !== parent) {
-        parent = dirname(destination);
-        directory = directoryAt(
-          parent,
-          (inside) =>
-            new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
-        );
-        to.materialize(directory);
-        // Two ways to it, one through a link: of two files of one name the later one stays.
-        if ((ways.get(directory) ?? parent) !== parent) await copier.drain();
-        ways.set(directory, parent);
-      }
-      const name = basename(destination);
-      if (directory.lower.length > 0 && to.find(directory, name)?.stats.isDirectory())
-        throw directoryInPlace(file);
-      // A destination is text, and so is the way to it.
-      const copying = copier.copy(file, `${directory.path}/${name}`);
-      if (copying !== undefined) await copying;
+  for (const file of files) {
+    const { destination } = file;
+    if (dirname(destination) !== parent) {
+      parent = dirname(destination);
+      directory = directoryAt(
+        parent,
+        (inside) =>
+          new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
+      );
+      to.materialize(directory);
+      // Two ways to it, one through a link: of two files of one name the later one stays.
+      if ((ways.get(directory) ?? parent) !== parent) await copier.drain();
+      ways.set(directory, parent);
     }
-    await copier.drain();
-  } finally {
-    copier.close();
+    const name = basename(destination);
+    if (directory.lower.length > 0 && to.find(directory, name)?.stats.isDirectory())
+      throw directoryInPlace(file);
+    // A destination is text, and so is the way to it.
+    const copying = copier.copy(file, `${directory.path}/${name}`);
+    if (copying !== undefined) await copying;
   }
+  await copier.drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
 }
 

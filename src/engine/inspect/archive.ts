@@ -4,7 +4,6 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
-import type { ImageView } from "./image-view.ts";
 
 /** PAX, reproducible, and with everything that a file system of Linux holds. */
 const options = [
@@ -25,13 +24,13 @@ const maxSilentSeconds = 300;
 
 /**
  * An archive of what is at `path`, as it is written: a directory's entries are named relative to it (`./...`), anything else
- * by its own name. Closes the view at the end.
+ * by its own name. Disposes of the view at the end.
  */
 export function streamArchive(
   { environment, clock }: { environment: Environment; clock: Clock },
   path: string,
   stats: Stats,
-  view: ImageView,
+  view: Disposable,
 ): ReadableStream<Uint8Array> {
   const [directory, name] = stats.isDirectory() ? [path, "."] : [dirname(path), basename(path)];
   const command = [
@@ -49,7 +48,7 @@ export function streamArchive(
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await beforeDeadline(tar, command, chunks.next(), deadline).catch((error) => {
-        view.close();
+        view[Symbol.dispose]();
         throw error;
       });
       if (done !== true) {
@@ -57,13 +56,13 @@ export function streamArchive(
         return;
       }
       const status = await tar.exited;
-      view.close();
+      view[Symbol.dispose]();
       if (status === 0) controller.close();
       else controller.error(new BoughError(`the archive is incomplete: ${(await said).trim()}`));
     },
     async cancel() {
       endHelper(tar);
-      view.close();
+      view[Symbol.dispose]();
       // What tar has written and nobody reads keeps its pipe open.
       await chunks.return?.();
     },

@@ -10,7 +10,7 @@ interface FoundPath extends ResolvedPath {
   stats: Stats;
 }
 
-/** The file system of the image that a request names, in a view that the caller closes. */
+/** The file system of the image that a request names, in a view that the caller disposes of. */
 export async function viewImage({ state, parameters }: Call): Promise<ImageView> {
   return openImageView(state, requireImage(state, parameters.uuid ?? ""));
 }
@@ -34,13 +34,7 @@ function resolveInView(view: ImageView, path: string): ResolvedPath {
   }
 }
 
-/** What the query's `path` leads to, with the view that it was found in. */
-export async function findPath(call: Call): Promise<FoundPath & { view: ImageView }> {
-  const view = await viewImage(call);
-  try {
-    return { ...findInView(view, readText(call.url, "path") ?? "/"), view };
-  } catch (error) {
-    view.close();
-    throw error;
-  }
+/** What the query's `path` leads to. */
+export function findPath(view: ImageView, url: URL): FoundPath {
+  return findInView(view, readText(url, "path") ?? "/");
 }

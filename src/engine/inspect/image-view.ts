@@ -7,11 +7,10 @@ import type { EngineState } from "../state.ts";
 import { endHelper } from "../system/helper.ts";
 
 /** An image's file system, to be read from outside; nobody changes it. */
-export interface ImageView {
+export interface ImageView extends Disposable {
   /** The image's UUID. */
   image: string;
   root: string;
-  close(): void;
 }
 
 export async function openImageView(state: EngineState, image: Image): Promise<ImageView> {
@@ -19,7 +18,8 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
   // A single layer has nothing to hide or to merge.
-  if (below.length === 0) return { image: image.uuid, root: layerDirectory(layout, top), close() {} };
+  if (below.length === 0)
+    return { image: image.uuid, root: layerDirectory(layout, top), [Symbol.dispose]() {} };
   const layers = [top, ...below];
   const file = join(layout.scratch, crypto.randomUUID());
   const helper = startNamespace(layout, environment, { forCommand: false });
@@ -27,5 +27,5 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   const namespace = await enterMountNamespace(layout, environment, helper, view).finally(() =>
     rmSync(file, { force: true }),
   );
-  return { image: image.uuid, root: namespace.root, close: () => endHelper(namespace.process) };
+  return { image: image.uuid, root: namespace.root, [Symbol.dispose]: () => endHelper(namespace.process) };
 }

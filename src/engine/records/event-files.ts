@@ -72,33 +72,29 @@ export class EventFiles {
       signal: AbortSignal;
     },
   ): AsyncGenerator<OperationEvent | undefined> {
-    const reader = new LineReader(this.#path(operation));
+    using reader = new LineReader(this.#path(operation));
     let quietSince = this.#clock.now();
     let hadEnded = false;
-    try {
-      while (!options.signal.aborted) {
-        const events = parseLines(reader.next());
-        for (const event of events) {
-          if (event.id > options.afterId) yield event;
-          if (event.type === "completion") return;
-        }
-        if (events.length > 0) {
-          quietSince = this.#clock.now();
-          continue;
-        }
-        // Twice, since an operation ends a moment before that is written here.
-        if (!options.follow || hadEnded) return;
-        // From now on, not once that is known: what is appended meanwhile would be noticed late.
-        const more = this.#wait(operation, options.signal);
-        hadEnded = await options.hasEnded();
-        await more;
-        if (this.#clock.now() - quietSince >= options.idleMilliseconds) {
-          quietSince = this.#clock.now();
-          yield undefined;
-        }
+    while (!options.signal.aborted) {
+      const events = parseLines(reader.next());
+      for (const event of events) {
+        if (event.id > options.afterId) yield event;
+        if (event.type === "completion") return;
       }
-    } finally {
-      reader.close();
+      if (events.length > 0) {
+        quietSince = this.#clock.now();
+        continue;
+      }
+      // Twice, since an operation ends a moment before that is written here.
+      if (!options.follow || hadEnded) return;
+      // From now on, not once that is known: what is appended meanwhile would be noticed late.
+      const more = this.#wait(operation, options.signal);
+      hadEnded = await options.hasEnded();
+      await more;
+      if (this.#clock.now() - quietSince >= options.idleMilliseconds) {
+        quietSince = this.#clock.now();
+        yield undefined;
+      }
     }
   }
 
@@ -123,17 +119,13 @@ export class EventFiles {
 
   /** The next id of a log that another process may have begun, and been killed in the middle of a line of. */
   #resume(operation: string): number {
-    const reader = new LineReader(this.#path(operation));
-    try {
-      let last = 0;
-      for (let events = parseLines(reader.next()); events.length > 0; events = parseLines(reader.next())) {
-        last = events.at(-1)?.id ?? last;
-      }
-      if (reader.hasUnfinishedLine()) appendText(this.#path(operation), "\n");
-      return last + 1;
-    } finally {
-      reader.close();
+    using reader = new LineReader(this.#path(operation));
+    let last = 0;
+    for (let events = parseLines(reader.next()); events.length > 0; events = parseLines(reader.next())) {
+      last = events.at(-1)?.id ?? last;
     }
+    if (reader.hasUnfinishedLine()) appendText(this.#path(operation), "\n");
+    return last + 1;
   }
 
   #path(operation: string): string {
@@ -165,7 +157,7 @@ function parseLines(lines: readonly string[]): OperationEvent[] {
 const maxReadBytes = 256 * 1024;
 
 /** Whole lines of a file that grows; a line whose end has not been written yet is left for the next call. */
-class LineReader {
+class LineReader implements Disposable {
   readonly #path: string;
   #descriptor: number | undefined;
   #position = 0;
@@ -192,7 +184,7 @@ class LineReader {
     return this.#size() > this.#position;
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     if (this.#descriptor !== undefined) closeSync(this.#descriptor);
     this.#descriptor = undefined;
   }

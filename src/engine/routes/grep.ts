@@ -25,14 +25,10 @@ export const grepRoutes: readonly Route[] = [
         before: readNumber(url, "before", 0, 1000) ?? 0,
         after: readNumber(url, "after", 0, 1000) ?? 0,
       } as const;
-      const view = await viewImage(call);
-      try {
-        const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
-        const found = await grepFiles(places, query, { ...state, signal: request.signal });
-        return jsonResponse({ path: paths.join(",") || "/", patterns, ...found });
-      } finally {
-        view.close();
-      }
+      using view = await viewImage(call);
+      const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
+      const found = await grepFiles(places, query, { ...state, signal: request.signal });
+      return jsonResponse({ path: paths.join(",") || "/", patterns, ...found });
     },
   },
 ];

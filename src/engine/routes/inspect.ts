@@ -8,7 +8,7 @@ import { readFlag, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
-import { findPath } from "../inspect/image-path.ts";
+import { findPath, viewImage } from "../inspect/image-path.ts";
 import { describeImage, findTag, requireImage } from "../records/images.ts";
 
 /** Reads images without starting anything. Links are followed, inside the image. */
@@ -35,32 +35,26 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/list",
     async answer(call) {
-      const { view, ...found } = await findPath(call);
-      try {
-        const files = describeEntries(view.root, found);
-        if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
-        return new Response(formatEntries(files), {
-          headers: { "Content-Type": "text/plain;charset=utf-8" },
-        });
-      } finally {
-        view.close();
-      }
+      using view = await viewImage(call);
+      const found = findPath(view, call.url);
+      const files = describeEntries(view.root, found);
+      if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
+      return new Response(formatEntries(files), {
+        headers: { "Content-Type": "text/plain;charset=utf-8" },
+      });
     },
   },
   {
     method: "GET",
     path: "/v1/inspect/:uuid/download",
     async answer(call) {
-      const { inside, path, stats, view } = await findPath(call);
-      try {
-        // As where there is nothing at all: who wants a directory takes its archive.
-        if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
-        const body = call.request.method === "HEAD" ? null : streamFile(path);
-        const headers = { "Content-Type": "application/octet-stream", "Content-Length": String(stats.size) };
-        return new Response(body, { headers });
-      } finally {
-        view.close();
-      }
+      using view = await viewImage(call);
+      const { inside, path, stats } = findPath(view, call.url);
+      // Who wants a directory takes its archive.
+      if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
+      const body = call.request.method === "HEAD" ? null : streamFile(path);
+      const headers = { "Content-Type": "application/octet-stream", "Content-Length": String(stats.size) };
+      return new Response(body, { headers });
     },
   },
   {
@@ -82,13 +76,11 @@ export const inspectRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/inspect/:uuid/archive",
     async answer(call) {
-      const { path, stats, view } = await findPath(call);
-      const headers = { "Content-Type": "application/x-tar" };
-      if (call.request.method !== "HEAD") {
-        return new Response(streamArchive(call.state, path, stats, view), { headers });
-      }
-      view.close();
-      return new Response(null, { headers });
+      using owned = new DisposableStack();
+      const { path, stats } = findPath(owned.use(await viewImage(call)), call.url);
+      const isHead = call.request.method === "HEAD";
+      const body = isHead ? null : streamArchive(call.state, path, stats, owned.move());
+      return new Response(body, { headers: { "Content-Type": "application/x-tar" } });
     },
   },
 ];

@@ -36,7 +36,7 @@ describe.each(packings)("%s:", (_, bytes) => {
     const path = join(temporaryDirectory(), "a.tar");
     writeFileSync(path, change(bytes));
     const left = await leftOpen(async () => {
-      const raw = createHashedStream(createReadStream(path));
+      await using raw = createHashedStream(createReadStream(path));
       const build = { decompress: createDecompress(process.env.PATH) };
       let read = 0;
       try {
@@ -45,7 +45,6 @@ describe.each(packings)("%s:", (_, bytes) => {
       } catch {
         // It is damaged.
       }
-      await raw.close();
     });
     expect(left).toEqual([]);
   });

@@ -17,14 +17,10 @@ export async function withImagePath<Result>(
   action: (place: { image: string; path: string }, connection: Connection) => Promise<Result>,
 ): Promise<Result> {
   const invocation = invocationFor({ session }, call);
-  const connection = await connect(invocation.runtime, invocation.globals, invocation.log);
-  try {
-    const found =
-      image === undefined
-        ? requireSessionImage(connection.store, sessionKey(invocation))
-        : await resolveImageArgument(connection, image);
-    return await action({ image: found, path }, connection);
-  } finally {
-    await connection.close();
-  }
+  await using connection = await connect(invocation.runtime, invocation.globals, invocation.log);
+  const found =
+    image === undefined
+      ? requireSessionImage(connection.store, sessionKey(invocation))
+      : await resolveImageArgument(connection, image);
+  return await action({ image: found, path }, connection);
 }
