@@ -108,7 +108,12 @@ describe("on a service", () => {
     expect(text).toContain("app/Dockerfile:3: the command failed with exit code 3");
     expect(text).toContain("compiling\n");
     expect(text).toContain("no such header\n");
-    expect(text).toContain("run -D --failed-step -- COMMAND");
+    const [, session] = /the tool `run` with session: (\S+), failed_step: true$/m.exec(text) ?? [];
+    expect(text).not.toContain("bough -");
+    outcome = { stdout: "one\n" };
+    const ran = await agent.resultOf("run", { session, failed_step: true, command: ["cat", "/a"] });
+    expect(ran).toMatchObject({ exitCode: 0, stdout: "one\n" });
+    expect(service.requestsTo("POST /v1/instances").at(-1)?.json).toMatchObject({ files: { "/a": {} } });
   });
 
   test("a build that the client cancels is ended on the service, and the server goes on", async () => {
@@ -242,7 +247,7 @@ describe("on a service", () => {
     ["build", { context: "app", target: "none" }, /none/],
     ["build", { context: "app", timeout_seconds: 0 }, "timeout_seconds"],
     ["build", { context: "app", tags: ["NO tag"] }, /NO tag/],
-    ["build", { context: "app", secrets: ["id=a,src=none"] }, /secret id=a: .*none/],
+    ["build", { context: "app", secrets: ["id=a,src=none"] }, /secrets id=a: .*none/],
     ["explain", { context: "app", dockerfile: "none" }, "cannot read the Dockerfile none"],
     ["run", { command: ["a"], script: "b" }, "command and script exclude each other"],
     ["run", { session: "empty", command: ["a"] }, "session empty has no image"],
@@ -272,6 +277,7 @@ describe("on a service", () => {
       text: typeof message === "string" ? expect.stringContaining(message) : expect.stringMatching(message),
     });
     expect(text).not.toContain("bough itself failed");
+    expect(text).not.toMatch(/`bough |\s(--[a-z]|-S )/);
   });
 
   test("has the manual and every session's history to read", async () => {

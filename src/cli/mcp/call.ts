@@ -4,6 +4,7 @@ import type { Values } from "../command-line/arguments.ts";
 import type { CommandTable, Invocation } from "../command-line/command.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
+import { warningForAgent } from "./hints.ts";
 
 /** One call of a tool: what it is performed with. */
 export interface Call {
@@ -62,7 +63,7 @@ export function invocationFor(
     positionals,
     rest,
   };
-  const warn = (message: string) => void warnings.push(message);
+  const warn = (message: string) => void warnings.push(warningForAgent(message));
   const log: Log = { debug() {}, info() {}, warn, error: warn };
   const globals = { ...invocation.globals, ...(session === undefined ? {} : { session }) };
   const runtime: Runtime = {

@@ -5,6 +5,7 @@ import { jsonText } from "../../terminal/json-text.ts";
 import { manual } from "../about/agent-manual.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { type Call, callForJson } from "./call.ts";
+import { failureForAgent } from "./hints.ts";
 import type { Host } from "./tool.ts";
 
 /** What an agent may read: the manual, and the sessions' histories. */
@@ -57,6 +58,6 @@ function sessionKeys({ invocation: { runtime, globals } }: Host): string[] {
 
 /** An error of a resource is its message alone. */
 function tellWhatToDo(error: unknown): never {
-  const { message, hint, kind } = failureOf(error);
-  throw new BoughError(hint === undefined ? message : `${message}\n${hint}`, { kind, cause: error });
+  const failure = failureOf(error);
+  throw new BoughError(failureForAgent(failure), { kind: failure.kind, cause: error });
 }

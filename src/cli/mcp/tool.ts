@@ -6,6 +6,7 @@ import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Call } from "./call.ts";
+import { failureForAgent } from "./hints.ts";
 
 /** What an agent can ask for. */
 export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
@@ -84,8 +85,7 @@ async function perform<Input extends z.ZodObject, Output extends z.ZodObject>(
       structuredContent: result,
     };
   } catch (error) {
-    const { message, hint } = failureOf(error);
-    const text = hint === undefined ? message : `${message}\n${hint}`;
+    const text = failureForAgent(failureOf(error));
     return { isError: true, content: [{ type: "text", text }, ...warnings()] };
   }
 }

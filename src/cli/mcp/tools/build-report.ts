@@ -6,6 +6,7 @@ import { renderBuildEvent } from "../../../terminal/build-log.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 import type { Call } from "../call.ts";
+import { warningForAgent } from "../hints.ts";
 import { createTail, type Tail } from "./tail.ts";
 
 /** What an agent hears of a build. */
@@ -52,10 +53,11 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
         break;
       default:
     }
-    for (const { level, text } of renderBuildEvent(event)) if (level === "warn") warnings.push(text);
+    for (const { level, text } of renderBuildEvent(event))
+      if (level === "warn") warnings.push(warningForAgent(text));
   }
 
-  const warn = (message: string) => void warnings.push(message);
+  const warn = (message: string) => void warnings.push(warningForAgent(message));
   return {
     progress: {
       log: { debug() {}, info() {}, warn, error: warn },

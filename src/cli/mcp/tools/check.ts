@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { callForJson } from "../call.ts";
+import { warningForAgent } from "../hints.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { buildInputs, buildWords } from "./fields.ts";
 
@@ -40,6 +41,8 @@ export const check: Tool<typeof input, typeof output> = {
     const found = await callForJson(["build"], { ...words, flags: [...words.flags, "check"] }, call);
     const { instructions, files, warnings, errors } = report.parse(found);
     const more = details === true ? { instructions, files } : {};
-    return { ok: errors.length === 0, warnings, errors, ...more };
+    const told = (findings: typeof warnings) =>
+      findings.map((each) => ({ ...each, message: warningForAgent(each.message) }));
+    return { ok: errors.length === 0, warnings: told(warnings), errors: told(errors), ...more };
   },
 };

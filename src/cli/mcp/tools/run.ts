@@ -14,7 +14,13 @@ const input = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Make what it leaves behind the session's new image, whatever its exit code. Otherwise its changes are thrown away, as of `bough run -D`",
+      "Make what it leaves behind the session's new image, whatever its exit code. Otherwise its changes are thrown away",
+    ),
+  failed_step: z
+    .boolean()
+    .optional()
+    .describe(
+      "In place of the step that the session's latest build has failed at: its files, ENV, WORKDIR, USER",
     ),
   env: z.record(z.string(), z.string()).optional(),
   cwd: z.string().startsWith("/").optional().describe("Working directory (default: the image's, else /)"),
@@ -65,7 +71,11 @@ export const run: Tool<typeof input, typeof output> = {
       {
         session,
         stdin,
-        flags: [...(keep ? [] : ["disposable"]), ...(script === undefined ? [] : ["shell"])],
+        flags: [
+          ...(keep ? [] : ["disposable"]),
+          ...(script === undefined ? [] : ["shell"]),
+          ...(given.failed_step === true ? ["failed-step"] : []),
+        ],
         texts: { use: image, cwd, user, timeout: given.timeout_seconds?.toString(), network: given.network },
         lists: { env: Object.entries(env).map(([name, value]) => `${name}=${value}`), file: local_files },
         rest: script === undefined ? command : [script],

@@ -1,0 +1,151 @@
+/** Hints name command lines and options. An agent has tools and their arguments: it is told of those, or of neither. */
+import type { BoughError } from "../../errors.ts";
+
+/** What an agent is told of an error. */
+export function failureForAgent({ message, hint }: Pick<BoughError, "message" | "hint">): string {
+  const told = hint === undefined ? undefined : hintForAgent(hint);
+  return told === undefined ? messageForAgent(message) : `${messageForAgent(message)}\n${told}`;
+}
+
+/** A hint in an agent's words; `undefined` where nothing is left that an agent could do. */
+export function hintForAgent(hint: string): string | undefined {
+  const lines = hint.split("\n").flatMap((line) => {
+    const told = lineForAgent(line);
+    return told === undefined ? [] : [told];
+  });
+  const kept = lines.flatMap((line, at) => {
+    // A sentence that leads to other lines is nothing without them.
+    const leads = line.endsWith(":") && lines[at + 1]?.startsWith(" ") !== true;
+    const rest = leads ? line.replace(/(^|(?<=[.?!]) +)[^.?!]*:$/, "") : line;
+    return rest === "" ? [] : [rest];
+  });
+  return kept.length === 0 ? undefined : kept.join("\n");
+}
+
+/** A warning, in which only bough's own turns of phrase are others: it may quote a Dockerfile. */
+export function warningForAgent(warning: string): string {
+  return messageForAgent(warning)
+    .replace(/(?<=\bwith |; )--docker\b/, "docker: true")
+    .replace("(--no-default-excludes copies them)", "(no_default_excludes: true copies them)")
+    .replace(/`bough [^`]+`/g, (quoted) => toolFor(quoted.slice(1, -1)) ?? quoted);
+}
+
+/** An error's message, which may have what a command has written in it: only its beginning is bough's own. */
+function messageForAgent(message: string): string {
+  return message
+    .replace(/^bough run: /, "")
+    .replace(/^--([a-z-]+)/, (option, name: string) => argumentOf(name) ?? option);
+}
+
+function lineForAgent(line: string): string | undefined {
+  const [, indent = "", command] = /^(\s+)(bough .*)$/.exec(line) ?? [];
+  if (command !== undefined) {
+    const tool = toolFor(command);
+    return tool === undefined ? undefined : `${indent}${tool}`;
+  }
+  const sentences = line.split(/(?<=[.?!])\s+(?=[A-Z`-])/).flatMap((sentence) => {
+    const parts = sentence.split("; ").flatMap((part) => partForAgent(part) ?? []);
+    if (parts.length === 0) return [];
+    const text = parts.join("; ");
+    const end = /[.?!:]$/.test(text) ? "" : (/[.?!:]$/.exec(sentence)?.[0] ?? "");
+    return [text.replace(/^the (?=tool|resource)/, "The ") + end];
+  });
+  return sentences.length === 0 ? undefined : sentences.join(" ");
+}
+
+/** `undefined` where it speaks of what no tool does. */
+function partForAgent(part: string): string | undefined {
+  let isKnown = true;
+  const known = (word: string | undefined) => {
+    isKnown &&= word !== undefined;
+    return word ?? "";
+  };
+  const told = part
+    .replace(/`bough ([^`]*)`/g, (quoted) => known(toolFor(quoted.slice(1, -1))))
+    .replace(/(?<![\w-])--([a-z-]+)( SECONDS)?/g, (_, name: string) => known(argumentOf(name)))
+    .replace(/(?<![\w-])-u /g, "user ");
+  return isKnown && !commandLines.test(told) ? told : undefined;
+}
+
+/** Without backticks, and options of one letter. */
+const commandLines =
+  /\bbough (-|\.\.\.|(auth|build|cp|engine|images|push|run|session|shell)\b)|(?<!\S)-[a-zA-Z]\b/;
+
+const argumentsByOption: Readonly<Record<string, string>> = {
+  "build-arg": "build_args",
+  cwd: "cwd",
+  docker: "docker: true",
+  dockerfile: "dockerfile",
+  env: "env",
+  "failed-step": "failed_step",
+  file: "local_files",
+  network: "network",
+  "no-cache": "no_cache: true",
+  "no-default-excludes": "no_default_excludes: true",
+  secret: "secrets",
+  tag: "tags",
+  target: "target",
+  timeout: "timeout_seconds",
+  user: "user",
+};
+
+function argumentOf(option: string): string | undefined {
+  return Object.hasOwn(argumentsByOption, option) ? argumentsByOption[option] : undefined;
+}
+
+/** The tool that does what a command line does, with its arguments. */
+function toolFor(line: string): string | undefined {
+  const { session, words } = withoutGlobals(line.split(" ").slice(1));
+  const [first = "", second = ""] = words;
+  const has = (...options: string[]) => options.some((option) => words.includes(option));
+  const place = words.slice(1).find((word) => !word.startsWith("-"));
+  switch (first) {
+    case "images":
+      return place === undefined || place === "list" ? tool("images", { all: has("--all") }) : undefined;
+    case "ps":
+      return tool("operations", { all: has("--all", "-a") });
+    case "show":
+      return tool("operations", { operation: place });
+    case "logs":
+      return tool("logs", { operation: place });
+    case "ls":
+      return tool("list_files", {});
+    case "cat":
+      return tool("read_file", {});
+    case "use":
+      return tool("run", { session, image: place, keep: true });
+    case "run":
+      return has("--failed-step") ? tool("run", { session, failed_step: true }) : undefined;
+    case "shell":
+      return place === undefined ? undefined : tool("run", { image: place });
+    case "build":
+      return tool("build", { docker: has("--docker") });
+    case "session":
+      if (second === "list") return tool("sessions", {});
+      if (second === "show") return tool("sessions", { session: words[2] ?? session });
+      return second === "rollback" ? tool("rollback", { session }) : undefined;
+    case "agent":
+      return "the resource bough://manual";
+    default:
+      return undefined;
+  }
+}
+
+function tool(name: string, given: Readonly<Record<string, string | boolean | undefined>>): string {
+  const words = Object.entries(given).flatMap(([key, value]) =>
+    value === undefined || value === false ? [] : [`${key}: ${value}`],
+  );
+  return `the tool \`${name}\`${words.length === 0 ? "" : ` with ${words.join(", ")}`}`;
+}
+
+function withoutGlobals(words: readonly string[]): { session: string | undefined; words: string[] } {
+  let session: string | undefined;
+  const rest = [...words];
+  while (rest[0]?.startsWith("-") === true) {
+    const option = rest.shift();
+    if (option === "--local") continue;
+    const value = rest.shift();
+    if (option === "-S") session = value;
+  }
+  return { session, words: rest };
+}

@@ -1,0 +1,67 @@
+/** What an agent is told instead of command lines: its tools and their arguments, or nothing. */
+import { expect, test } from "bun:test";
+import { failureForAgent, hintForAgent, warningForAgent } from "../../src/cli/mcp/hints.ts";
+
+test.each<[hint: string, told: string | undefined]>([
+  [
+    "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry.",
+    "The tool `images` lists those it has.",
+  ],
+  [
+    "`bough -S work session checkout BRANCH` goes to another branch; `bough -S work use IMAGE` starts this one.",
+    "The tool `run` with session: work, image: IMAGE, keep: true starts this one.",
+  ],
+  [
+    "Give more of it; `bough ps --all` lists them.",
+    "Give more of it; the tool `operations` with all: true lists them.",
+  ],
+  ["`bough session show k` shows them.", "The tool `sessions` with session: k shows them."],
+  ["Allow it more time with --timeout SECONDS.", "Allow it more time with timeout_seconds."],
+  ["Killed: out of memory (limit 64 MiB); raise it with --memory.", "Killed: out of memory (limit 64 MiB)."],
+  [
+    "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
+    "Give the variable a default in an ARG before FROM, or a value with build_args.",
+  ],
+  ["Give a number: -u 1000:1000. --no-config runs as root.", "Give a number: user 1000:1000."],
+  [
+    "Make room on its disk; that of the embedded engine is freed by `bough engine prune`.",
+    "Make room on its disk.",
+  ],
+  [
+    "bough takes no more than that. Is this address an image service's?",
+    "bough takes no more than that. Is this address an image service's?",
+  ],
+  ["A failed build prints the line to paste: bough -S build:<hash> shell --failed-step", undefined],
+  [
+    "To step into it, as its command found it (without KEY):\n  bough --local -S build:1 shell --failed-step\n  bough --local -S build:1 run -D --failed-step -- COMMAND",
+    "To step into it, as its command found it (without KEY):\n  the tool `run` with session: build:1, failed_step: true",
+  ],
+  [
+    "Exit code 127: a program was not found in the image.\nTo step into the image before it:\n  bough -S b session checkout layer:1\n  bough -S b run -D -- COMMAND",
+    "Exit code 127: a program was not found in the image.",
+  ],
+  [
+    "Build again. The image before it:\n  bough shell 4d004027",
+    "Build again. The image before it:\n  the tool `run` with image: 4d004027",
+  ],
+  ["`bough kill --all` ends them.", undefined],
+])("%s", (hint, told) => expect(hintForAgent(hint)).toBe(told as string));
+
+test.each([
+  ["only a build with --docker keeps such settings", "only a build with docker: true keeps such settings"],
+  [
+    "left out by default excludes: dist (--no-default-excludes copies them)",
+    "left out by default excludes: dist (no_default_excludes: true copies them)",
+  ],
+  ["--build-arg A has no effect", "build_args A has no effect"],
+  [
+    "parts of stdout were lost on the way: `bough logs 1` has them",
+    "parts of stdout were lost on the way: the tool `logs` with operation: 1 has them",
+  ],
+  ["RUN make --target prod --docker: it is quoted", "RUN make --target prod --docker: it is quoted"],
+])("a warning: %s", (warning, told) => expect(warningForAgent(warning)).toBe(told));
+
+test("what a command has written is left as it is", () => {
+  const message = "--target none: no such stage\nIts output:\nsee `bough images`, --target";
+  expect(failureForAgent({ message, hint: undefined })).toBe(message.replace("--target none", "target none"));
+});
