@@ -37,7 +37,7 @@ export type StepEvent =
       title: string;
       line: number;
       explanation: Explanation;
-      /** And what was otherwise where the layer could have come from. */
+      /** Differences to where the layer could have come from. */
       shared?: { scope: string; explanation: Explanation };
     }
   /** Default excludes leave these out of a COPY or ADD: paths in the context, the most surprising first. */
@@ -77,7 +77,7 @@ type WideEvent =
   /** The build begins again, before the step that made the layer. */
   | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "tagged"; image: string; tag: string }
-  /** For programs; people get bars. */
+  /** Timings for programs; people get bars. */
   | { type: "timings"; timings: object }
   | { type: "finished"; result: BuildResult };
 
@@ -107,7 +107,7 @@ export interface Ran {
 }
 
 export interface OutputSummary {
-  /** That have been told, as UTF-8. */
+  /** Bytes of UTF-8 that have been told. */
   bytes: number;
   /** The service has not kept all of it. */
   truncated: boolean;

@@ -1,7 +1,7 @@
 /** Learns what a build is made from, as far as it is not its own; the same thing may be told again. */
 export interface InputObserver {
   image(reference: string, uuid: string): void;
-  /** Without credentials. */
+  /** The URL has no credentials. */
   url(url: string, sha256: string): void;
   /** A file of the context, by its path there. */
   file(path: string, sha256: string): void;

@@ -48,7 +48,7 @@ export interface StageResults {
 
 /** What two stages may need at once is done for both together. */
 export interface SharedWork {
-  /** By reference. With `--docker` each is looked up once, whenever a stage asks for it. */
+  /** Images by reference. With `--docker` each is looked up once, whenever a stage asks for it. */
   images: SingleFlight<FoundImage>;
   layers: SingleFlight<Layer>;
   questions: SingleFlight<OperationOutcome>;
@@ -59,7 +59,7 @@ export interface BuildJob {
   mode: BuildMode;
   /** The stage to build: its name or number. `undefined`: the last. */
   target: string | undefined;
-  /** So many steps are at work at once. */
+  /** Steps at work at once. */
   jobs: number;
   dockerfile: Dockerfile;
   context: BuildContext;
@@ -71,13 +71,13 @@ export interface BuildJob {
   buildArgs: ReadonlyMap<string, string>;
   /** False: existing layers are not looked for (`--no-cache`). */
   useCache: boolean;
-  /** For each RUN. */
+  /** The timeout of each RUN. */
   timeoutSeconds: number;
   /** The network of each RUN that names none itself. */
   network: NetworkMode;
   /** The limits of each operation; the service has been asked whether it takes them. They change no result, so no chain hash. */
   limits: ResourcesLimits | undefined;
-  /** For `RUN --mount`. */
+  /** Secrets for `RUN --mount`. */
   secrets: GivenSecrets;
   /** The size limit of one `ADD <url>`. */
   maxAddBytes: number;
@@ -108,7 +108,7 @@ export interface BuildJob {
     content: AsyncIterable<Uint8Array>,
     name: string,
   ): AsyncGenerator<Uint8Array>;
-  /** For `ADD <url>`; the service is never reached through this one. */
+  /** Fetches for `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
   clock: Clock;
   signal: AbortSignal;

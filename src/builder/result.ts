@@ -18,12 +18,12 @@ export interface BuildResult {
 export interface StepRecord extends StepPlace {
   /** The line in the Dockerfile. */
   line: number;
-  /** As the Dockerfile has it, on one line. */
+  /** The Dockerfile's words, on one line. */
   instruction: string;
   /** Name of its branch: `layer:` and the chain hash. */
   layer: string | null;
   image: string | null;
-  /** That made the layer, in this build or an earlier one. */
+  /** The operation that made the layer, in this build or an earlier one. */
   operation: string | null;
   cached: boolean | null;
   seconds: number;

@@ -20,7 +20,7 @@ import { type ErrorRule, isDockerRule } from "./rules.ts";
 
 /** What can be said of a build without carrying it out. */
 export interface CheckReport {
-  /** For the lines that a message shows. */
+  /** The lines that a message shows. */
   source: { path: string; lines: readonly string[] };
   /** Empty where the text does not parse. */
   instructions: readonly Instruction[];

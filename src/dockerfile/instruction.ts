@@ -210,7 +210,7 @@ export interface Stage {
 }
 
 export interface Dockerfile {
-  /** As given by the user; for messages. */
+  /** The path as given by the user, for messages. */
   path: string;
   /** All physical lines, without line ends; for messages that show them. */
   lines: readonly string[];
@@ -218,9 +218,9 @@ export interface Dockerfile {
   escape: EscapeCharacter;
   /** Parser directives by lower-case name (`syntax`, `escape`, `check`). */
   directives: ReadonlyMap<string, string>;
-  /** Before the first FROM. */
+  /** ARGs before the first FROM. */
   globals: readonly ArgInstruction[];
-  /** In the order of their FROMs. */
+  /** Stages in the order of their FROMs. */
   stages: readonly Stage[];
   /** All of them, in their order. */
   instructions: readonly Instruction[];

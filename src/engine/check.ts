@@ -31,7 +31,7 @@ export interface EngineCheckReport {
   files: number;
   layers: number;
   images: number;
-  /** That were read. */
+  /** Bytes that were read. */
   bytes: number;
   damage: Damage[];
 }

@@ -28,7 +28,9 @@ export async function removeImage(records: Records, uuid: string): Promise<numbe
   return freed;
 }
 
-/** From `top` down, as long as no image and no other layer stands on them. Returns where their files are now. */
+/**
+ * Takes layers away from `top` down, as long as no image and no other layer stands on them. Returns where their files are now.
+ */
 function takeUnusedLayers({ database, layout }: Records, top: number): string[] {
   const isUsed = database.query<{ used: number }, [number, number]>(
     "SELECT EXISTS (SELECT 1 FROM images WHERE layer = ?) OR EXISTS (SELECT 1 FROM layers WHERE parent = ?) AS used",

@@ -79,7 +79,7 @@ export function completeHistory(
   return withTimes(lines, layers);
 }
 
-/** Of more lines than anybody keeps, those that have a layer. */
+/** Leaves only lines that have a layer where there are more than anybody keeps. */
 export function withinLimit(history: readonly HistoryLine[]): readonly HistoryLine[] {
   return history.length <= maxLines ? history : history.filter(hasLayer).slice(-maxLines);
 }

@@ -44,7 +44,7 @@ export async function* layerDifference(base: TreeIndex, path: string): AsyncGene
   yield new Uint8Array(endBytes);
 }
 
-/** In the archive's order. */
+/** Returns places in the archive's order. */
 async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
   const files = new Map<string, PlacedFile>();
   let last: PlacedFile | undefined;
@@ -57,7 +57,7 @@ async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
   return files;
 }
 
-/** Only the topmost of what is gone. A directory that has something is there, whether or not the archive names it. */
+/** Returns only the topmost of what is gone. A directory that has something is there, whether or not the archive names it. */
 function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): string[] {
   const present = new Set(image.keys());
   for (const path of image.keys()) for (const parent of ancestorsOf(path)) present.add(parent);

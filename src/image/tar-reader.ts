@@ -17,7 +17,7 @@ import { createTarSource, EndOfStreamError, type TarSource } from "./tar-source.
 import { readSparseMap } from "./tar-sparse.ts";
 
 export interface TarEntry {
-  /** As the archive has it: whoever writes files by it has to check it. */
+  /** The archive's own name: whoever writes files by it has to check it. */
   name: string;
   type: "file" | "directory" | "symlink" | "hardlink" | "other";
   /** Permission bits, 0 to 0o7777. */
@@ -76,8 +76,8 @@ export function readTar(
 }
 
 /**
- * As `readTar`, of a layer of an image: names have a character for each byte (latin1), since no byte of them may be lost, and the
- * end may be missing, as it is in what some programs write.
+ * Does what `readTar` does, for a layer of an image: names have a character for each byte (latin1), since no byte of them may be
+ * lost, and the end may be missing, as it is in what some programs write.
  */
 export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): AsyncGenerator<TarEntry> {
   return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is no layer` });
@@ -146,7 +146,7 @@ function describe(
   header: TarHeader,
 ): Omit<TarEntry, "size" | "start" | "offset" | "isSparse" | "pieces" | "attributes"> {
   const { name, flag, mode, uid, gid, modified, linkName, major, minor } = header;
-  // Before there was a type for directories, a slash at the end of the name said so.
+  // A slash at the end of the name meant a directory before there was a type for them.
   const type = flag === "0" && name.endsWith("/") ? "directory" : (types[flag] ?? "other");
   const isDevice = "34".includes(flag);
   return { name, type, flag, mode, uid, gid, isDevice, major, minor, modified, target: linkName };

@@ -1,7 +1,7 @@
 /** What is at each path of an image, as far as a layer says it: for telling two images apart. */
 import { readLayerTar, type TarEntry } from "./tar-reader.ts";
 
-/** By path, relative to the root and without a slash at the end, a character for each byte; the root's is empty. */
+/** Files by path, relative to the root and without a slash at the end, a character for each byte; the root's is empty. */
 export type TreeIndex = Map<string, IndexedFile>;
 
 export interface IndexedFile {

@@ -43,7 +43,7 @@ export interface ServiceOptions {
   seenImages?: SeenImages;
   /** What the service does for this process just now, in words, for one that leaves without waiting for the end. */
   running?: Set<string>;
-  /** In [0, 1); spreads the waits before repeats. */
+  /** Returns numbers in [0, 1); spreads the waits before repeats. */
   random?: () => number;
 }
 

@@ -13,7 +13,7 @@ import type { LimitHit, OperationKind } from "./wire/operation.ts";
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
 
 export interface ImageService extends ImageFiles {
-  /** For people: the base address without credentials, or `embedded engine (<directory>)`. */
+  /** The base address without credentials, or `embedded engine (<directory>)`: for people. */
   readonly address: string;
 
   /** The base address as a URL: a UUID is one image of this service, and another one or none elsewhere. */
@@ -141,7 +141,7 @@ export interface ImageImport {
   url: string;
   tag?: string | undefined;
   timeoutSeconds: number;
-  /** For the registry; they go into the request and nowhere else. */
+  /** Credentials for the registry; they go into the request and nowhere else. */
   credentials?: { username: string; password: string } | undefined;
   onProgress?: EventListener["onProgress"] | undefined;
 }
@@ -261,7 +261,7 @@ export interface OperationOutcome {
   error: string | undefined;
   exitCode: number | undefined;
   timedOut: boolean;
-  /** As far as the service says it (`resource-limits`). */
+  /** Limits that were hit, where the service says it (`resource-limits`). */
   limitsHit: readonly LimitHit[];
   stdout: CapturedOutput;
   stderr: CapturedOutput;
@@ -269,7 +269,7 @@ export interface OperationOutcome {
   image: string | undefined;
   /** Its size, as far as the service says it. */
   imageBytes?: number | undefined;
-  /** As far as the service says it. */
+  /** Time at work, where the service says it. */
   served?: Pick<ServedTime, "since" | "seconds">;
 }
 

@@ -20,7 +20,7 @@ export interface BranchStore {
   active(key: string): string;
   /** The entry that the active branch is at. */
   head(key: string): HistoryEntry | undefined;
-  /** By name. */
+  /** Sorted by name. */
   list(key: string): Branch[];
   /** Makes the branch, or moves it, to an entry of the same session. */
   set(key: string, branch: string, entry: number): void;

@@ -26,7 +26,7 @@ export interface CopiedFile extends Entry {
   size: number;
   /** Seconds since the epoch, where it is known. */
   mtime?: number;
-  /** For a further link to a file: the path of the first one. */
+  /** The path of the first name, where this is a further link to a file. */
   original?: string;
 }
 

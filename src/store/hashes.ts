@@ -25,8 +25,8 @@ export interface ContextHashes {
   /** The same where it is a good part of the table or some time has passed: the table is written as a whole. */
   saveIfDue(): void;
   /**
-   * At the end of a build: files that it has not asked for are gone, or another Dockerfile's. Once they are most of what
-   * is remembered, they are forgotten.
+   * Forgets, at the end of a build, files that it has not asked for, once they are most of what is remembered: they are gone, or
+   * another Dockerfile's.
    */
   tidy(): void;
 }

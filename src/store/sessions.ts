@@ -165,7 +165,8 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 
     noteBuild(key, path) {
       const now = clock.now();
-      // Asked first: to write takes a lock, also where nothing changes. An hour more or less is nothing to what goes by age.
+      // A look comes first: to write takes a lock, also where nothing changes. An hour more or less is nothing to what goes by
+      // age.
       const isNews = database
         .query("SELECT 1 FROM session WHERE key = ? AND (context IS NOT ? OR updated_at < ?)")
         .get(key, path, now - 3_600_000);

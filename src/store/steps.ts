@@ -17,7 +17,7 @@ export interface StepEntry {
  * however many builds there are.
  */
 export interface StepStore {
-  /** By place. */
+  /** Sorted by place. */
   list(session: string, dockerfile: string): StepEntry[];
   /** Chain hashes by place. */
   hashes(session: string, dockerfile: string): Map<number, string>;

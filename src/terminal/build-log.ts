@@ -104,7 +104,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "upload-progress":
       return [];
     case "step-failed": {
-      // Where nothing has to end first, the error itself follows.
+      // The error itself follows where nothing has to end first.
       const isTold = running > 0 && event.abandoned !== true;
       return isTold ? [{ level: "warn", text: `failed: ${event.title}` }] : [];
     }
@@ -136,7 +136,7 @@ function describeScope(from: SharedFrom | undefined): string {
 
 /** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
 function summarize({ steps, uploaded, seconds }: BuildResult): string {
-  // That a FROM is known already spares no work worth counting.
+  // A FROM that is known already spares no work worth counting.
   const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
   const cached = layers.filter((step) => step.cached === true).length;
   const files = `${formatCount(uploaded.files, "file")} uploaded`;

@@ -30,7 +30,7 @@ function defect(error: unknown): BoughError {
 
 /** A failure of bough's own state files while they are in use, for people; `undefined` for anything else. */
 function stateFailure(error: unknown): BoughError | undefined {
-  // By its name: a command that needs no database does not load one.
+  // The name tells it: a command that needs no database does not load one.
   if (!(error instanceof Error) || error.name !== "SQLiteError") return undefined;
   const code = "code" in error ? String(error.code) : "";
   const kind = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? "";

@@ -18,11 +18,11 @@ interface JsonProgressOptions {
 const amountsEveryMilliseconds = 200;
 
 /**
- * For tools: one JSON object a line for every event of the build, with its `type` and its `time` (ISO 8601). Log lines
- * are events of type `log`; those of an instruction say its `stage` and `step`; the last one is `finished` or `error`.
+ * Writes for tools: one JSON object a line for every event of the build, with its `type` and its `time` (ISO 8601). Log lines are
+ * events of type `log`; those of an instruction say its `stage` and `step`; the last one is `finished` or `error`.
  */
 export function createJsonProgress({ write, clock, logLevel }: JsonProgressOptions): Progress {
-  /** By step. */
+  /** Amounts by step. */
   const amountsAt = new Map<number | undefined, number>();
   const line = (type: string, fields: object) => {
     const record = { time: new Date(clock.now()).toISOString(), type, ...fields };

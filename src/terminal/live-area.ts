@@ -21,7 +21,7 @@ export interface Screen {
 }
 
 export function createLiveArea(screen: Screen): LiveArea {
-  /** As drawn last. */
+  /** The lines that were drawn last. */
   let shown: readonly string[] = [];
   let shownAt = 0;
 
@@ -45,7 +45,7 @@ export function createLiveArea(screen: Screen): LiveArea {
 }
 
 interface Frame {
-  /** From the cursor up to the area's first row. */
+  /** Rows from the cursor up to the area's first one. */
   rowsAbove: number;
   /** All of it before anything is drawn. */
   erases: boolean;

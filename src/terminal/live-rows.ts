@@ -12,7 +12,7 @@ interface RowStyle {
   hasColor: boolean;
 }
 
-/** For the log lines above, and the cursor below. */
+/** Rows for the log lines above, and the cursor below. */
 const linesLeftFree = 3;
 const maxOutputRows = 8;
 const minNameColumns = 8;

@@ -31,7 +31,7 @@ interface StepLabels {
 
 export function createStepLabels(): StepLabels {
   const running = new Set<number>();
-  /** By step. */
+  /** Labels by step. */
   const stageLabels = new Map<number, string>();
   let steps = 0;
   const stageLabelOf: StepLabels["stageLabelOf"] = ({ step }) =>

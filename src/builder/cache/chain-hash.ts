@@ -96,7 +96,7 @@ function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol,
   }
 }
 
-/** By the first field, which is unique: a name or a path. By code unit, so that no locale plays a part. */
+/** Sorts by the first field, which is unique: a name or a path. It compares code units, so that no locale plays a part. */
 function sorted<Row extends readonly [string, ...unknown[]]>(rows: Row[]): Row[] {
   return rows.sort((one, other) => (one[0] < other[0] ? -1 : 1));
 }

@@ -6,7 +6,7 @@ import type { BuildJob } from "../job.ts";
 import type { Explanation } from "./explain.ts";
 import type { RememberedStep } from "./step-memory.ts";
 
-/** For `--explain`: says why a step that is about to be run is not taken from the cache. */
+/** Says, for `--explain`, why a step that is about to be run is not taken from the cache. */
 export function explainStep(
   { title, line }: { title: string; line: number },
   step: RememberedStep,
@@ -27,7 +27,7 @@ export function explainStep(
   build.emit({ type: "explained", title, line, explanation, ...(shared && { shared }) });
 }
 
-/** With what a path and a hash are called elsewhere. */
+/** Adds what a path and a hash are called elsewhere. */
 function withNames(explanation: Explanation, stage: StageState, build: BuildJob): Explanation {
   switch (explanation.reason) {
     case "file": {

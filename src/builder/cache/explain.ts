@@ -32,14 +32,14 @@ interface ParentDifference {
 
 export interface FileDifference {
   reason: "file";
-  /** In the image. */
+  /** The path in the image. */
   path: string;
   /** Type, mode, owner and the beginning of the hash; `undefined` where it is not there. */
   before: string | undefined;
   now: string | undefined;
   /** How many more files differ. */
   others: number;
-  /** In the build context, where it comes from there. */
+  /** The path in the build context, where it comes from there. */
   source?: string;
 }
 

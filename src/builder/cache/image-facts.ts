@@ -15,16 +15,16 @@ export interface ImageFacts {
   readTextFile(image: string, path: string): Promise<string | undefined | "unsupported">;
 }
 
-/** So many questions of one image are asked one by one; for more, the directories on the way are listed once each. */
+/** Questions of one image that are asked one by one; for more, the directories on the way are listed once each. */
 const maxAsked = 16;
 
 export function createImageFacts(
   inspector: ImageInspector & Pick<ImageFiles, "listFiles"> & { capabilities: Pick<Capabilities, "lacks"> },
   store: Pick<FactStore, "get" | "set">,
 ): ImageFacts {
-  /** By image. */
+  /** Counts by image. */
   const asked = new Map<string, number>();
-  /** By image and directory. */
+  /** Lists by image and directory. */
   const lists = new Map<string, Promise<ReadonlyMap<string, PathType> | undefined>>();
 
   async function ask(image: string, path: string): Promise<boolean> {
@@ -52,7 +52,7 @@ export function createImageFacts(
       if (types === undefined) return undefined;
       directory = posix.join(directory, name);
       const type = types.get(name);
-      // Where a link leads is for the service to say.
+      // The service has to say where a link leads.
       const isDirectory = type === "symlink" ? await ask(image, directory) : type === "directory";
       if (!isDirectory) return false;
     }

@@ -11,20 +11,20 @@ export interface Layer {
   entry: number;
   /** True where nothing had to be run for it. */
   cached: boolean;
-  /** That made it, now or then; null for a FROM. */
+  /** The operation that made it, now or then; null for a FROM. */
   operation: string | null;
   /** Another build has left it in a scope, and this machine knew nothing of it. */
   from?: SharedFrom;
 }
 
-/** Where a layer that others have made was found. */
+/** The place of a layer that others have made. */
 export interface SharedFrom {
   scope: string;
-  /** Since it was made. */
+  /** Age of the layer. */
   ageSeconds: number;
 }
 
-/** Where layers are looked for by their chain hashes, and kept. */
+/** Layers by their chain hashes. */
 export interface LayerCache {
   /** True: layers of other machines are found, too. */
   readonly hasOthers: boolean;

@@ -23,7 +23,7 @@ export interface StepInputs {
   files: Readonly<Record<string, string>>;
 }
 
-/** By name; `null`: declared without a value. */
+/** Values by name; `null`: declared without a value. */
 export type Variables = Readonly<Record<string, Value | null>>;
 
 /** The text itself, or of a secret a salted hash, which is enough to see that it has changed. */

@@ -14,9 +14,9 @@ export interface StepMemory {
     hash: string,
     titles: readonly string[],
   ): { scope: string; difference: Difference } | undefined;
-  /** Once the step's layer is there. */
+  /** Remembers the step once its layer is there. */
   remember(step: RememberedStep, hash: string): Promise<void>;
-  /** At the end of a build: no later one is compared with a step that this one has not come to. `stays`: by ordinal. */
+  /** Forgets at the end of a build: no later one is compared with a step that this one has not come to. `stays`: by ordinal. */
   forgetOthers(stays: (ordinal: number) => boolean): void;
 }
 

@@ -12,7 +12,7 @@ type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" 
 export type ExpandedCommand =
   | { form: "shell"; line: string }
   | { form: "exec"; words: readonly string[] }
-  /** For a layer of files alone. */
+  /** A layer of files alone. */
   | { form: "none" };
 
 /**

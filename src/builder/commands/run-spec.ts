@@ -19,7 +19,7 @@ import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
 
 /** One command that makes a layer: its request, its chain hash, its explanation and its log line all come from here. */
 export interface RunSpec {
-  /** For the log. */
+  /** The command's title, for the log. */
   title: string;
   /** The line in the Dockerfile. */
   line: number;
@@ -27,7 +27,7 @@ export interface RunSpec {
   ordinal: number;
   /** What enters the chain hash as the directive, values of secrets included: one that has changed is another step. */
   directive: readonly string[];
-  /** As it is sent: references to secrets are left to the shell, which has them in its environment. */
+  /** The command as it is sent: references to secrets are left to the shell, which has them in its environment. */
   command: ExpandedCommand;
   env: Record<string, string>;
   cwd: string;

@@ -15,7 +15,7 @@ export interface ImageContents {
 const maxHeldBytes = 1024 * 1024;
 const maxConcurrent = 8;
 
-/** Beyond `maxSent` contents they are only hashed: the RUN that needs them sends the others together, as one archive. */
+/** Only hashes contents beyond `maxSent`: the RUN that needs them sends the others together, as one archive. */
 export function createImageContents(build: BuildJob, maxSent: number): ImageContents {
   const { service, store } = build;
   const begun = new Set<string>();

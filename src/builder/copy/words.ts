@@ -23,7 +23,7 @@ export interface CopyWords {
   changeMode: ModeChange;
   /** The digest of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
-  /** From what Docker would do with these words. */
+  /** Warnings of what Docker would do with these words. */
   warnings: readonly BuildWarning[];
 }
 

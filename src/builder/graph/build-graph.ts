@@ -2,7 +2,7 @@ import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instructio
 
 /** What a Dockerfile's stages need of each other and of images. */
 export interface BuildGraph {
-  /** In the Dockerfile's order; the place of each is its stage's index. */
+  /** Nodes in the Dockerfile's order; the place of each is its stage's index. */
   nodes: readonly StageNode[];
 }
 
@@ -17,7 +17,7 @@ interface StageNode {
 export interface Edge {
   kind: "from" | "copy" | "mount";
   instruction: Instruction;
-  /** As the instruction names it, variables replaced. */
+  /** The stage's name in the instruction, variables replaced. */
   reference: string;
   target: EdgeTarget;
 }

@@ -40,8 +40,8 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
 }
 
 /**
- * Before anything is run: with `--docker` refuses a target that is none, and a `--from` that can lead nowhere, in stages that the build does
- * not need, too. FROMs that depend on the service's platform are seen when it is their turn.
+ * Refuses with `--docker`, before anything is run, a target that is none, and a `--from` that can lead nowhere, in stages that
+ * the build does not need, too. FROMs that depend on the service's platform are seen when it is their turn.
  */
 export function refuseBadStages(
   dockerfile: Dockerfile,

@@ -22,7 +22,7 @@ export interface Declared {
   /** Empty before the first FROM, as the next one. */
   env: ReadonlyMap<string, string>;
   inherited: ReadonlyMap<string, string> | undefined;
-  /** From before the first FROM. */
+  /** Arguments from before the first FROM. */
   globals: Arguments;
 }
 

@@ -16,7 +16,7 @@ export async function mountFields(
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   return {
     mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, times }, build) ?? []),
-    // As in BuildKit: whether or not there is an agent.
+    // BuildKit sets it whether or not there is an agent.
     env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env },
   };
 }

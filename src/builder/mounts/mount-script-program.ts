@@ -16,7 +16,7 @@ export function programOf(command: ExpandedCommand, user: string | undefined, st
     return `_bough_as=$(command -v su)\nPATH=$_bough_path\nexec "$_bough_as" -s /bin/sh -c ${quote(shown)} ${quote(user)}`;
   }
   const { uid, gid } = numeric;
-  // As the service would start it: with the group that the image gives the user. `su` takes names alone, and gives one for a while.
+  // The service would start it with the group that the image gives the user. `su` takes names alone, and gives one for a while.
   return `_bough_gid=${gid ?? ""} _bough_name= _bough_own=
 while IFS=: read -r _bough_n _ _bough_u _bough_own _; do
   if [ "$_bough_u" = ${uid} ]; then

@@ -15,7 +15,7 @@ import type { RunMount, RunMounts } from "./run-mounts.ts";
 const maxFiles = 1000;
 
 /**
- * For a service without mounts: what is in them is staged below `store`, each at its number there, from where the script moves
+ * Serves services without mounts: what is in them is staged below `store`, each at its number there, from where the script moves
  * it into place.
  */
 export async function stageMounts(

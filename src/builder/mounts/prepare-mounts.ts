@@ -15,7 +15,10 @@ interface Mounting {
   stage: StageState;
   /** `user`: as `requestOf` takes it. */
   addTo(request: InstanceRequest, spec: RunSpec, user: string | undefined): Promise<InstanceRequest>;
-  /** As the function of that name, which knows what has to be sent again; an image that something is mounted from may be lost, too. */
+  /**
+   * Does what the function of that name does, and knows what has to be sent again; an image that something is mounted from may be
+   * lost, too.
+   */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
 }
 

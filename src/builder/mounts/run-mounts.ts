@@ -102,7 +102,7 @@ async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<u
     .sort(([one], [other]) => (one < other ? -1 : 1));
   if (source === undefined) return [type, target, own];
   if (source.kind === "image") return [type, target, own, source.hash];
-  // Where in the context it was found makes no difference.
+  // The place in the context where it was found makes no difference.
   const content = own.filter(([key]) => key !== "source");
   return [type, target, content, await stagedDigest(source.files, signal)];
 }

@@ -10,7 +10,7 @@ import { runOperation } from "./run-operation.ts";
 export interface Question {
   command: string;
   args: readonly string[];
-  /** For people: what it is asked for. */
+  /** What it is asked for, in words for people. */
   title: string;
 }
 
@@ -55,7 +55,7 @@ export function exitCodeOf({ status, timedOut, exitCode }: OperationOutcome): nu
   return status === "SUCCESS" && !timedOut ? (exitCode ?? 0) : undefined;
 }
 
-/** As a shell has it: not executable, not there. */
+/** Exit codes of a shell: not executable, not there. */
 export function cannotBeStarted(outcome: OperationOutcome): boolean {
   return [126, 127].includes(exitCodeOf(outcome) ?? 0);
 }

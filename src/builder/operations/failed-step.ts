@@ -9,7 +9,7 @@ import { layerBranch } from "../cache/layer-cache.ts";
 export interface StepPlace {
   /** What was sent for it, command included. */
   request: InstanceRequest;
-  /** As `processFields` takes it. */
+  /** The user as `processFields` takes it. */
   user: string | undefined;
   /** The files that were lent for it. */
   lent: Iterable<LentFile> | undefined;

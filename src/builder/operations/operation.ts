@@ -14,7 +14,7 @@ import { createOutputCollector } from "../staging/gc.ts";
 export interface OperationStep {
   /** Tells it from all others of the session, in every build that needs the very same one. */
   key: string;
-  /** For people: an instruction; in brackets what bough does by itself. */
+  /** An instruction, for people; in brackets what bough does by itself. */
   title: string;
   /** Default true. */
   showsOutput?: boolean;

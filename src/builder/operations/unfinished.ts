@@ -11,7 +11,7 @@ import {
   outputLimit,
 } from "./operation.ts";
 
-/** After so long a request that was sent just before its sender was killed has become an operation, or never will. */
+/** Time after which a request that was sent just before its sender was killed has become an operation, or never will. */
 const settlingMilliseconds = 5000;
 const betweenLooksMilliseconds = 500;
 

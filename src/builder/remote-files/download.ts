@@ -10,7 +10,7 @@ import { redactUrl } from "./source-url.ts";
 interface UrlContent {
   sha256: string;
   size: number;
-  /** As the server said it. */
+  /** The server's own words. */
   lastModified: string | null;
 }
 

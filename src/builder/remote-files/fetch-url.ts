@@ -24,7 +24,7 @@ export class SourceError extends BoughError {
 }
 
 const maxRedirects = 10;
-/** Until the head of an answer is there. */
+/** Time for the head of an answer. */
 const answerMilliseconds = 60_000;
 
 /**

@@ -30,7 +30,7 @@ export interface IndexImage {
   tag: string;
   /** It has the scope's own tag; the others are what single writes have left, in case that the tag was moved under them. */
   isMain: boolean;
-  /** By the service's clock; milliseconds since the epoch. */
+  /** Milliseconds since the epoch, by the service's clock. */
   createdAt: number;
 }
 

@@ -11,7 +11,7 @@ import { emptyIndex, mergeIndexes, type ScopeIndex } from "./scope-index.ts";
 
 /** What a scope holds, of all the images that have a part of it. */
 export interface ReadScope {
-  /** Without what steps were made from; see `readSteps`. */
+  /** The index without what steps were made from; see `readSteps`. */
   index: ScopeIndex;
   /** All of its images, the scope's own first. */
   images: readonly IndexImage[];
@@ -28,7 +28,7 @@ export interface ReadScope {
 
 export interface ReadOptions {
   service: ScopeService;
-  /** Without it, an index is taken from whoever wrote it. */
+  /** Default: an index is taken from whoever wrote it. */
   verify?: Verify | undefined;
   /** Why something of it can't be used. */
   warn(text: string): void;

@@ -14,7 +14,7 @@ interface Section<Of extends Fields> {
 const unbounded = Number.POSITIVE_INFINITY;
 
 export const sections = {
-  /** By chain hash. `madeAt`: milliseconds since the epoch; `by`: a version of bough. */
+  /** Layers by chain hash. `madeAt`: milliseconds since the epoch; `by`: a version of bough. */
   layers: section(sha256, 10_000, unbounded, {
     image: id,
     operation: orNull(id),
@@ -24,11 +24,11 @@ export const sections = {
     seconds: orNull(number),
     by: orNull(text),
   }),
-  /** By the hash of all that a COPY between images is made from; see store/copy-layers.ts. */
+  /** Layers by the hash of all that a COPY between images is made from; see store/copy-layers.ts. */
   copies: section(sha256, 10_000, unbounded, { place: sha256, source: id, layer: sha256 }),
-  /** By image and words: what the sources of such a copy come to there, as JSON. See store/copies.ts. */
+  /** Contents by image and words: what the sources of such a copy come to there, as JSON. See store/copies.ts. */
   contents: section(text, 1000, 4 * 1024 * 1024, { sources: text }),
-  /** By URL. */
+  /** Downloads by URL. */
   urls: section(text, 10_000, 1024 * 1024, {
     etag: orNull(text),
     lastModified: orNull(text),
@@ -36,9 +36,9 @@ export const sections = {
     sha256,
     size: number,
   }),
-  /** By image and question. */
+  /** Answers by image and question. */
   facts: section(text, 10_000, 1024 * 1024, { answer: text }),
-  /** By Dockerfile and instruction: what the step was made from, for `--explain`. It has a file of its own. */
+  /** Inputs by Dockerfile and instruction: what the step was made from, for `--explain`. They have a file of their own. */
   steps: section(text, 1000, 4 * 1024 * 1024, { ordinal: number, hash: sha256, title: text, inputs: text }),
 };
 
@@ -81,8 +81,8 @@ function addTo(entries: Map<string, AnyEntry>, additions: ReadonlyMap<string, An
 }
 
 /**
- * Of two layers the one that was made later: with --no-cache a step is run again, for another result. Of one image that two
- * machines tell of, the one that made it knows best.
+ * The newer of two entries. A layer made later counts: with --no-cache a step is run again, for another result. Of an image that
+ * two machines tell of, the machine that made it knows best.
  */
 function newerOf(one: AnyEntry, other: AnyEntry): AnyEntry {
   const usedAt = Math.max(one.usedAt, other.usedAt);

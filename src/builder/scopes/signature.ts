@@ -4,7 +4,7 @@ import type { Sign, Verify } from "./index-file.ts";
 
 /** A key in a file, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write it (PEM). */
 export interface KeyFile {
-  /** As given, for messages. */
+  /** The path as given, for messages. */
   path: string;
   content: string;
 }

@@ -17,7 +17,7 @@ export interface WriteOptions extends ReadOptions {
 
 /** What the one who wrote has left, for people. */
 export interface WrittenScope {
-  /** Of layers. */
+  /** Layers added. */
   added: number;
   all: number;
 }
@@ -97,7 +97,7 @@ function listedAmong({ images, merged }: ReadScope): string[] {
   return [...new Set(images.map(({ image }) => image))].filter((image) => merged.has(image));
 }
 
-/** That an entry is in use is worth a write once a day. */
+/** Time after which it is worth a write that an entry is in use. */
 const refreshMilliseconds = 24 * 3600 * 1000;
 
 /** `next`: what would be written. What is too much for an index is no reason to try again and again. */
@@ -121,7 +121,7 @@ function isDue(
   return before.layers.values().some(({ image }) => gone.has(image));
 }
 
-/** So long after an image was made, nobody is still about to write what was read before. */
+/** Time after an image was made in which somebody may be about to write what was read before. */
 const settledMilliseconds = 10 * 60 * 1000;
 /** A service whose clock says nothing keeps the newest so many. */
 const maxJournals = 8;

@@ -5,9 +5,9 @@ import { type Step, stepsOf } from "../step-place.ts";
 
 /** The numbers by which a Dockerfile's steps that make a layer are remembered from one build to the next. */
 export interface Ordinals {
-  /** Of the first layer that the step makes: so many instructions that make one stand before it, in all stages. */
+  /** The number of the first layer that the step makes: so many instructions that make one stand before it, in all stages. */
   ofStep(step: Step): number;
-  /** Of the layer that takes what a stage has left at its end. */
+  /** The number of the layer that takes what a stage has left at its end. */
   ofCommit(stage: number): number;
   /** The index of the stage that a number belongs to; `undefined` where the Dockerfile has no such step. */
   stageOf(ordinal: number): number | undefined;

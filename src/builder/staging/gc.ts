@@ -11,8 +11,8 @@ export function collectGarbage(files: number): void {
 const manyFiles = 50_000;
 
 /**
- * For an upload's progress: now and then takes away what the latest ones have left behind, some 10 KiB each. That takes a few
- * ms, for all that is older is not looked through; more rarely it is, since something always gets old before its end.
+ * Takes away, now and then during an upload, what the latest files have left behind, some 10 KiB each. That takes a few ms, for
+ * all that is older is not looked through; more rarely it is, since something always gets old before its end.
  */
 export function createUploadCollector(): (files: number) => void {
   let collectAt = uploadsBetween;

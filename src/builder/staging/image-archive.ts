@@ -14,7 +14,7 @@ import { collectBetweenSteps, createArchiveCollector } from "./gc.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
 import { contentOf, entriesOf, streamOf } from "./tar-content.ts";
 
-/** So many contents of a copy go to the service one by one, as they are read. */
+/** Contents of a copy that go to the service one by one, as they are read. */
 export const maxSingleFiles = 1000;
 /** More that it does not have go as one archive: they are fetched anew, and requests for each would take far longer. */
 const maxFetchedFiles = 100;
@@ -33,7 +33,7 @@ type Packable = StagedFile & { content: ImageContent & { tree: string } };
 /** What one directory of an image gives to the archive. Of many files, each object that is spared is felt. */
 interface PackedTree {
   content: Packable["content"];
-  /** By path in the image. */
+  /** Files by path in the image. */
   files: Map<string, { path: string; file: Packable }>;
   /** Further names of one file, by its path in the image. */
   links: Map<string, string[]>;

@@ -26,8 +26,8 @@ export interface FoundSources {
   /** `undefined` where that was too long ago: what was written to the context while a RUN went on is to be copied, too. */
   sources: ResolvedSources | undefined;
   /**
-   * By absolute path, once all of them are hashed; `undefined` where they have to be asked for again, which takes no time
-   * for those that have not changed.
+   * Hashes by absolute path, once all of them are known; `undefined` where they have to be asked for again, which takes no time
+   * for files that have not changed.
    */
   hashes(
     onProgress: NonNullable<HashOptions["onProgress"]>,
@@ -35,7 +35,7 @@ export interface FoundSources {
 }
 
 interface LookAheadOptions {
-  /** Of the build. */
+  /** The build's mode. */
   mode: "default" | "docker";
   dockerfile: Dockerfile;
   context: BuildContext;
@@ -64,7 +64,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const searches = new Map<CopyInstruction | AddInstruction, Search>();
-  /** In the order of the Dockerfile. */
+  /** Instructions in the order of the Dockerfile. */
   let waiting: Iterator<CopyInstruction | AddInstruction, undefined> = [].values();
   /** One at a time: there is one disk. Never rejects, and holds on to nothing that was found. */
   let last: Promise<void> = Promise.resolve();

@@ -106,7 +106,7 @@ async function canLink(
   return false;
 }
 
-/** By default a service that told nothing of the image's configuration isn't asked: it is spared one request a build. */
+/** A default build does not ask a service that told nothing of the image's configuration: it is spared one request a build. */
 export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
   if (mode === "default" && !capabilities.has("config")) return false;
   return (await capabilities.extensions()).has("entries");
@@ -217,7 +217,7 @@ function parentsOf(paths: Iterable<string>): Set<string> {
   return parents;
 }
 
-/** From the top down, neighbours of one kind together. */
+/** Writes lines from the top down, neighbours of one kind together. */
 function directoryLines(directories: readonly PlacedDirectory[]): string[] {
   const groups: [PlacedDirectory, ...PlacedDirectory[]][] = [];
   for (const directory of directories) {

@@ -50,7 +50,7 @@ export type StagedContent =
   | { kind: "local"; absolutePath: string }
   | { kind: "text"; text: string }
   | { kind: "url"; url: string }
-  /** Of an archive that ADD unpacks. */
+  /** Entries of an archive that ADD unpacks. */
   /** `digest`: the archive's own SHA-256. */
   | { kind: "archive"; archive: ArchivePlace; digest: string }
   | ImageContent;
@@ -80,7 +80,7 @@ export function addStaged(staged: Staged, additions: Iterable<readonly [string, 
   });
 }
 
-/** As `addStaged`, of what `give` passes on: of a large context, a pair for each would be felt. */
+/** Does what `addStaged` does, for what `give` passes on: of a large context, a pair for each would be felt. */
 export function addEach(
   staged: Staged,
   give: (add: (path: string, entry: StagedEntry) => void) => void,

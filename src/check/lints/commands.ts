@@ -11,7 +11,7 @@ function startCommandForms({ instructions }: Stage): Finding[] {
   const shell = instructions.findIndex(({ name }) => name === "SHELL");
   return instructions.flatMap((instruction, index) => {
     if (instruction.name !== "CMD" && instruction.name !== "ENTRYPOINT") return [];
-    // Without a command it takes back that of the base image.
+    // A HEALTHCHECK without a command takes back that of the base image.
     if (instruction.command?.form !== "shell" || instruction.command.line === "") return [];
     if (shell >= 0 && shell < index) return [];
     const message = `JSON arguments recommended for ${instruction.name} to prevent unintended behavior related to OS signals`;

@@ -4,10 +4,10 @@ import { abandonable } from "../../service/http/abort.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 
 export interface DockerfilePlace {
-  /** As given; for messages. */
+  /** The path as given, for messages. */
   path: string;
   absolutePath: string;
-  /** By `--dockerfile`: it may then be a pipe, such as `/dev/stdin`. What a context brings with it may not. */
+  /** Whether `--dockerfile` names it: it may then be a pipe, such as `/dev/stdin`. What a context brings with it may not. */
   isNamed: boolean;
 }
 

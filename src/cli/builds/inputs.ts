@@ -14,7 +14,7 @@ import { readSecretOptions, type SecretSources } from "./secret-options.ts";
 export interface BuildInputs {
   context: BuildContext;
   dockerfile: {
-    /** As given; for messages. */
+    /** The path as given, for messages. */
     path: string;
     absolutePath: string;
     text: string;
@@ -34,7 +34,7 @@ export interface BuildInputs {
 type GivenInputs = Pick<Invocation, "values" | "runtime">;
 
 interface InputPlaces {
-  /** As given. */
+  /** The argument as given. */
   context: string;
   dockerfile: DockerfilePlace;
   ignore: { contextPath: string; dockerfilePath: string };

@@ -44,7 +44,7 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
   };
 }
 
-/** By option. */
+/** Contents by option. */
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
   "metadata-file": ({ image, tags, session, steps, uploaded, seconds }) =>
     `${jsonText({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, { indent: 2 })}\n`,

@@ -32,7 +32,7 @@ export interface Values {
   flag(name: string): boolean;
   text(name: string): string | undefined;
   list(name: string): readonly string[];
-  /** In order, without the rest. */
+  /** Arguments in order, without the rest. */
   positionals: readonly string[];
   /** What follows `--`, or the place of a command that takes it so; `undefined` where there is none. */
   rest: readonly string[] | undefined;
@@ -116,7 +116,7 @@ export function parseArguments(
 
 interface Rest {
   words: readonly string[];
-  /** By `--`. */
+  /** Whether `--` marks it. */
   isMarked: boolean;
 }
 

@@ -6,7 +6,7 @@ import { reasonOf } from "../../system-error.ts";
 /** Where a command is to leave a file, as one of its options says. */
 export interface ResultPlace {
   option: string;
-  /** As it was given; for messages. */
+  /** The path as given, for messages. */
   given: string;
   /** Absolute. */
   path: string;

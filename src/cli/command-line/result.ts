@@ -7,7 +7,7 @@ import type { Invocation } from "./command.ts";
 export interface Result {
   /** All that `--quiet` prints; several ids stand on lines of their own. */
   id: string | readonly string[];
-  /** For `-f json`: one object or one array, with stable keys. */
+  /** The result of `-f json`: one object or one array, with stable keys. */
   json: unknown;
   table: (style: TableStyle) => string;
 }

@@ -9,7 +9,7 @@ export type Token =
       kind: "option";
       index: number;
       name: string;
-      /** As it was given: `-t`, `--tag`. */
+      /** The option as given: `-t`, `--tag`. */
       rawName: string;
       value: string | undefined;
       /** `--tag=x`, `-tx` */

@@ -38,7 +38,7 @@ interface Place {
   definitions: ArgumentDefinitions;
   /** The option whose value comes next. */
   awaiting: ArgumentDefinition | undefined;
-  /** After `--`, or after the place of a command that takes its rest there. */
+  /** Whether it stands after `--`, or after the place of a command that takes its rest there. */
   isRest: boolean;
   takesRest: TakesRest | undefined;
   positionals: string[];

@@ -69,7 +69,7 @@ function indented(text: string): string {
   return text.split("\n").map(visible).join(`\n${margin}`);
 }
 
-/** Never cut off, unlike a table: the fix is what it is for. */
+/** Tells all of it, unlike a table: the fix is what it is for. */
 function renderResults(results: readonly CheckResult[]): string {
   const width = Math.max(...results.map(({ check }) => check.length));
   return results

@@ -82,7 +82,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     missing,
     versions: missing.length > 0 ? [] : await programVersions(runtime),
     overlay,
-    // Where no layer can be mounted, nothing runs that would need a network.
+    // Nothing runs that would need a network where no layer can be mounted.
     network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
     limits: overlay === "mounted" ? examineLimits(!needsNamespace) : "untried",
   };

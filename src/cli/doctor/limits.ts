@@ -17,8 +17,8 @@ export interface LimitFacts {
 const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
 
 /**
- * Without control groups bough looks itself what an ordinary user's command takes. As root there is no RUN without: devices are
- * kept from it by one. `unmet`: how bad that is.
+ * Tells what is there without control groups: bough looks itself what an ordinary user's command takes; as root there is no RUN,
+ * since devices are kept from it by one. `unmet`: how bad that is.
  */
 export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): CheckResult {
   const check = "engine's limits";

@@ -43,7 +43,7 @@ export const check: Command = {
 interface Finding extends Damage {
   /** `<session> <branch>` of those at an image that it takes along. */
   branches: string[];
-  /** By --repair. */
+  /** Whether --repair has dropped it. */
   dropped: boolean;
 }
 

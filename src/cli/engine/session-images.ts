@@ -10,7 +10,7 @@ import { isLayerBranch } from "../sessions/working-branch.ts";
 
 /** What sessions know of the engine's images. */
 export interface SessionImages {
-  /** Of images that a branch leads to, those before its tip included: a roll-back needs them. */
+  /** Uses of images that a branch leads to, those before its tip included: a roll-back needs them. */
   uses: Map<string, SessionUse>;
   /** Build contexts by the sessions' keys. */
   contexts: Map<string, string | null>;

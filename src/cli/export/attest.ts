@@ -7,7 +7,7 @@ import { gatherProvenance } from "./provenance.ts";
 import { describePackages } from "./sbom.ts";
 
 interface Attesting {
-  /** For the build. */
+  /** The observer for the build. */
   inputs: InputObserver | undefined;
   /** Call it once the build is over. `image`: its UUID; `names`: what it is called. */
   attest(service: Service, image: string, names: readonly string[]): Attest;

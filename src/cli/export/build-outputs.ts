@@ -145,7 +145,7 @@ function readFields(text: string): Map<string, string> {
           ],
     );
   }
-  // As CSV: a field with a comma is quoted.
+  // The option is CSV: a field with a comma is quoted.
   const fields = [...text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
     ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
   );

@@ -31,7 +31,7 @@ export function parseDestination(text: string, workingDirectory: string): Destin
   const archivePath = (path: string) => (path === "-" ? undefined : resolve(workingDirectory, path));
   if (kind === "tar") return { kind, path: archivePath(details) };
   if (kind === "dir" || kind === "rootfs") return { kind, path: resolve(workingDirectory, details) };
-  // As skopeo reads it: the first colon ends the path.
+  // skopeo's syntax: the first colon ends the path.
   const end = details.indexOf(":");
   const path = end === -1 ? details : details.slice(0, end);
   const name = end === -1 ? "" : details.slice(end + 1);

@@ -14,7 +14,7 @@ import type { BuildInputs } from "../builds/inputs.ts";
 import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
 
 export interface Provenance {
-  /** For the build. */
+  /** The observer for the build. */
   inputs: InputObserver;
   /** Call it once the build is over. https://slsa.dev/spec/v1.0/provenance */
   describe(service: Pick<Service, "capabilities" | "listLayers">, subject: Subject): Promise<Attestation>;
@@ -78,7 +78,7 @@ function contextDigest(files: ReadonlyMap<string, string>): string {
   return digestOf(lines.map(([, line]) => line).join(""));
 }
 
-/** Only what is no secret has a value; of the others, the names. */
+/** Leaves the values of what is no secret; of the others, the names. */
 function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets) {
   const secrets = secretsAmong([...values, ...secretTexts(given)]);
   const entries = inOrder(values);

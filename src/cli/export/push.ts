@@ -69,7 +69,7 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
   }
 }
 
-/** So often a part of the layers is taken to be there; then none. */
+/** Attempts at which a part of the layers is taken to be there; then none is. */
 const maxGuesses = 4;
 
 /** The number of the layer whose file skopeo would have needed; `undefined` where it failed of something else. */

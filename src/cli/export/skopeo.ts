@@ -7,7 +7,7 @@ import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 interface SkopeoJob {
-  /** For its files on the way. */
+  /** A directory for its files on the way. */
   directory: string;
   /** A line that it prints. */
   onLine: (line: string) => void;

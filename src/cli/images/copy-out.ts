@@ -25,7 +25,7 @@ interface CopyResult extends Extracted {
   path: string;
 }
 
-/** Under another name until it is whole: whoever finds the file finds all of it. A link that is there is replaced. */
+/** Copies under another name until it is whole: whoever finds the file finds all of it. A link that is there is replaced. */
 export async function copyFile(
   content: ReadableStream<Uint8Array>,
   { image, path }: ImagePath,
@@ -63,7 +63,7 @@ export async function copyFile(
   }
 }
 
-/** As `cp -r`: into a directory that exists, else as the directory of that name. */
+/** Does what `cp -r` does: copies into a directory that exists, else to the directory of that name. */
 export async function copyDirectory(
   { image, path, meansContents }: ImagePath,
   { local }: LocalPlace,

@@ -21,8 +21,8 @@ export interface Extracted {
 }
 
 /**
- * By path, each directory that is known to be one, and no link to one: a deep tree would take minutes to be looked at anew for
- * each entry. For those that were made, what the archive says of them; those that were there stay as they are.
+ * Directories by path, each one that is known to be one, and no link to one: a deep tree would take minutes to be looked at anew
+ * for each entry. Those that were made have what the archive says of them; those that were there stay as they are.
  */
 type Directories = Map<string, Directory>;
 
@@ -171,7 +171,7 @@ async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSigna
   await file.truncate(entry.size);
 }
 
-/** At the end, and from below: nothing can be written to a directory that is read-only, or that cannot be entered. */
+/** Restores at the end, and from below: nothing can be written to a directory that is read-only, or that cannot be entered. */
 function restoreDirectories(directories: Directories): void {
   const deepestFirst = [...directories].sort(([one], [other]) => other.length - one.length);
   for (const [path, { isMade, entry }] of deepestFirst) {

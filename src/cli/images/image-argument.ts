@@ -8,7 +8,7 @@ import { nearest } from "../../suggest.ts";
 import type { Connection } from "../service/connection.ts";
 import { type Description, descriptionOf } from "./description.ts";
 
-/** For the argument's help. */
+/** The argument's help. */
 export const imageDescription = "A UUID (its first 8 digits will do), tag:NAME or a tag";
 
 type Known = Pick<Connection, "service" | "store">;
@@ -31,7 +31,7 @@ export async function resolveImageArgument(
   });
 }
 
-/** With what the image is beside its files, and the tag that it was named by. */
+/** Finds the image with what it is beside its files, and the tag that it was named by. */
 export async function resolveDescribedImage(
   connection: Known,
   reference: string,

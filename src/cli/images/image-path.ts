@@ -29,5 +29,5 @@ export async function resolveImagePath(
   };
 }
 
-/** For arguments of commands. */
+/** The help of such arguments. */
 export const pathDescription = "IMAGE:/PATH, or a path in the session's image";

@@ -71,7 +71,7 @@ export const importCommand: Command = {
 interface Reference {
   url: string;
   tag: string | undefined;
-  /** From `--tag`: it moves, should another image have it. */
+  /** Whether `--tag` gives it: it moves, should another image have it. */
   isAskedFor: boolean;
 }
 
@@ -182,7 +182,7 @@ function readReferences(given: readonly string[], tagOption: string | undefined)
   });
 }
 
-/** Never from an argument, which every process of the machine could read. */
+/** Credentials never come from an argument, which every process of the machine could read. */
 function checkCredentials({ values, runtime }: Invocation): void {
   const username = values.text("username");
   const isPiped = values.flag("password-stdin");

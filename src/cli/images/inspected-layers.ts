@@ -22,7 +22,7 @@ interface InspectedLayers {
   history: readonly HistoryLine[];
 }
 
-/** As the service has them; else as builds and sessions on this machine remember the image. */
+/** Returns the layers that the service tells; else those that builds and sessions on this machine remember. */
 export async function findLayers(
   image: string,
   history: readonly HistoryLine[],

@@ -75,7 +75,7 @@ function renderFacts(facts: readonly Fact[], { columns, hasColor }: TableStyle):
 
 /** Columns of a bar. */
 const barWidth = 10;
-/** So many lines of what else is in a layer are shown. */
+/** Lines that are shown of what else is in a layer. */
 const maxOthers = 4;
 /** Fewer columns have no room for how many files there are, or how large they are together. */
 const leastForCounts = 64;

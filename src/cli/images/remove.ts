@@ -77,7 +77,7 @@ async function removeImages(invocation: Invocation): Promise<void> {
   if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }
 
-/** As `docker rmi`: a tag is taken away, and with an image's last tag the image goes. */
+/** Does what `docker rmi` does: takes a tag away, and with an image's last tag the image. */
 async function removeOne(reference: string, isForced: boolean, connection: Connection): Promise<Removal> {
   const { service, store } = connection;
   if (!(await service.capabilities.extensions()).has("image-removal")) {

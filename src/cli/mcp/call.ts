@@ -8,7 +8,7 @@ import { warningForAgent } from "./hints.ts";
 
 /** One call of a tool: what it is performed with. */
 export interface Call {
-  /** That of the server; `globals` ask for JSON. */
+  /** The server's own invocation; `globals` ask for JSON. */
   invocation: Invocation;
   /** Aborted when the client cancels the call, or leaves. */
   signal: AbortSignal;

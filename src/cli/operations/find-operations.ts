@@ -22,7 +22,7 @@ export async function findOperations(
     .slice(0, filter.limit);
 }
 
-/** As many as there may be at once. */
+/** Operations that there may be at once. */
 const maxActive = 1000;
 
 /** All that are under way. */

@@ -39,7 +39,7 @@ async function killOperations(invocation: Invocation): Promise<void> {
   const problems: string[] = [];
   for (const operation of operations) {
     const { uuid, hasEnded } = operation;
-    // Of all that were under way one may have ended by itself.
+    // One of those that were under way may have ended by itself.
     if (hasEnded && values.flag("all")) continue;
     if (hasEnded) problems.push(`operation ${uuid} has already ended (${statusOf(operation)})`);
     else if (await service.cancel(uuid)) killed.push(uuid);

@@ -10,11 +10,11 @@ interface OutputOptions {
   environment: Readonly<Record<string, string | undefined>>;
   /** Writing has failed: nobody reads any more, the disk is full. What is written after that is dropped. */
   onError: (error: NodeJS.ErrnoException) => void;
-  /** From then on nothing is written. */
+  /** Whether nothing is written from then on. */
   isSilent?: () => boolean;
 }
 
-/** As much as a pipe takes without anybody reading. */
+/** Bytes that a pipe takes without anybody reading. */
 const directBytes = 64 * 1024;
 
 export function createOutput(options: OutputOptions): Output {

@@ -46,7 +46,7 @@ function report(operation: string, asked: AskedRun, invocation: Invocation): voi
   printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
 }
 
-/** In the background: nobody listens any more once the id is told. */
+/** Runs in the background: nobody listens any more once the id is told. */
 async function runBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
   await using connection = await connectSilently(invocation);
   const operation = await start(asked, invocation, connection);

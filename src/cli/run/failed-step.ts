@@ -16,7 +16,7 @@ export interface FailedStep {
   fields: StepFields;
   /** What the service takes where it is. */
   lent: readonly LentFile[];
-  /** As `processFields` takes it. */
+  /** The user as `processFields` takes it. */
   user: string | undefined;
   /** The branch of the layer that the step began with. */
   branch: string;

@@ -2,9 +2,9 @@ import { BoughError } from "../../errors.ts";
 
 /** One `--file`. */
 export interface FileArgument {
-  /** As it was given. */
+  /** The path as given. */
   host: string;
-  /** In the instance: absolute, or relative to the command's working directory. */
+  /** The path in the instance: absolute, or relative to the command's working directory. */
   path: string | undefined;
   uid: number;
   gid: number;

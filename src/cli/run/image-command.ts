@@ -18,7 +18,7 @@ export interface AskedRun extends Omit<RunRequest, "command" | "title" | "step">
   said?: readonly string[] | undefined;
 }
 
-/** Once it is known which step is meant. */
+/** A run of which it is known which step is meant. */
 export type ReadyRun = AskedRun & Pick<RunRequest, "step">;
 
 export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun {
@@ -56,7 +56,7 @@ export function whichCommand(why: string): BoughError {
   });
 }
 
-/** As Docker puts it together, for which an ENTRYPOINT of one empty word is none. */
+/** Puts the command together as Docker does, for which an ENTRYPOINT of one empty word is none. */
 async function findImageCommand(
   image: string,
   isTerminal: boolean,

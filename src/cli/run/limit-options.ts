@@ -52,7 +52,7 @@ const minMemory = 6 * 1024 ** 2;
 const minProcesses = 8;
 const minCpus = 0.01;
 
-/** As Docker's: b, k, m or g for powers of 1024, without one bytes. */
+/** Reads Docker's sizes: b, k, m or g for powers of 1024, without one bytes. */
 function readMemory(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];

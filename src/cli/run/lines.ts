@@ -12,8 +12,8 @@ import { type RunRequest, withInstance } from "./request.ts";
 const usualSeconds = 3600;
 
 /**
- * Over the standard input of the command where the service lets one write to it. Else a shell's lines are run as commands, one after
- * the other, each on what the one before has left.
+ * Writes to the standard input of the command where the service lets one do so. Else a shell's lines are run as commands, one
+ * after the other, each on what the one before has left.
  */
 export async function runByLines(
   asked: RunRequest,

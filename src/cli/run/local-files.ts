@@ -62,7 +62,7 @@ async function findEntries(
     context: await openBuildContext(absolutePath, workingDirectory),
     ignore: ignoreRules([], { defaultExcludes: true }),
     sources: ["."],
-    // As in a .gitignore: a name alone is meant wherever it is.
+    // A name alone is meant wherever it is, as in a .gitignore.
     exclude: excludes.map((pattern) => (pattern.includes("/") ? pattern : `**/${pattern}`)),
     signal,
   });

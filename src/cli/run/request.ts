@@ -25,11 +25,11 @@ import { requireVolumes } from "./volume-argument.ts";
 /** What `bough run` was asked for. */
 export interface RunRequest extends GivenSurroundings {
   key: string;
-  /** Instead of the session's image. */
+  /** The image to use instead of the session's. */
   use: string | undefined;
   /** What to do where there is no such image: for its error. */
   otherwise: string | undefined;
-  /** For the session's history. */
+  /** The title in the session's history. */
   title: string;
   timeoutSeconds: number;
   limits: ResourcesLimits | undefined;
@@ -38,10 +38,10 @@ export interface RunRequest extends GivenSurroundings {
   /** Directories of this machine. */
   volumes: readonly InstanceMount[];
   network: NetworkMode;
-  /** Instead of what is piped in. */
+  /** Input instead of what is piped in. */
   input: Uint8Array | undefined;
   isDisposable: boolean;
-  /** In place of a build's step that has failed, instead of in an image. */
+  /** The failed step of a build that it runs in place of, instead of in an image. */
   step: FailedStep | undefined;
   /** The command has the user's terminal. */
   hasTerminal: boolean;

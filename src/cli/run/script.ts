@@ -36,7 +36,10 @@ export function readScript(given: string, { stdin, workingDirectory }: Runtime):
 const fromInput = ["-s", "--"];
 const shells = /^(sh|ash|bash|dash|ksh|zsh)$/;
 
-/** By its first line, unless that names bough itself: `#!/usr/bin/env -S bough run -I`. Programs read `-`, shells `-s`. */
+/**
+ * Returns what the first line names, unless that is bough itself: `#!/usr/bin/env -S bough run -I`. Programs read `-`, shells
+ * `-s`.
+ */
 function interpreterOf(text: Buffer): string[] {
   const [, line = ""] = /^#!([^\n\r]*)/.exec(text.subarray(0, 1024).toString()) ?? [];
   const words = line.split(/\s+/).filter((word) => word !== "");

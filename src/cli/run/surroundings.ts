@@ -14,7 +14,7 @@ export interface GivenSurroundings {
   env: Record<string, string>;
   /** Absolute; `undefined`: the image's, else `/`. */
   cwd: string | undefined;
-  /** As in a USER instruction; `undefined`: the image's, else root. */
+  /** The user, as in a USER instruction; `undefined`: the image's, else root. */
   user: string | undefined;
   /** `--no-config`: what the image says of its ENV, WORKDIR and USER does not count. */
   ignoresConfig: boolean;
@@ -68,7 +68,7 @@ async function askConfiguration(image: string, service: Connection["service"]): 
   return found === undefined || found === "unsupported" ? {} : (found.config ?? {});
 }
 
-/** By numbers, where the image's own tables can be read; else a name is for `su`, in the image. */
+/** Returns numbers, where the image's own tables can be read; else a name is for `su`, in the image. */
 async function findUser(
   user: string | undefined,
   image: string,

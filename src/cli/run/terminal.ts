@@ -14,7 +14,7 @@ export function requireTerminal({ stdin, stdout }: Runtime, command: string, hin
 /** Nobody is thrown out of a shell after ten minutes: the longest that an operation of the engine may take. */
 export const terminalSeconds = 86_400;
 
-/** Of a request: a terminal as this one is, and what is typed still to come. */
+/** Fields of a request for a terminal of this one's size, with what is typed still to come. */
 export function terminalFields(
   runtime: Runtime,
   env: InstanceRequest["env"],

@@ -6,7 +6,7 @@ import type { InstanceMount } from "../../service/wire/mount.ts";
 
 const example = "For example -v ./src:/src, or -v ./src:/src:ro to be read alone.";
 
-/** As docker has it, but that DIR may be relative: there are no volumes with names. */
+/** Reads docker's syntax, but that DIR may be relative: there are no volumes with names. */
 export function parseVolume(text: string, workingDirectory: string): InstanceMount {
   const [, source = "", target = "", option] = /^(.+?):([^:]+)(?::([^:]*))?$/.exec(text) ?? [];
   const usage = (message: string, hint = example) => new BoughError(message, { kind: "usage", hint });
@@ -18,7 +18,7 @@ export function parseVolume(text: string, workingDirectory: string): InstanceMou
   return { type: "host", source: resolve(workingDirectory, source), target, readonly: option === "ro" };
 }
 
-/** Only who runs on this machine has its directories. */
+/** Refuses volumes of a service elsewhere: only who runs on this machine has its directories. */
 export async function requireVolumes(
   service: Pick<ImageService, "address" | "capabilities">,
   volumes: readonly InstanceMount[],

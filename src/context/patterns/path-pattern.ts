@@ -27,7 +27,7 @@ interface PatternState {
 }
 
 interface PatternEnd {
-  /** Where only one name matches. */
+  /** The only name that matches, where there is only one. */
   literal: string | undefined;
   matches: NameMatcher;
 }

@@ -7,7 +7,7 @@ const maximumCharacters = 2 * 1024 * 1024;
 
 /** A text's lines. A line ends at a line feed and at nothing else. */
 export class PhysicalLines {
-  /** Without line ends and the carriage returns in front of them. */
+  /** Lines without their ends and the carriage returns in front of them. */
   readonly lines: readonly string[];
   private readonly asWritten: string[];
   private readonly hasNul: boolean;

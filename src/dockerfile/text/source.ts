@@ -52,7 +52,7 @@ export class SourceReader {
     return this.directiveReader.escape;
   }
 
-  /** By lower-case name. */
+  /** Directives by lower-case name. */
   get directives(): ReadonlyMap<string, string> {
     return this.directiveReader.values;
   }

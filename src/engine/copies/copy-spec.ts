@@ -24,7 +24,7 @@ export interface ImageCopySpec extends Selection {
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
-  /** As it came, for the operation's record. */
+  /** The request's own fields, for the operation's record. */
   request: Fields;
 }
 
@@ -53,7 +53,7 @@ function readCopy(fields: Fields, name: string): ImageCopySpec {
       ...readSelection(fields),
       image: readString(fields, "image"),
       destination,
-      // As of `--chown=5`: the group has the user's number.
+      // `--chown=5` gives the group the user's number.
       owner: uid === undefined && gid === undefined ? undefined : { uid: uid ?? 0, gid: gid ?? uid ?? 0 },
       changeMode: chmod === undefined ? undefined : parseMode(chmod),
       request: fields,

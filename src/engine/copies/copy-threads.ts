@@ -13,7 +13,7 @@ export interface CopyJob {
 export interface CopyAnswer {
   /** Each with its file's place in the batch. */
   problems: [index: number, problem: CopyProblem][];
-  /** Of the file system, such as that the disk is full: then nothing after it was copied. */
+  /** A failure of the file system, such as a full disk: nothing after it was copied. */
   failure: { message: string; code: string | undefined } | undefined;
 }
 
@@ -66,7 +66,7 @@ interface CopyThread {
   waiting: PromiseWithResolvers<CopyAnswer["problems"]>[];
 }
 
-/** So that it need not wait until this thread has time for it. */
+/** Jobs that wait at a thread, so that it need not wait until this thread has time for it. */
 const maxWaiting = 2;
 
 function settle(

@@ -33,7 +33,7 @@ export class LayerTree {
     this.#inUserNamespace = inUserNamespace;
   }
 
-  /** In no order. */
+  /** Lists entries in no order. */
   list(directory: MergedDirectory): MergedEntry[] {
     const [only] = directory;
     if (only !== undefined && directory.length === 1) return listPart(only).filter(isVisible);
@@ -78,7 +78,7 @@ export class LayerTree {
   }
 }
 
-/** For words that name sources: they are UTF-8, and so is what they name. */
+/** The tree for words that name sources: they are UTF-8, and so is what they name. */
 export function imageTreeOf(tree: LayerTree): ImageTree {
   return {
     async lookUp(path) {
@@ -99,7 +99,7 @@ export function namesOf(path: string): string[] {
   return path.split("/").filter((name) => name !== "");
 }
 
-/** As lstat(2); `undefined` also for what nothing can be at. */
+/** Calls lstat(2); returns `undefined` also for what nothing can be at. */
 export function lookUp(path: Path): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });

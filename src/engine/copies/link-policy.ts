@@ -30,7 +30,7 @@ export class LinkPolicies {
     this.#options = options;
   }
 
-  /** For the files of one source: names of one file there stay names of one file. */
+  /** Returns the policy for the files of one source: names of one file there stay names of one file. */
   forSource(): LinkPolicy {
     const policy: LinkPolicy = {
       allows: ({ layer }, stats) => {

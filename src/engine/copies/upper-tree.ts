@@ -26,7 +26,7 @@ export interface UpperDirectory {
   readonly parent: UpperDirectory | undefined;
   /** Where it is, or would be, below the upper directory. */
   readonly path: Path;
-  /** As the image sees it: empty for the root, else `/a/b`. */
+  /** The path that the image sees: empty for the root, else `/a/b`. */
   readonly inside: string;
   /** What the layers have of it. */
   readonly lower: MergedDirectory;
@@ -35,7 +35,7 @@ export interface UpperDirectory {
   readonly children: Map<string, UpperDirectory>;
 }
 
-/** As many as BuildKit follows for one path. */
+/** BuildKit's limit for one path. */
 const maxLinks = 255;
 
 /** Linux takes paths of 4096 bytes. */
@@ -99,7 +99,7 @@ export class UpperTree {
       giveTimes(path, stats);
     }
     directory.isUpper = true;
-    // For whoever looks at the image, nothing has been added to it.
+    // Whoever looks at the image sees nothing added to it.
     giveTimes(parent.path, before);
   }
 
@@ -157,7 +157,7 @@ export class UpperTree {
     return directory;
   }
 
-  /** As `makeDirectories`: the one of that name in `parent`. */
+  /** Does what `makeDirectories` does, for the one of that name in `parent`. */
   makeDirectory(
     parent: UpperDirectory,
     name: string,
@@ -180,7 +180,7 @@ export function giveAttributes(path: Path, owner: Ids, { mode }: { mode: number 
   chmodSync(path, mode & 0o7777);
 }
 
-/** To the microsecond or so: numbers of JavaScript hold no more. */
+/** Gives times to the microsecond or so: numbers of JavaScript hold no more. */
 export function giveTimes(path: Path, { atimeMs, mtimeMs }: Stats): void {
   lutimesSync(path, atimeMs / 1000, mtimeMs / 1000);
 }

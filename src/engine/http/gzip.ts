@@ -18,7 +18,7 @@ export function withGzip(handler: Handler): Handler {
   };
 }
 
-/** By RFC 9110, section 12.5.3: what is named counts before `*`, and a weight of 0 means no. */
+/** Follows RFC 9110, section 12.5.3: what is named counts before `*`, and a weight of 0 means no. */
 export function acceptsGzip(header: string): boolean {
   const weights = new Map(
     header.split(",").map((item) => {

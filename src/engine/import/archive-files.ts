@@ -7,7 +7,7 @@ import { type ImageFile, type ImageFiles, openRegular, quoteName, readPart } fro
 import { detectLayerCompression } from "./layer-compression.ts";
 import { type Budget, maxArchiveEntries } from "./limits.ts";
 
-/** In the operation's directory: a compressed archive without its compression. */
+/** A compressed archive without its compression, in the operation's directory. */
 export const archiveFile = "archive.tar";
 /** Links that lead to links, one after the other. */
 const maxLinks = 10;

@@ -19,7 +19,7 @@ export interface RegistryCredentials {
   password: string;
 }
 
-/** In the operation's directory. */
+/** A directory below the operation's. */
 export const downloadDirectory = "download";
 const authFileName = "auth.json";
 

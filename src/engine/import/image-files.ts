@@ -9,7 +9,7 @@ export interface ImageFiles {
 }
 
 export interface ImageFile {
-  /** For messages. */
+  /** A name for messages. */
   name: string;
   size: number;
   place: FilePart;
@@ -59,7 +59,7 @@ export function openRegular(path: string, flags = 0): { descriptor: number; size
   throw new BoughError(`${path} is no regular file`);
 }
 
-/** In pieces. Rejects where it is in no regular file, cannot be read, or the file has become shorter. */
+/** Reads in pieces. Rejects where it is in no regular file, cannot be read, or the file has become shorter. */
 export async function* readPart({ path, offset, length, name, flags }: FilePart): AsyncGenerator<Uint8Array> {
   const { descriptor } = openRegular(path, flags);
   try {

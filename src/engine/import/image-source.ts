@@ -24,7 +24,7 @@ const localKinds = ["oci", "oci-archive", "docker-archive", "dir"] as const;
 /** Other places that skopeo knows: another program's store, or a file that a program of its own would have to read. */
 const refusedKinds = ["containers-storage", "docker-daemon", "ostree", "sif", "tarball"];
 
-/** Over the network only registries may be named: a path would be one of the server's own machine. */
+/** Accepts only registries over the network: a path would be one of the server's own machine. */
 export function parseImageSource(url: string, transports: "all" | "registry"): ImageSource {
   if (url === "scratch") return { kind: "scratch", name: url };
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));
@@ -52,7 +52,7 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
   return { kind, name, path, reference: reference === "" ? undefined : reference };
 }
 
-/** As Docker reads it: without a dot, a colon or `localhost` the first segment is no host, and Docker Hub is meant. */
+/** Reads the name as Docker does: without a dot, a colon or `localhost` the first segment is no host, and Docker Hub is meant. */
 export function registryHost(name: string): string {
   const [first, ...rest] = name.split("/");
   const isHost = first !== undefined && rest.length > 0 && (/[.:]/.test(first) || first === "localhost");

@@ -31,7 +31,7 @@ export interface Budget {
 /** What there is to be filled by an image. Plain data. */
 export interface Room {
   image: string;
-  /** On the disk that it is unpacked to. */
+  /** A directory on the disk that it is unpacked to. */
   directory: string;
   limits: ImportLimits;
   freeBytes: number;
@@ -45,7 +45,7 @@ export function measureRoom(image: string, directory: string, limits: ImportLimi
   return { image, directory, limits, freeBytes: bavail * bsize, freeEntries };
 }
 
-/** As `Budget.check`. */
+/** Does what `Budget.check` does. */
 export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: Used): void {
   const { image, limits, freeBytes, freeEntries, directory } = room;
   if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);

@@ -101,6 +101,6 @@ function chooseByPlatform(manifests: readonly Json[], name: string): Json {
     return os === "linux" && built === architecture;
   });
   if (found !== undefined) return found;
-  // As skopeo says it of one in a registry.
+  // skopeo's words, of an image in a registry.
   throw new BoughError(`${name}: no image found in image index for architecture ${architecture}, OS linux`);
 }

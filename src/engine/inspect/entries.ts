@@ -7,7 +7,7 @@ import { accountNames } from "../sandbox/root/accounts.ts";
 interface FileItem {
   path: string;
   size: number;
-  /** By name where the image's own tables know it, else the number. */
+  /** The name where the image's own tables know it, else the number. */
   owner: string | number;
   group: string | number;
   uid: number;

@@ -125,7 +125,7 @@ function insidePath(found: string, places: readonly GrepPlace[]): string {
   return place === undefined ? found : posix.join(place.inside, found.slice(place.path.length));
 }
 
-/** Up to so many matches, with the lines around the last one. */
+/** Cuts after `max` matches, with the lines around the last one. */
 function cutAfter(matches: readonly GrepMatch[], max: number): GrepMatch[] {
   let count = 0;
   const end = matches.findIndex(({ type }) => type === "match" && ++count > max);

@@ -72,7 +72,7 @@ export function* changesOf(
 
 interface Place {
   path: Path;
-  /** In the image. */
+  /** The path in the image. */
   inside: Path;
   /** The same directory in the layers below. */
   below: MergedDirectory;

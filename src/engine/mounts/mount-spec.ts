@@ -28,7 +28,7 @@ interface Access {
 /** One of a request's mounts, checked and with its defaults. */
 export type MountSpec = {
   target: string;
-  /** As it came, without what is secret and what may be long: for the operation's record. */
+  /** The request's own fields, without what is secret and what may be long: for the operation's record. */
   request: Fields;
 } & (ImageMount | FilesMount | CacheMount | TmpfsMount | SecretMount | SshMount | HostMount);
 

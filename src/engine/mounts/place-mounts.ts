@@ -65,7 +65,7 @@ function findContents(
   return { path: join(contents, inside), stats };
 }
 
-/** By Linux's statfs(2). */
+/** The type that Linux's statfs(2) has for it. */
 const tmpfsMagic = 0x01021994;
 
 function writeSecret(
@@ -98,7 +98,7 @@ function findTarget(
     if (stats.isDirectory() === (wanted === "directory")) return inside;
     throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "a" : "no"} directory`);
   }
-  // As the kernel's own default, which runc changes to what it finds.
+  // The kernel's own default, which runc changes to what it finds.
   const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;
   const covering = tree.covering(inside);
   if (covering === undefined) provideMountPoint({ root, ...points }, inside, wanted, mode);

@@ -69,7 +69,7 @@ class Preparation {
     this.#run = run;
   }
 
-  /** In one order for all operations: two that wait for what the other one has would wait for ever. */
+  /** All operations take them in one order: two that wait for what the other one has would wait for ever. */
   async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<MountSpec, string>> {
     const { uuid: operation, signal } = this.#run;
     const wanted = mounts.flatMap(({ spec, image }) =>

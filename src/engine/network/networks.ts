@@ -18,7 +18,7 @@ export type SandboxNetwork =
 interface ProvidedNetwork {
   /** Undefined where it is none that sandboxes share. */
   shared: PrivateNetwork | undefined;
-  /** Never rejects: where a private network can't be made, it is the machine's, and a warning has said so once. */
+  /** Does not reject: where a private network can't be made, it is the machine's, and a warning has said so once. */
   ready: Promise<SandboxNetwork>;
 }
 

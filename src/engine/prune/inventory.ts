@@ -27,7 +27,7 @@ export interface StoredImage {
   uuid: string;
   layer: number;
   tags: readonly string[];
-  /** When it was made, or an operation last started from it. */
+  /** The time when it was made, or an operation last started from it. */
   usedAt: number;
   /** An operation that goes on needs it. */
   isInUse: boolean;

@@ -11,7 +11,7 @@ export interface SessionUse {
 }
 
 export interface PruneSelection {
-  /** By the image's UUID. */
+  /** Uses by the image's UUID. */
   uses: ReadonlyMap<string, SessionUse>;
   /** Tagged images and those of sessions go too: all that no operation needs. */
   all: boolean;

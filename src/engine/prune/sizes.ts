@@ -28,7 +28,7 @@ export function createSizes(records: Records, inventory: Inventory): Sizes {
   return sizes;
 }
 
-/** Where all that was selected is. Well-formed names only: nothing else can be on disk. */
+/** Returns the paths of all that was selected: of well-formed names only, since nothing else can be on disk. */
 export function pathsOf(layout: Layout, { layers, files, operations, caches }: Selected) {
   return {
     // Layers' directories, and the files that imported ones came in.

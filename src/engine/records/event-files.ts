@@ -98,7 +98,7 @@ export class EventFiles {
     }
   }
 
-  /** Until this process appends something, or long enough for another process to have done so. */
+  /** Waits until this process appends something, or long enough for another process to have done so. */
   #wait(operation: string, signal: AbortSignal): Promise<void> {
     const followers = this.#followers.get(operation) ?? new Set();
     this.#followers.set(operation, followers);
@@ -153,7 +153,7 @@ function parseLines(lines: readonly string[]): OperationEvent[] {
   });
 }
 
-/** At a time: what many are read of at once would be held at once. */
+/** Bytes read at a time: what many read at once would be held at once. */
 const maxReadBytes = 256 * 1024;
 
 /** Whole lines of a file that grows; a line whose end has not been written yet is left for the next call. */

@@ -133,7 +133,7 @@ interface ImageFilter {
   /** Milliseconds since the epoch, both inclusive. */
   since: number | undefined;
   until: number | undefined;
-  /** With their sizes. */
+  /** Whether sizes are told. */
   sizes: boolean;
   limit: number;
   offset: number;
@@ -183,7 +183,7 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   return page;
 }
 
-/** By its UUID, or by its tag as a FROM has it. */
+/** Compares the UUID, or the tag as a FROM has it. */
 function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilter): boolean {
   return uuid === asked || (tagPrefix !== undefined && (tag === tagPrefix || tag === `${tagPrefix}:latest`));
 }

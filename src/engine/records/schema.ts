@@ -47,7 +47,7 @@ export const migrations: readonly string[] = [
   // Version 0.1.0 did not verify what it imported: none of it may stand for what is imported from now on.
   `UPDATE images SET config_digest = NULL;
    UPDATE layers SET content = NULL;`,
-  // By `engine check`, the first time that it has seen the layer.
+  // `engine check` sets it, the first time that it has seen the layer.
   "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
   // An image's configuration as OCI has it. What older versions left out at its import comes with the next import.
   `UPDATE images SET config = json_patch('{}', json_object(

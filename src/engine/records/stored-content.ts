@@ -35,7 +35,7 @@ export function* hashInPieces(path: string | Buffer): Generator<number, string |
   }
 }
 
-/** As `hashInPieces`, in one go. */
+/** Does what `hashInPieces` does, in one go. */
 export function hashStored(path: string): string | undefined {
   const pieces = hashInPieces(path);
   for (;;) {

@@ -6,7 +6,7 @@ import type { Path } from "../copies/path.ts";
 
 export type BytePath = string;
 
-/** For calls of the file system. */
+/** Returns what calls of the file system take. */
 export function toPath(path: BytePath): Path {
   return Buffer.byteLength(path) === path.length ? path : Buffer.from(path, "latin1");
 }
@@ -15,7 +15,7 @@ export function fromText(path: string): BytePath {
   return Buffer.from(path).toString("latin1");
 }
 
-/** For messages. */
+/** Returns what messages show. */
 export function showPath(path: BytePath): string {
   return JSON.stringify(Buffer.from(path, "latin1").toString().slice(0, 200));
 }

@@ -6,7 +6,7 @@ import { giveAttributes } from "../copies/upper-tree.ts";
 import { markOpaque } from "../system/xattrs.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 
-/** As many as Linux follows for one path. */
+/** Linux's limit for one path. */
 const maxLinks = 40;
 /** Directories that are remembered: what is more than any image has is looked up again. */
 const maxKnown = 20_000;

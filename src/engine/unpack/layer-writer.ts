@@ -39,7 +39,7 @@ export interface OpenEnds {
 
 const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const whiteoutPrefix = ".wh.";
-/** Of the marks of a layer; all but one are AUFS's own. */
+/** The prefix of a layer's marks; all but one are AUFS's own. */
 const metaPrefix = ".wh..wh.";
 const opaqueMark = ".wh..wh..opq";
 /** More links than that to what is not there are no image's. */
@@ -85,7 +85,7 @@ export class LayerWriter {
     return this.#directory.implied.size;
   }
 
-  /** To be called after the last entry. */
+  /** Call it after the last entry. */
   finish(): OpenEnds {
     this.#setTimes();
     return {
@@ -185,7 +185,7 @@ export class LayerWriter {
     };
     const type = types[entry.flag];
     if (type === undefined) throw new BoughError(`${showPath(entry.name)} is of no type that a layer has`);
-    // To overlayfs this one means that a file is deleted.
+    // This one means to overlayfs that a file is deleted.
     const isMark = entry.flag === "3" && entry.major === 0 && entry.minor === 0;
     if (entry.isDevice && (this.#inUserNamespace || isMark)) {
       this.#leftOut += 1;
@@ -233,7 +233,7 @@ function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
   return attributes.filter(({ name }) => !isForeign(name));
 }
 
-/** As Linux puts a device's numbers together: it has 12 bits for the first and 20 for the second. */
+/** Puts a device's numbers together as Linux does: it has 12 bits for the first and 20 for the second. */
 function deviceNumber({ name, major, minor }: TarEntry): number {
   if (major >= 2 ** 12 || minor >= 2 ** 20) throw new BoughError(`${showPath(name)} is no device of Linux's`);
   return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;

@@ -14,14 +14,14 @@ import type { Totals } from "./totals.ts";
 
 /** A layer's file, and what is to become of it. Plain data: it goes to a thread. */
 export interface LayerJob {
-  /** For messages. */
+  /** A name for messages. */
   name: string;
   file: FilePart;
   /** What the manifest says that the file is, where it says so. */
   digest: string | undefined;
   /** Where a copy of the file goes, if it is not the import's own. */
   copyTo: string | undefined;
-  /** To be made, and unpacked into. Without it the layer is only verified. */
+  /** A directory that is made, and unpacked into. Default: the layer is only verified. */
   directory: string | undefined;
   inUserNamespace: boolean;
   room: Room;

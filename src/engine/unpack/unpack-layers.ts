@@ -28,7 +28,7 @@ interface UnpackOptions {
   report: (message: string) => void;
 }
 
-/** In the operation's directory: what is on its way to become part of the engine. */
+/** A directory below the operation's: what is on its way to become part of the engine. */
 export const unpackingDirectory = "unpacking";
 
 /** Where the content of a group is, and where the files that it came in are, in the operation's directory. */

@@ -105,7 +105,7 @@ export async function uploadStream(
     signal.throwIfAborted();
     const stored = await postFile(transport, {
       body: () => (begun ? undefined : passing()),
-      // Where none are announced, fetch does not ask for them, and nothing would be inspected.
+      // fetch does not ask for the bytes where none are announced, and nothing would be inspected.
       ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
       // What was sent to its end need not be fetched and sent anew if it has arrived.
       reconcile: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),

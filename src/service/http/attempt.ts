@@ -26,8 +26,8 @@ export interface AttemptParts extends RequestParts {
   /** What a JSON body must be. */
   requires?: Requirement;
   /**
-   * Until the answer is there whole, or its head where a stream is expected. 0: however long it takes, as long as bytes
-   * pass. Default 30 s.
+   * Time for the whole answer, or for its head where a stream is expected. 0: however long it takes, as long as bytes pass.
+   * Default: 30 s.
    */
   timeoutMilliseconds?: number;
   /** An attempt that is under way when the signal is aborted is given this long to answer. */

@@ -25,7 +25,7 @@ export type Body = NonNullable<RequestInit["body"]>;
 
 export interface RequestParts {
   method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** From `/v1/` on. */
+  /** The path from `/v1/` on. */
   path: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;

@@ -12,7 +12,7 @@ import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
 interface TransportOptions extends ExchangeOptions {
   signal: AbortSignal;
-  /** In [0, 1). */
+  /** Returns numbers in [0, 1). */
   random: () => number;
   onNotice: (notice: ServiceNotice) => void;
 }
@@ -24,7 +24,7 @@ export interface Call extends AttemptParts {
   repeatable: boolean;
   /** Asked before a repeat, where the attempt before may have been processed: its answer after all. */
   reconcile?: () => Promise<Answer | undefined>;
-  /** Instead of the service's own. */
+  /** A signal instead of the service's own. */
   signal?: AbortSignal;
 }
 

@@ -32,11 +32,11 @@ interface StreamReader {
 
 const noSuchRoute = [400, 406, ...unavailableStatuses];
 const tickMilliseconds = 1000;
-/** Without a byte for so long, keepalives included, the connection counts as dead. */
+/** Silence, keepalives included, after which the connection counts as dead. */
 const silenceMilliseconds = 45_000;
-/** Without an event for so long, the operation may have ended unnoticed. */
+/** Time without an event after which the operation may have ended unnoticed. */
 const quietMilliseconds = 30_000;
-/** After the main process's exit, `completion` is due. */
+/** Time after the main process's exit by which `completion` is due. */
 const quietAfterExitMilliseconds = 2000;
 /** A server that leaves the stream open after `completion` costs this connection, and no time. */
 const drainMilliseconds = 1000;

@@ -14,7 +14,7 @@ export interface OperationSummary {
   /** One of `operationStatuses`, or what a newer service says. */
   status: string;
   error: string | null;
-  /** As the service says it. */
+  /** The service's own text. */
   createdAt: string | null;
   durationSeconds: number | null;
   /** The program or shell expression of an instance, the address of an import. */

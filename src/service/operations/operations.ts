@@ -24,7 +24,7 @@ interface OperationsOptions {
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
   onServed?: (time: ServedTime) => void;
-  /** In [0, 1). */
+  /** Returns numbers in [0, 1). */
   random: () => number;
   /** Kept up to date: `operation <id>` for each that is waited for. */
   running: Set<string>;
@@ -88,7 +88,7 @@ export function createOperations(options: OperationsOptions): Operations {
           if (!capabilities.lacks("events")) {
             const end = await followEvents(own, operation, log, report);
             for (const chunk of log.end()) report(chunk);
-            // That imports have none says nothing about instances.
+            // Imports without events say nothing about instances.
             const isImport = expected.get(operation)?.kind === "image_import";
             if (end === "unsupported" && !isImport) capabilities.learn("events", false);
           }

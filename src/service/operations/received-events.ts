@@ -17,7 +17,7 @@ export interface EventFrame {
 }
 
 export interface ReceivedEvents {
-  /** For `Last-Event-Id`. */
+  /** The value of `Last-Event-Id`. */
   readonly lastId: string | undefined;
   /** `completion` was seen. */
   readonly completed: boolean;

@@ -25,7 +25,7 @@ const spawnGraceMilliseconds = 5000;
 const maxResends = 2;
 /** The same for a service that has no such list: each may make it run the command once more. */
 const maxBlindResends = 1;
-/** After an interruption somebody waits for the end. */
+/** Time for a search after an interruption: somebody waits for the end. */
 const lastSearchMilliseconds = 5000;
 
 /**

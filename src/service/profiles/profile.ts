@@ -22,7 +22,7 @@ export type ServiceChoice =
       url: string;
       token: string | undefined;
       project: string | undefined;
-      /** For people: what decided. */
+      /** What decided, in words for people. */
       source: string;
     };
 

@@ -24,7 +24,7 @@ const tolerance = 1;
 /** `start`: the build's. */
 export function createServedTimes(start: number, requests: Pick<RequestRecorder, "lastOf">): ServedTimes {
   const spans: Span[] = [];
-  /** By operation. */
+  /** Titles by operation. */
   const titles = new Map<string, string>();
   const begun = new Map<string, Begun>();
   return {

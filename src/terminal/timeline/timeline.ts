@@ -32,7 +32,7 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
   const steps: Open<StepSpan>[] = [];
   const activities: Open<ActivitySpan>[] = [];
   const served = createServedTimes(start, requests);
-  /** By number of the step. */
+  /** Steps by number. */
   const atWork = new Map<number, StepAtWork>();
 
   function beginStep(span: Omit<StepSpan, "start" | "end">, isRest: boolean): StepAtWork {

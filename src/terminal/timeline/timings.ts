@@ -45,7 +45,7 @@ export function describeTimings(
 }
 
 /**
- * For people, in lines of fewer than `columns`: the critical path, each step where it stands in the build's time, and the
+ * Renders for people, in lines of fewer than `columns`: the critical path, each step where it stands in the build's time, and the
  * slowest steps, by their length.
  */
 export function renderTimings(timings: Timings, build: RecordedBuild, columns: number): string {

@@ -13,7 +13,7 @@ export function renderTrace(build: RecordedBuild, labels: { command: string; ser
   const events: object[] = [];
   const microseconds = (time: number) => Math.round((time - build.start) * 1000);
   let thread = 0;
-  /** By span: where it was put. */
+  /** The thread that each span was put on. */
   const threads = new Map<Span, number>();
 
   function addProcess(pid: number, name: string): void {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { abandonable } from "../../../service/http/abort.ts";
 import type { Call } from "../call.ts";
 
-/** By directory: the last that builds it. */
+/** The last build of each directory. */
 const builds = new Map<string, Promise<unknown>>();
 
 /**
