@@ -4,13 +4,14 @@ import { BoughError } from "./errors.ts";
 /**
  * Refuses a directory that somebody else can put things into, or has put there: whoever works in it would follow that one's
  * links. One that is not there yet is as good as one's own. Systems without users (Windows) refuse nothing.
+ * Returns whether there is one.
  *
  * @param options.isLinkable a link to a directory will do, if it is one's own
  * @throws BoughError that names the path, its owner or mode, and what to do
  */
-export function requireOwnDirectory(path: string, options: { isLinkable: boolean }): void {
+export function requireOwnDirectory(path: string, options: { isLinkable: boolean }): boolean {
   const stats = ownedStats(path);
-  if (stats === undefined) return;
+  if (stats === undefined) return false;
   if (stats.isSymbolicLink() && !options.isLinkable) throw refuse(path, "is a symbolic link", "Remove it");
   const target = stats.isSymbolicLink() ? ownedStats(path, statSync) : stats;
   if (target === undefined || !target.isDirectory())
@@ -21,6 +22,7 @@ export function requireOwnDirectory(path: string, options: { isLinkable: boolean
       `can be written to by others (mode 0${(target.mode & 0o7777).toString(8)})`,
       `chmod go-w ${path}`,
     );
+  return true;
 }
 
 /** Writable for a group or for everybody, without the sticky bit that leaves each to his own. */

@@ -1,9 +1,9 @@
 /**
  * Text that somebody else has chosen (a file, a name, a service, an image, a variable), made fit for a terminal: escape
  * sequences, other control characters and those that reorder, hide or break what follows are shown by their code. Joiners stay
- * where they make one emoji of several.
+ * where they make one emoji of several. Made where it is needed: classes of Unicode are large, and most text is plain.
  */
-const unprintable =
+const unprintable = () =>
   /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?<!\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\ufe0f)?\u200d(?=\p{Extended_Pictographic}))/gu;
 const isPlain = /^[\x20-\x7e]*$/;
 
@@ -11,7 +11,7 @@ const maxQuotationLength = 200;
 
 /** `text` on one line with nothing in it that a terminal would act upon. */
 export function visible(text: string): string {
-  return isPlain.test(text) ? text : text.replace(unprintable, escapeOf);
+  return isPlain.test(text) ? text : text.replace(unprintable(), escapeOf);
 }
 
 /**

@@ -58,29 +58,33 @@ export function makeLayout(directory: string): Layout {
   const { directory: _, database, ...folders } = layout;
   for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${database}${name}`);
   for (const folder of Object.values(folders)) {
-    requireOwnDirectory(folder, { isLinkable: false });
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!requireOwnDirectory(folder, { isLinkable: false }))
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
   makeSkeleton(layout.skeleton);
   return layout;
 }
 
 function makeSkeleton(skeleton: string): void {
-  chmodSync(skeleton, 0o755);
-  for (const name of ["dev", "etc", "proc", "sys"]) {
-    clearAway(join(skeleton, name), (stats) => stats.isDirectory());
-    mkdirSync(join(skeleton, name), { recursive: true });
-    chmodSync(join(skeleton, name), 0o755);
-  }
-  for (const name of ["etc/hosts", "etc/resolv.conf"]) {
-    clearAway(join(skeleton, name), (stats) => stats.isFile() && stats.size === 0);
-    writeFileSync(join(skeleton, name), "", { flag: "a" });
-    chmodSync(join(skeleton, name), 0o644);
-  }
+  const makeDirectory = (path: string) => void mkdirSync(path, { recursive: true });
+  const makeFile = (path: string) => writeFileSync(path, "", { flag: "a" });
+  const isEmptyFile = (stats: Stats) => stats.isFile() && stats.size === 0;
+  for (const name of ["", "dev", "etc", "proc", "sys"])
+    makeUnlessThere(join(skeleton, name), 0o755, (stats) => stats.isDirectory(), makeDirectory);
+  for (const name of ["etc/hosts", "etc/resolv.conf"])
+    makeUnlessThere(join(skeleton, name), 0o644, isEmptyFile, makeFile);
 }
 
-/** What is not as it was made: a link here would be followed. */
-function clearAway(path: string, isAsMade: (stats: Stats) => boolean): void {
+/** What is not as it was made is cleared away first: a link here would be followed. */
+function makeUnlessThere(
+  path: string,
+  mode: number,
+  isAsMade: (stats: Stats) => boolean,
+  make: (path: string) => void,
+): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats !== undefined && isAsMade(stats) && (stats.mode & 0o7777) === mode) return;
   if (stats !== undefined && !isAsMade(stats)) rmSync(path, { recursive: true });
+  make(path);
+  chmodSync(path, mode);
 }

@@ -195,8 +195,9 @@ export function shortOf(definition: ArgumentDefinition): string | undefined {
 }
 
 /** One letter each, or two that stand together: `it`. */
-export function aliasesOf(definition: ArgumentDefinition): string[] {
-  return "alias" in definition ? [definition.alias ?? []].flat() : [];
+export function aliasesOf(definition: ArgumentDefinition): readonly string[] {
+  const alias = "alias" in definition ? (definition.alias ?? []) : [];
+  return typeof alias === "string" ? [alias] : alias;
 }
 
 function hintOf(definition: ArgumentDefinition): string {

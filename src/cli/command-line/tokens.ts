@@ -25,12 +25,12 @@ export interface OptionShape {
 
 export function tokenize(words: readonly string[], options: Readonly<Record<string, OptionShape>>): Token[] {
   const longs = new Map(Object.entries(options));
-  const names = new Map(
-    [...longs].flatMap(([name, { short }]) => (short === undefined ? [] : [[short, name]])),
-  );
-  const pairs = new Map(
-    [...longs].flatMap(([name, shape]) => (shape.pairs ?? []).map((pair) => [pair, name])),
-  );
+  const names = new Map<string, string>();
+  const pairs = new Map<string, string>();
+  for (const [name, { short, pairs: letters = [] }] of longs) {
+    if (short !== undefined) names.set(short, name);
+    for (const pair of letters) pairs.set(pair, name);
+  }
   const takesValue = (name: string) => longs.get(name)?.type === "string";
   const tokens: Token[] = [];
   let index = 0;

@@ -62,7 +62,7 @@ export function createOutput(options: OutputOptions): Output {
   return {
     write(data) {
       if (hasFailed || isSilent()) return;
-      const bytes = typeof data === "string" ? Buffer.from(data) : data;
+      const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
       const rest = stream === undefined && bytes.length <= room ? writeDirectly(bytes) : bytes;
       if (rest.length > 0) written = writeToStream(rest);
     },
