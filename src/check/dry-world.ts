@@ -2,6 +2,7 @@ import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from ".
 import { defaultPath } from "../builder/bases/inherited.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
 import type { Platform } from "../builder/bases/platform.ts";
+import type { StagedTypes } from "../builder/copy/destination.ts";
 import { numericOwner, root } from "../builder/copy/ownership.ts";
 import { planCopy } from "../builder/copy/plan.ts";
 import { createIsKnown } from "../builder/interpreter/known.ts";
@@ -69,7 +70,7 @@ export interface DryStage extends StageScope {
   workdirIsSet: boolean;
   /** None of them was absolute: it counts from `/`, where the image may have a WORKDIR of its own. */
   workdirIsAssumed: boolean;
-  staged: ReadonlyMap<string, { type: string }>;
+  staged: StagedTypes;
 }
 
 /** What the build would find on its way through the Dockerfile. */
@@ -139,6 +140,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     copyOptions: async (_, { workdir, staged }) => ({
       ...{ context, ignore, files, signal, workdir, staged },
       isDirectoryInImage: async () => false,
+      readLinkInImage: async () => undefined,
     }),
     planCopy: planSources,
     // What is in an image is for the build to find out.
@@ -176,7 +178,9 @@ async function planMounts(
 ): Promise<Awaited<ReturnType<typeof findMountedFiles>>[]> {
   const isKnown = createIsKnown(stage, escape);
   const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
-  const given = { lookup: lookUp(stage), escape, workdir: stage.workdir ?? "/workdir" };
+  // The image may have a WORKDIR of its own, where a relative target is not the root.
+  const workdir = stage.workdirIsAssumed && stage.workdir === "/" ? undefined : stage.workdir;
+  const given = { lookup: lookUp(stage), escape, workdir: workdir ?? "/workdir" };
   const found: Awaited<ReturnType<typeof findMountedFiles>>[] = [];
   for (const spec of expandMounts({ mounts: known }, given)) {
     if (spec.type === "bind" && spec.from === undefined)
@@ -235,8 +239,8 @@ function filesOf(
   });
 }
 
-function typesOf({ plan }: PlannedCopy): [path: string, { type: string }][] {
-  return plan.items.map((item) => [item.path, { type: item.kind === "entry" ? item.entry.type : "file" }]);
+function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {
+  return plan.items.map((item) => [item.path, item.kind === "entry" ? item.entry : { type: "file" }]);
 }
 
 /** Instructions whose variables are replaced when a command runs, and by the shell. */

@@ -35,6 +35,8 @@ export const ownRules = [
   "CopyMatchesNothing",
   /** The specification's default excludes leave out a source, or some of it. */
   "DefaultExclude",
+  /** A WORKDIR or USER is empty once its variables are replaced, which Docker takes. */
+  "EmptySetting",
   /** A source is empty once its variables are replaced, which stands for the whole context. */
   "EmptySource",
   /** Only a build with `--docker` keeps such a setting. */

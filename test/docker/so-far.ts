@@ -34,6 +34,7 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "links-by-glob",
   "links-in-destination",
   "links-over-links",
+  "links-staged",
   "numbered-stages",
   "onbuild-copies-from-stage",
   "onbuild-of-image",

@@ -9,8 +9,8 @@ export interface Destination {
   isDirectory: boolean;
 }
 
-/** What is staged, by absolute path, as far as it matters here. */
-export type StagedTypes = ReadonlyMap<string, { type: string }>;
+/** What is staged, by absolute path, as far as it matters here. `target`: of a link. */
+export type StagedTypes = ReadonlyMap<string, { type: string; target?: string }>;
 
 /**
  * The Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory where it ends in a slash, is `.`,

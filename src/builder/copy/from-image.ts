@@ -6,8 +6,8 @@ import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry } from "../staging/staged.ts";
-import { type Destination, resolveDestination } from "./destination.ts";
-import { followLinks } from "./destination-links.ts";
+import type { Destination } from "./destination.ts";
+import { resolveLinkedDestination } from "./destination-links.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
 import { readFromImage } from "./read-image.ts";
@@ -77,18 +77,16 @@ async function findDestination(
   { config, staged, layer }: StageState,
   { facts }: BuildJob,
 ): Promise<Destination> {
-  const resolve = (path: string) =>
-    resolveDestination(
-      path,
-      config.WorkingDir,
+  return resolveLinkedDestination(
+    word,
+    { count: 1, anyDirectory: type === "directory" },
+    {
+      workdir: config.WorkingDir,
       staged,
-      { count: 1, anyDirectory: type === "directory" },
-      (at) => facts.isDirectory(layer.image, at),
-    );
-  const found = await resolve(word);
-  if (found.isDirectory) return found;
-  const path = await followLinks(found.path, staged, (at) => facts.readLink(layer.image, at));
-  return path === found.path ? found : resolve(path);
+      isDirectoryInImage: (path) => facts.isDirectory(layer.image, path),
+      readLinkInImage: (path) => facts.readLink(layer.image, path),
+    },
+  );
 }
 
 /** Inodes of the files with several names, by the path of the first. */

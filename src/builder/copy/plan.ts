@@ -12,7 +12,8 @@ import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
-import { type Destination, placeEntry, resolveDestination, type StagedTypes } from "./destination.ts";
+import { type Destination, placeEntry, type StagedTypes } from "./destination.ts";
+import { resolveLinkedDestination } from "./destination-links.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import type { CopyWords } from "./words.ts";
 
@@ -70,6 +71,8 @@ export interface PlanOptions {
   staged: StagedTypes;
   /** Asked where nothing else says whether the destination is a directory. */
   isDirectoryInImage(path: string): Promise<boolean>;
+  /** The target of a link in the image; `undefined` for anything else. */
+  readLinkInImage(path: string): Promise<string | undefined>;
   /** What the sources come to, where that is known already. */
   found?: ResolvedSources | undefined;
   lookup: Lookup;
@@ -99,16 +102,11 @@ export async function planCopy(
           parents: instruction.parents,
           signal: options.signal,
         }));
-  const destination = await resolveDestination(
-    words.destination,
-    options.workdir,
-    options.staged,
-    {
-      count: matches.length + words.urls.length + words.documents.length,
-      anyDirectory: matches.some((match) => match.isDirectory),
-    },
-    options.isDirectoryInImage,
-  );
+  const sources = {
+    count: matches.length + words.urls.length + words.documents.length,
+    anyDirectory: matches.some((match) => match.isDirectory),
+  };
+  const destination = await resolveLinkedDestination(words.destination, sources, options);
   const change = words.changeMode;
   const items: PlannedItem[] = [];
   const pace = createPace(options.signal);

@@ -41,6 +41,7 @@ export function configure(
     }
     case "EXPOSE": {
       const ports = instruction.ports.flatMap(expand).flatMap(portsOf);
+      if (ports.length === 0) return config;
       return { ...config, ExposedPorts: { ...config.ExposedPorts, ...setOf(ports) } };
     }
     case "VOLUME": {

@@ -1,4 +1,5 @@
 import type { ArgInstruction, FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import { expandWord } from "../../dockerfile/words/words.ts";
 import { extend } from "../../persistent-map.ts";
 import { expandBase } from "../bases/base.ts";
 import { type Platform, platformArguments } from "../bases/platform.ts";
@@ -8,9 +9,9 @@ import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docke
 import { interpretCopy } from "./copy.ts";
 import { createIsKnown, updateUnknown } from "./known.ts";
 import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
-import { declareArguments, expandPairs, expandRequired } from "./settings.ts";
+import { declareArguments, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
-import { skippedInstruction } from "./warnings.ts";
+import { emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
 
 /** Nothing is declared yet but what is always there. `platform`: of the service, where some instruction asks for it. */
@@ -108,15 +109,14 @@ export async function interpretInStage<Stage extends StageScope>(
       return { ...stage, args, env, unknown };
     }
     case "WORKDIR": {
-      const path = isKnown(instruction.path)
-        ? expandRequired(instruction, instruction.path, lookup, escape)
-        : undefined;
-      return world.changeWorkdir(instruction, path, stage);
+      const path = isKnown(instruction.path) ? expandWord(instruction.path, lookup, escape) : undefined;
+      if (path !== "") return world.changeWorkdir(instruction, path, stage);
+      world.warn(emptyWorkdir, instruction);
+      return stage;
     }
     case "USER": {
-      const user = isKnown(instruction.user)
-        ? expandRequired(instruction, instruction.user, lookup, escape)
-        : undefined;
+      const user = isKnown(instruction.user) ? expandWord(instruction.user, lookup, escape) : undefined;
+      if (user === "") world.warn(emptyUser, instruction);
       return world.changeUser(user, stage);
     }
     case "COPY":

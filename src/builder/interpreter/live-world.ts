@@ -54,9 +54,13 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
 
     async copyOptions(instruction, { config, staged, layer }) {
       ahead = await build.ahead.take(instruction);
-      const isDirectoryInImage = (path: string) => build.facts.isDirectory(layer.image, path);
-      const workdir = config.WorkingDir;
-      return { context, ignore, signal, workdir, staged, found: ahead?.sources, isDirectoryInImage };
+      return {
+        ...{ context, ignore, signal, staged },
+        workdir: config.WorkingDir,
+        found: ahead?.sources,
+        isDirectoryInImage: (path) => build.facts.isDirectory(layer.image, path),
+        readLinkInImage: (path) => build.facts.readLink(layer.image, path),
+      };
     },
     planCopy,
     async copyFromImage(instruction, words, stage) {

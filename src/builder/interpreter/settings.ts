@@ -1,7 +1,6 @@
-import type { ArgInstruction, EnvInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import type { ArgInstruction, EnvInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
-import { BoughError } from "../../errors.ts";
 import { type Arguments, declareArgument, lookUp } from "./scope.ts";
 
 /** ENV: its pairs. All of them see the values from before the instruction. */
@@ -40,19 +39,4 @@ export function declareArguments(
     declared = declareArgument(declared, key, expanded, supplied, globals);
   }
   return declared;
-}
-
-/** WORKDIR and USER: their one word, which must not come to nothing. */
-export function expandRequired(
-  { name }: Pick<Instruction, "name">,
-  word: string,
-  lookup: Lookup,
-  escape: EscapeCharacter,
-): string {
-  const value = expandWord(word, lookup, escape);
-  if (value !== "") return value;
-  throw new BoughError(`${name} comes to nothing once its variables are replaced`, {
-    kind: "usage",
-    hint: "Declare the variable with ARG or ENV before this line, or give it a default: ${NAME:-value}.",
-  });
 }

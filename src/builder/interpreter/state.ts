@@ -47,8 +47,10 @@ export function changeWorkdir(stage: StageState, path: string): StageState {
   return { ...stage, config: { ...stage.config, WorkingDir }, workdirIsPending: true };
 }
 
+/** An empty name takes back what an earlier USER or the image has set. */
 export function changeUser(stage: StageState, User: string): StageState {
-  return { ...stage, config: { ...stage.config, User } };
+  const { User: _, ...config } = stage.config;
+  return { ...stage, config: User === "" ? config : { ...config, User } };
 }
 
 /** A new layer holds whatever was staged. */

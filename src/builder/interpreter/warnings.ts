@@ -7,6 +7,7 @@ export interface BuildWarning {
   rule:
     | "ArchiveNotUnpacked"
     | "CopyFromSkipped"
+    | "EmptySetting"
     | "InstructionSkipped"
     | "UndefinedVar"
     | "UnusedBuildArg"
@@ -56,6 +57,16 @@ export function copiedArchive(source: string): BuildWarning {
   const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would: ADD --unpack or a build with --docker unpacks it`;
   return { rule: "ArchiveNotUnpacked", message };
 }
+
+export const emptyWorkdir: BuildWarning = {
+  rule: "EmptySetting",
+  message: "WORKDIR is empty once its variables are replaced, and so changes nothing, as in Docker",
+};
+
+export const emptyUser: BuildWarning = {
+  rule: "EmptySetting",
+  message: "USER is empty once its variables are replaced, and so stands for root, as in Docker",
+};
 
 const maxExcludedNamed = 4;
 

@@ -17,6 +17,7 @@ const links: Record<string, string> = {
 const link = { type: "symlink", uid: 0, gid: 0 } as const;
 const staged: Staged = new Map([
   ["/staged", { ...link, target: "absolute" }],
+  ["/staged-way", { ...link, target: "way" }],
   ["/over", { type: "directory", mode: 0o755, isExplicit: false, uid: 0, gid: 0 }],
 ]);
 
@@ -33,6 +34,8 @@ test.each([
   ["/over", "/over"],
   // Its directory is followed as the file is put in place.
   ["/way/f", "/way/f"],
+  // A staged one may be put in place after the file.
+  ["/staged-way/f", "/real/deep/f"],
 ])("%s leads to %s", async (path, end) => {
   expect(await followLinks(path, staged, async (at) => links[at])).toBe(end);
 });
