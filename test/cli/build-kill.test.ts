@@ -12,7 +12,7 @@ import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
-import { seededRandom } from "../support/random.ts";
+import { runs, seededRandom } from "../support/random.ts";
 
 let context: string;
 let state: string;
@@ -228,11 +228,15 @@ const severalStages: Victim = {
   ],
 };
 
-/** `KILLS` and `KILL_SEED` set how many there are, and when. Two at a time: most of a build is starting up. */
+/** `KILLS` and `KILL_SEED` set how many there are, and when; `FAST_CHECK_TIMES` multiplies what is usual. Two at a time: most of a build is starting up. */
 test.each<[string, number, Victim]>([
-  ["a build", 200, oneStage],
-  ["a build of several stages", 50, severalStages],
-  ["a build of several stages on a service that copies", 50, { ...severalStages, extensions: ["copies"] }],
+  ["a build", runs(50), oneStage],
+  ["a build of several stages", runs(20), severalStages],
+  [
+    "a build of several stages on a service that copies",
+    runs(20),
+    { ...severalStages, extensions: ["copies"] },
+  ],
 ])(
   "random kills of %s",
   async (_, usual, victim) => {
@@ -264,7 +268,7 @@ test.each<[string, number, Victim]>([
       await world.service.close();
     }
   },
-  60_000 + Number(process.env.KILLS ?? 200) * 1000,
+  60_000 + Number(process.env.KILLS ?? runs(50)) * 1000,
 );
 
 interface World {

@@ -13,10 +13,10 @@ import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { lastingProcesses } from "../support/processes.ts";
-import { seededRandom } from "../support/random.ts";
+import { runs, seededRandom } from "../support/random.ts";
 
-/** `KILLS` and `KILL_SEED` set how many there are, and when. */
-const kills = Number(process.env.KILLS ?? 30);
+/** `KILLS` and `KILL_SEED` set how many there are, and when; `FAST_CHECK_TIMES` multiplies what is usual. */
+const kills = Number(process.env.KILLS ?? runs(12));
 
 const slowly = (...words: string[]) => words.map((word) => `RUN sleep 0.02; echo ${word} $ROUND >> /log`);
 const begin = ["ARG ROUND", "RUN echo one $ROUND > /log", "COPY data /data"];

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const { edits, timeout } = countEdits(30);
+const { edits, timeout } = countEdits(20);
 test(
   "a cached build comes to what a fresh one comes to",
   () => world.run({ edits, hasStages: false }),

@@ -1,6 +1,6 @@
 /**
  * Whatever is changed, the image of a build that takes what it can from the cache is that of one which takes nothing,
- * file for file. Two machines with a scope and a checkout each take turns at the cached builds. `FUZZ_EDITS` and `FUZZ_SEED` set how many edits are tried and which; `FUZZ_SECONDS` goes on for so long.
+ * file for file. Two machines with a scope and a checkout each take turns at the cached builds. `FUZZ_EDITS` and `FUZZ_SEED` set how many edits are tried and which, `FAST_CHECK_TIMES` multiplies what is usual; `FUZZ_SECONDS` goes on for so long.
  */
 import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { serveEngine } from "../differential/bough.ts";
 import { readTree, type Tree } from "../differential/tree.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { seededRandom } from "../support/random.ts";
+import { runs, seededRandom } from "../support/random.ts";
 import { edit, type Recipe, repair, startRecipe } from "./recipe.ts";
 
 const seed = Number(process.env.FUZZ_SEED ?? 3);
@@ -19,7 +19,7 @@ const editsOfOne = 15;
 
 /** How many there are by default; what `FUZZ_EDITS` says goes before it. */
 export function countEdits(usual: number): { edits: number; timeout: number } {
-  const edits = Number(process.env.FUZZ_EDITS ?? usual);
+  const edits = Number(process.env.FUZZ_EDITS ?? runs(usual));
   return { edits, timeout: 60_000 + seconds * 1000 + edits * 4000 };
 }
 

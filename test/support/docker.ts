@@ -13,6 +13,8 @@ export interface Docker {
   load(archive: string): Promise<void>;
   /** Returns the image's id; rejects with all that Docker said. */
   build(request: DockerBuild): Promise<string>;
+  /** The files of the image that would come of it; none is kept, which takes a fraction of the time. */
+  buildTree(request: DockerBuild): Promise<Tree>;
   readImage(image: string): Promise<Tree>;
   /** What a command of an image prints; of none, what the image itself names. */
   run(image: string, ...command: string[]): Promise<string>;
@@ -69,19 +71,20 @@ export async function startDocker(directory: string): Promise<Docker> {
       await run([findClient(), "load", "--input", archive], environment);
     },
 
-    async build({ context, dockerfile, target, buildArgs = {}, options: others = [] }) {
+    async build(request) {
       const idFile = join(directory, `image-${builds++}`);
-      const options = [
-        "--network=host",
-        "--progress=plain",
-        `--iidfile=${idFile}`,
-        `--file=${dockerfile}`,
-        ...(target === undefined ? [] : [`--target=${target}`]),
-        ...others,
-        ...Object.entries(buildArgs).map(([name, value]) => `--build-arg=${name}=${value}`),
-      ];
-      await run([findClient(), "build", ...options, context], environment);
+      await run([findClient(), ...buildWords(request, `--iidfile=${idFile}`)], environment);
       return readFileSync(idFile, "utf8").trim();
+    },
+
+    async buildTree(request) {
+      const archive = join(directory, `tree-${builds++}.tar`);
+      await run([findClient(), ...buildWords(request, `--output=type=tar,dest=${archive}`)], environment);
+      try {
+        return await readTree(Bun.file(archive).stream());
+      } finally {
+        rmSync(archive);
+      }
     },
 
     async readImage(image) {
@@ -113,6 +116,17 @@ export async function startDocker(directory: string): Promise<Docker> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+function buildWords(request: DockerBuild, output: string): string[] {
+  const { context, dockerfile, target, buildArgs = {}, options = [] } = request;
+  return [
+    ...["build", "--network=host", "--progress=plain", output, `--file=${dockerfile}`],
+    ...(target === undefined ? [] : [`--target=${target}`]),
+    ...options,
+    ...Object.entries(buildArgs).map(([name, value]) => `--build-arg=${name}=${value}`),
+    context,
+  ];
 }
 
 /** Debian's own: another one on PATH may lack the plugin without which there is no BuildKit. */

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { rowsFor } from "../../support/rows.ts";
 import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
 
 /** Leads from any directory of an image to its root, and beyond. */
@@ -68,7 +69,14 @@ describe.each(whoever)("as %s", (who) => {
   });
   afterAll(() => attacker.close());
 
-  test.each(links)("%s", async (_, path, target) => {
+  const ofEachLink = [
+    "/dev is a link to a directory of the machine",
+    "/proc climbs out of the image",
+    "/etc/resolv.conf is a link to a file of the machine",
+    "/etc/resolv.conf leads into /proc",
+    "/root is a link to a directory of the machine",
+  ];
+  test.each(rowsFor(who, links, ofEachLink))("%s", async (_, path, target) => {
     const canary = attacker.layCanary();
     const leads = target(canary.path);
     const tag = `link:${crypto.randomUUID()}`;
@@ -134,17 +142,26 @@ describe.each(whoever)("as %s", (who) => {
     expect(changes()).toEqual([]);
   });
 
-  test.each(workingDirectories)("the working directory is %s", async (_, path, said) => {
-    const { stdout, stderr } = await attacker.attack(
-      "links:1",
-      "ls -a; ls ../../../../../..; ls -d ../../../../../../../usr/bin/*; touch left-behind",
-      ...["-C", path(shared.path)],
-    );
-    if (said === undefined) expect(stderr).not.toContain("working directory");
-    else expect(stderr).toMatch(said);
-    expect(stdout).not.toMatch(/cgroup|ptmx|hollow|\/usr\/bin\/./);
-    expect(shared.changes()).toEqual([]);
-  });
+  const ofEachDirectory = [
+    "/proc/self/fd/7",
+    "a link to it",
+    "the root of the first process",
+    "a directory to be made behind a link",
+  ];
+  test.each(rowsFor(who, workingDirectories, ofEachDirectory))(
+    "the working directory is %s",
+    async (_, path, said) => {
+      const { stdout, stderr } = await attacker.attack(
+        "links:1",
+        "ls -a; ls ../../../../../..; ls -d ../../../../../../../usr/bin/*; touch left-behind",
+        ...["-C", path(shared.path)],
+      );
+      if (said === undefined) expect(stderr).not.toContain("working directory");
+      else expect(stderr).toMatch(said);
+      expect(stdout).not.toMatch(/cgroup|ptmx|hollow|\/usr\/bin\/./);
+      expect(shared.changes()).toEqual([]);
+    },
+  );
 });
 
 function replaceByLink(root: string, path: string, target: string): void {

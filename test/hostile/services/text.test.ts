@@ -157,9 +157,11 @@ function expectTame({ stdout, stderr }: { stdout: string; stderr: string }): voi
 }
 
 describe.each(Object.entries(texts))("%s", (_, text) => {
-  const servers = (["answers", "ids", "errors"] as const).map((mode) => startService(text, mode));
+  const servers = (["answers", "ids", "errors"] as const).map(
+    (mode) => [mode, startService(text, mode)] as const,
+  );
   afterAll(async () => {
-    await Promise.all(servers.map((server) => server.stop(true)));
+    await Promise.all(servers.map(([, server]) => server.stop(true)));
   });
 
   const run = (words: readonly string[], url: string, options: Partial<BoughOptions> = {}) =>
@@ -173,21 +175,30 @@ describe.each(Object.entries(texts))("%s", (_, text) => {
   test.each(commands.map((words) => [words.join(" ").replace(context, "."), words] as const))(
     "bough %s",
     async (_command, words) => {
-      for (const { url } of servers) {
+      // Of a doctor's checks the service alone says what it was told, and elsewhere it makes no others.
+      const platform = words[0] === "doctor" ? { platform: "darwin" as const } : {};
+      for (const [mode, { url }] of servers) {
         const address = url.origin;
-        expectTame(await run(words, address));
+        expectTame(await run(words, address, platform));
         expectTame(
-          await run(["-L", "debug", ...words], address, { terminalColumns: 80, hasErrorTerminal: true }),
+          await run(["-L", "debug", ...words], address, {
+            ...platform,
+            terminalColumns: 80,
+            hasErrorTerminal: true,
+          }),
         );
-        expectTame(await run(["-f", "json", ...words], address));
-        expectTame(await run(["-q", ...words], address, { terminalColumns: 80 }));
+        // The same texts in other places: what a format does with them has been seen.
+        if (mode === "ids") continue;
+        expectTame(await run(["-f", "json", ...words], address, platform));
+        if (mode === "answers")
+          expectTame(await run(["-q", ...words], address, { ...platform, terminalColumns: 80 }));
       }
     },
     60_000,
   );
 
   test("as JSON it is what it was", async () => {
-    const [answers] = servers;
+    const [, answers] = servers[0] ?? [];
     if (answers === undefined) throw new Error("there is a service");
     const { stdout } = await run(["images", "-f", "json"], answers.url.origin);
     expect(JSON.parse(stdout)[0].tag).toBe(text);

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { commandLines } from "../../support/processes.ts";
+import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
@@ -143,7 +144,7 @@ const cases: Case[] = [
 const dockerfile =
   "FROM busybox:1\nRUN echo one > /one\nCOPY <<a.txt /\ncontent\na.txt\nRUN cat /a.txt /one > /two\n";
 
-describe.each(builders)("as %s", (_, make) => {
+describe.each(builders)("as %s", (who, make) => {
   let builder: Builder;
   let canary: Canary;
   beforeAll(async () => {
@@ -152,15 +153,14 @@ describe.each(builders)("as %s", (_, make) => {
     builder.own(canary.path);
     builder.writeContext({ Dockerfile: dockerfile });
     expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
-    builder.keep();
-  });
-  beforeEach(async () => {
-    builder.reset();
+    // What is in layers is noted at the first check.
     expect(await check()).toMatchObject({
       exitCode: 0,
       report: { healthy: true, files: 1, layers: 3, images: 3, damage: [] },
     });
+    builder.keep();
   });
+  beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
 
   async function check(...options: string[]) {
@@ -182,7 +182,13 @@ describe.each(builders)("as %s", (_, make) => {
       if (name !== "layers") builder.own(join(builder.engine, name));
   }
 
-  test.each(cases)("$name", async ({ attack, damage, isQuick = false }) => {
+  const ofEachKind = [
+    "a link to a canary in its place",
+    "a link to a canary in a layer's place",
+    "a setuid bit in a layer",
+    "an image without a layer",
+  ];
+  test.each(rowsFor(who, cases, ofEachKind))("$name", async ({ attack, damage, isQuick = false }) => {
     const before = canary.state();
     attackStore(attack);
     const found = await check();

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, lchownSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
@@ -166,24 +167,33 @@ const cleared: readonly (readonly [name: string, attack: (place: Place) => void]
   ["a link to a canary as the directory of mount points' files", linked("engine/skeleton/etc", "path")],
 ];
 
-describe.each(builders)("as %s", (_, make) => {
+describe.each(builders)("as %s", (who, make) => {
   let builder: Builder;
   let canary: Canary;
   beforeAll(async () => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
-  });
-  beforeEach(async () => {
-    builder.reset();
     builder.writeContext({ Dockerfile: "FROM busybox:1\nRUN touch /made\n" });
     expect(await builder.bough(["session", "list"])).toMatchObject({ exitCode: 0 });
+    builder.keep();
   });
+  beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
 
   const place = (): Place => ({ state: builder.state, engine: builder.engine, canary });
 
-  test.each(refused)("refused is %s", async (_name, attack, says) => {
+  const ofEachRefusal = [
+    "somebody else's engine",
+    "somebody else's link to a canary as the engine",
+    "a link as the engine to what is somebody else's",
+    "an engine that all can write to",
+    "a link to a canary as layers",
+    "a link to a canary as the engine's database",
+    "a pipe as the engine's database",
+    "somebody else's sessions",
+  ];
+  test.each(rowsFor(who, refused, ofEachRefusal))("refused is %s", async (_name, attack, says) => {
     const before = canary.state();
     attack(place());
     if (!says.includes("another user"))
@@ -195,7 +205,14 @@ describe.each(builders)("as %s", (_, make) => {
     expect(canary.state()).toBe(before);
   });
 
-  test.each(cleared)("cleared away is %s", async (_name, attack) => {
+  const ofEachRemainder = [
+    "an unfinished operation's directory with links to a canary",
+    "a pipe as the note of an unfinished operation's helper",
+    "an unfinished operation's container with links to a canary",
+    "a directory with links to a canary among the layers",
+    "a link to a canary as a mount point's file",
+  ];
+  test.each(rowsFor(who, cleared, ofEachRemainder))("cleared away is %s", async (_name, attack) => {
     const before = canary.state();
     attack(place());
     builder.own(builder.engine);

@@ -16,6 +16,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
@@ -68,13 +69,16 @@ const attacks: readonly (readonly [name: string, attack: (stored: Stored) => voi
   ],
 ];
 
-describe.each(builders)("as %s", (_, make) => {
+describe.each(builders)("as %s", (who, make) => {
   let builder: Builder;
   let canary: Canary;
   beforeAll(async () => {
     builder = await make();
     canary = makeCanary(builder.home);
     builder.own(canary.path);
+    builder.writeContext({ Dockerfile: dockerfile });
+    expect(await builder.bough(["build", "-q", "."])).toMatchObject({ exitCode: 0 });
+    builder.keep();
   });
   beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
@@ -84,10 +88,14 @@ describe.each(builders)("as %s", (_, make) => {
       .filter((entry) => /^[0-9a-f]{64}$/.test(entry.name))
       .map((entry) => join(entry.parentPath, entry.name));
 
-  test.each(attacks)("%s", async (_name, attack) => {
-    builder.writeContext({ Dockerfile: dockerfile });
-    const first = await builder.bough(["build", "-q", "."]);
-    expect(first).toMatchObject({ exitCode: 0 });
+  const ofEachKind = [
+    "a flipped byte in its middle",
+    "it is gone",
+    "a link to a canary in its place",
+    "a pipe in its place",
+    "a link to a canary in its folder's place",
+  ];
+  test.each(rowsFor(who, attacks, ofEachKind))("%s", async (_name, attack) => {
     const paths = storedFiles();
     expect(paths).toHaveLength(2);
     const before = canary.state();

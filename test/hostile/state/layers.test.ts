@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
@@ -48,7 +49,7 @@ const attacks: readonly (readonly [name: string, attack: (damaged: Damaged) => v
 /** Layers by number: the base, then one for each RUN. */
 const dockerfile = "FROM busybox:1\nRUN echo one > /one\nRUN echo two > /two\nRUN echo three > /three\n";
 
-describe.each(builders)("as %s", (_, make) => {
+describe.each(builders)("as %s", (who, make) => {
   let builder: Builder;
   let canary: Canary;
   beforeAll(async () => {
@@ -77,7 +78,12 @@ describe.each(builders)("as %s", (_, make) => {
   const listed = async () =>
     JSON.parse((await builder.bough(["-f", "json", "images", "--all"])).stdout).length;
 
-  test.each(attacks)("a layer in between: %s", async (_name, attack) => {
+  const ofEachKind = [
+    "a link to a canary",
+    "its record is gone",
+    "the machine stopped before all of it was on the disk",
+  ];
+  test.each(rowsFor(who, attacks, ofEachKind))("a layer in between: %s", async (_name, attack) => {
     const before = canary.state();
     damage(3, attack);
     const again = await builder.bough(["build", "--tag", "app:1", "."]);
@@ -90,20 +96,24 @@ describe.each(builders)("as %s", (_, make) => {
     expect(canary.state()).toBe(before);
   });
 
-  test.each([
+  const gone: [name: string, id: number, options: string[], expected: string[]][] = [
     ["the last one, with a tag to set", 4, ["--tag", "app:1"], ["three"]],
     ["the last one, without a tag", 4, [], ["three"]],
     ["the one before", 3, [], ["two", "three"]],
     ["the first", 2, [], ["one", "two", "three"]],
-  ])("gone is %s: exactly what stands on it is built again", async (_name, id, options, expected) => {
-    damage(id, ({ path }) => rmSync(path, { recursive: true }));
-    expect(await listed()).toBe(id - 1);
-    const again = await builder.bough(["build", ...options, "."]);
-    expect(again.exitCode).toBe(0);
-    expect(commands(again.stderr)).toEqual(expected);
-  });
+  ];
+  test.each(rowsFor(who, gone, ["the one before"]))(
+    "gone is %s: exactly what stands on it is built again",
+    async (_name, id, options, expected) => {
+      damage(id, ({ path }) => rmSync(path, { recursive: true }));
+      expect(await listed()).toBe(id - 1);
+      const again = await builder.bough(["build", ...options, "."]);
+      expect(again.exitCode).toBe(0);
+      expect(commands(again.stderr)).toEqual(expected);
+    },
+  );
 
-  test.each(attacks.slice(0, 5))(
+  test.each(rowsFor(who, attacks.slice(0, 5), ["a link to a canary"]))(
     "the base: %s. Importing it again makes all of it good",
     async (_name, attack) => {
       const before = canary.state();

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
+import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
@@ -78,7 +79,7 @@ const attacks: Attack[] = [
   },
 ];
 
-describe.each(builders)("as %s", (_, make) => {
+describe.each(builders)("as %s", (who, make) => {
   let builder: Builder;
   let canary: Canary;
   beforeAll(async () => {
@@ -95,7 +96,12 @@ describe.each(builders)("as %s", (_, make) => {
   beforeEach(() => builder.reset());
   afterAll(() => builder.remove());
 
-  test.each(attacks)("$name", async ({ sql, runs }) => {
+  const ofEachKind = [
+    "an unfinished operation is named as a path to a canary",
+    "an uploaded file is named as a path to a canary",
+    "the last image names a layer that is not there",
+  ];
+  test.each(rowsFor(who, attacks, ofEachKind))("$name", async ({ sql, runs }) => {
     const before = canary.state();
     const out = relative(join(builder.engine, "operations"), canary.path);
     expect(existsSync(join(builder.engine, "operations", out))).toBe(true);

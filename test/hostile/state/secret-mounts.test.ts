@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { commandLines } from "../../support/processes.ts";
-import { seededRandom } from "../../support/random.ts";
+import { runs, seededRandom } from "../../support/random.ts";
 import { type Builder, builders } from "./builder.ts";
 import { findKept } from "./kept-text.ts";
 
@@ -20,8 +20,8 @@ const forms = [
   digest,
 ];
 
-/** A build each; `SECRET_KILLS` and `KILL_SEED` set how many there are, and when. */
-const kills = Number(process.env.SECRET_KILLS ?? 8);
+/** A build each, as root and as an ordinary user; `SECRET_KILLS` and `KILL_SEED` set how many there are, and when. */
+const kills = Number(process.env.SECRET_KILLS ?? runs(4));
 
 const mounted = [
   "RUN --mount=type=secret,id=token test $(wc -c < /run/secrets/token) = LENGTH",

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { commandLines } from "../../support/processes.ts";
+import { rowsFor } from "../../support/rows.ts";
 import { type Builder, builders } from "./builder.ts";
 import { findKept } from "./kept-text.ts";
 
@@ -27,7 +28,7 @@ const proofs: readonly (readonly [name: string, lines: string])[] = [
   ],
 ];
 
-describe.each(builders)("as %s", (_, make) => {
+describe.each(builders)("as %s", (who, make) => {
   let builder: Builder;
   beforeAll(async () => {
     builder = await make();
@@ -50,26 +51,30 @@ describe.each(builders)("as %s", (_, make) => {
 
   const finds = () => findKept(builder, holds);
 
-  test.each(proofs)("RUN %s has it; nothing kept or shown has", async (_name, lines) => {
-    builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
-    const built = await build("--progress", "plain", "--metadata-file", "metadata.json");
-    expect(built.exitCode).toBe(0);
-    expect(built.stderr).toContain(digest);
-    const shown = await Promise.all(
-      [["ps", "--all"], ["ps", "--all", "-f", "json"], ["images"], ["session", "list"]].map((words) =>
-        builder.bough(words),
-      ),
-    );
-    const operations: { uuid: string }[] = JSON.parse(shown[1]?.stdout ?? "");
-    for (const { uuid } of operations) {
-      shown.push(await builder.bough(["show", uuid]), await builder.bough(["show", uuid, "-f", "json"]));
-      shown.push(await builder.bough(["logs", uuid]));
-    }
-    const texts = [built, ...shown].map(({ stdout, stderr }) => stdout + stderr);
-    expect(texts.filter(holds)).toEqual([]);
-    expect(holds(readFileSync(join(builder.context, "metadata.json"), "utf8"))).toBe(false);
-    expect(finds()).toEqual([]);
-  });
+  const ofEachKind = ["in quotes", "in a shell's script in exec form", "as another user"];
+  test.each(rowsFor(who, proofs, ofEachKind))(
+    "RUN %s has it; nothing kept or shown has",
+    async (_name, lines) => {
+      builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
+      const built = await build("--progress", "plain", "--metadata-file", "metadata.json");
+      expect(built.exitCode).toBe(0);
+      expect(built.stderr).toContain(digest);
+      const shown = await Promise.all(
+        [["ps", "--all"], ["ps", "--all", "-f", "json"], ["images"], ["session", "list"]].map((words) =>
+          builder.bough(words),
+        ),
+      );
+      const operations: { uuid: string }[] = JSON.parse(shown[1]?.stdout ?? "");
+      for (const { uuid } of operations) {
+        shown.push(await builder.bough(["show", uuid]), await builder.bough(["show", uuid, "-f", "json"]));
+        shown.push(await builder.bough(["logs", uuid]));
+      }
+      const texts = [built, ...shown].map(({ stdout, stderr }) => stdout + stderr);
+      expect(texts.filter(holds)).toEqual([]);
+      expect(holds(readFileSync(join(builder.context, "metadata.json"), "utf8"))).toBe(false);
+      expect(finds()).toEqual([]);
+    },
+  );
 
   test("a changed one runs the step again, and says no more than that", async () => {
     builder.writeContext({ Dockerfile: "FROM busybox:1\nARG API_TOKEN\nRUN : $API_TOKEN\n" });
@@ -90,29 +95,33 @@ describe.each(builders)("as %s", (_, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test.each([
+  const failures: [name: string, lines: string, expected: RegExp][] = [
     ["a command that fails", "RUN false $API_TOKEN", /exit code 1/],
     ["a program that is not there", 'RUN ["no-such-program", "$API_TOKEN"]', /exit code 127/],
     ["a file that is not there", "COPY no/$API_TOKEN /", /not found|no such/i],
     ["a source that cannot be reached", "ADD http://127.0.0.1:1/$API_TOKEN/f /", /127\.0\.0\.1:1/],
-  ])("a build that fails: %s", async (_name, lines, expected) => {
-    builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
-    // Both at once, as each waits before it tries again what cannot be reached.
-    const builds = ["plain", "json"].map(async (progress) => {
-      const child = builder.start(wordsFor("--progress", progress), given);
-      const [stdout, stderr] = await Promise.all([
-        new Response(child.stdout).text(),
-        new Response(child.stderr).text(),
-      ]);
-      return { exitCode: await child.exited, stdout, stderr };
-    });
-    for (const { exitCode, stdout, stderr } of await Promise.all(builds)) {
-      expect(exitCode).toBe(1);
-      expect(stderr).toMatch(expected);
-      expect((stdout + stderr).split("\n").filter(holds)).toEqual([]);
-    }
-    expect(finds()).toEqual([]);
-  });
+  ];
+  test.each(rowsFor(who, failures, ["a program that is not there"]))(
+    "a build that fails: %s",
+    async (_name, lines, expected) => {
+      builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
+      // Both at once, as each waits before it tries again what cannot be reached.
+      const builds = ["plain", "json"].map(async (progress) => {
+        const child = builder.start(wordsFor("--progress", progress), given);
+        const [stdout, stderr] = await Promise.all([
+          new Response(child.stdout).text(),
+          new Response(child.stderr).text(),
+        ]);
+        return { exitCode: await child.exited, stdout, stderr };
+      });
+      for (const { exitCode, stdout, stderr } of await Promise.all(builds)) {
+        expect(exitCode).toBe(1);
+        expect(stderr).toMatch(expected);
+        expect((stdout + stderr).split("\n").filter(holds)).toEqual([]);
+      }
+      expect(finds()).toEqual([]);
+    },
+  );
 
   test("the exec form has no shell: the value is in the command line, and in nothing that is kept or shown", async () => {
     builder.writeContext({
