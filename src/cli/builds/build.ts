@@ -229,7 +229,7 @@ function refuseTogether(values: Values): void {
   });
 }
 
-/** Loaded where something is built only, as citty is: the help is to be there at once. */
+/** Loaded where something is built only: the help is to be there at once. */
 async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation.values);
   if (invocation.values.flag("check")) return (await import("./check.ts")).runCheckCommand(invocation);

@@ -7,7 +7,7 @@ import type { GlobalOptions } from "./globals.ts";
 /**
  * One of bough's commands: citty's definition, and what its help shows beside the arguments. A number that its `run`
  * returns is the process's exit code. citty is here for the form of a definition, which help, completion and the agent's
- * manual are made from, and for running it; arguments.ts reads the command line.
+ * manual are made from; arguments.ts reads the command line, and run-loaded.ts runs the command.
  */
 export interface Command {
   definition: CommandDef;

@@ -1,9 +1,11 @@
 import type { Command, Invocation } from "./command.ts";
 
-/** Runs a command whose arguments are parsed and checked already: citty is given none to look for. Returns the exit code. */
-export async function runLoaded(command: Command, invocation: Invocation): Promise<number> {
-  // Not loaded where only help or the version is asked for: that is to be there at once.
-  const { runCommand } = await import("citty");
-  const { result } = await runCommand({ ...command.definition, args: {} }, { rawArgs: [], data: invocation });
+/**
+ * Runs a command whose arguments are parsed and checked already, as citty would, which would load a parser of its own for that.
+ * Returns the exit code.
+ */
+export async function runLoaded({ definition }: Command, invocation: Invocation): Promise<number> {
+  const context = { rawArgs: [], args: Object.create(null), cmd: definition, data: invocation };
+  const result: unknown = await definition.run?.(context);
   return typeof result === "number" ? result : 0;
 }

@@ -16,7 +16,15 @@ export interface IgnoreRules {
 
 /** @param options.defaultExcludes whether the specification's list applies too. */
 export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: boolean }): IgnoreRules {
-  return { rules, defaults: options.defaultExcludes ? defaultExcludeRules() : [] };
+  let defaults: readonly Rule[] | undefined;
+  return {
+    rules,
+    // Not before something is copied: a build of RUNs alone is over sooner.
+    get defaults() {
+      defaults ??= options.defaultExcludes ? defaultExcludeRules() : [];
+      return defaults;
+    },
+  };
 }
 
 /** The same cursors for the same rules: what they have learned of names serves every instruction of a build. */

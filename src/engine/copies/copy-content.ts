@@ -1,17 +1,16 @@
-import { closeSync, constants, copyFile, openSync, readSync, writeSync } from "node:fs";
-import { promisify } from "node:util";
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
+import { copyFile } from "node:fs/promises";
 import { bytesOf, type Path } from "./path.ts";
 
 /** Below it a copy is over before a task could be handed to another thread. */
 const smallBytes = 256 * 1024;
 
 const buffer = Buffer.allocUnsafe(smallBytes);
-const copyLarge = promisify(copyFile);
 
 /** Copies bytes to where nothing is yet: shared with the original where the file system can. */
 export function copyContent(from: Path, to: Path, size: number): Promise<void> | undefined {
   if (size > smallBytes)
-    return copyLarge(bytesOf(from), bytesOf(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    return copyFile(bytesOf(from), bytesOf(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   const target = openSync(to, creating, 0o600);
   if (size === 0) {
     closeSync(target);

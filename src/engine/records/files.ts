@@ -1,7 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import { inTransaction } from "../../database.ts";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/wire/file.ts";
@@ -148,12 +147,18 @@ async function writeHashed(
       await pace.step();
     }
     signal?.throwIfAborted();
-    await promisify(fdatasync)(descriptor);
+    await sync(descriptor);
   } finally {
     signal?.removeEventListener("abort", stop);
     closeSync(descriptor);
   }
   return { sha256: hasher.digest("hex"), size };
+}
+
+function sync(descriptor: number): Promise<void> {
+  return new Promise((resolve, reject) =>
+    fdatasync(descriptor, (error) => (error ? reject(error) : resolve())),
+  );
 }
 
 function toRecord(row: FileRow): FileRecord {
