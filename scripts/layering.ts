@@ -41,9 +41,10 @@ const shared = [
   "persistent-map.ts",
   "process-identity.ts",
   "sha256.ts",
+  "slots.ts",
   "suggest.ts",
   "tap.ts",
-  "thread-url.ts",
+  "thread.ts",
   "version.ts",
   "visible.ts",
 ];

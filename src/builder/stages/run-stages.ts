@@ -1,4 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import { createSlots } from "../../slots.ts";
 import { requireBase } from "../bases/base.ts";
 import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
@@ -20,7 +21,6 @@ import { stepsOf } from "../step-place.ts";
 import { AbandonedError } from "./abandoned.ts";
 import { ordinalsOf } from "./ordinals.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
-import { createSlots } from "./slots.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 
 /** The stage that a build is for, all of it in a layer. */

@@ -1,13 +1,6 @@
 import { availableParallelism } from "node:os";
-import { BoughError } from "../../errors.ts";
-import { threadUrl } from "../../thread-url.ts";
+import { startThread } from "../../thread.ts";
 import type { FileToHash } from "./hash-file.ts";
-
-/** What a thread says of the file that it was given. */
-export type ThreadMessage =
-  | { kind: "bytes"; bytes: number }
-  | { kind: "hash"; hash: string }
-  | { kind: "failure"; message: string; hint: string | undefined };
 
 interface ThreadOptions<Entry> {
   signal: AbortSignal | undefined;
@@ -34,9 +27,8 @@ export async function hashOnThreads<Entry extends FileToHash>(
   // The largest first, so that no thread is left alone with it at the end.
   const waiting = [...files].sort((one, other) => one.size - other.size);
   const count = Math.min(availableParallelism(), maxThreads, waiting.length);
-  const threads = Array.from(
-    { length: count },
-    () => new Worker(threadUrl("./context/hashing/hash-thread.ts")),
+  const threads = Array.from({ length: count }, () =>
+    startThread<FileToHash, string, number>("./context/hashing/hash-thread.ts"),
   );
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
   stopped.catch(() => undefined);
@@ -45,34 +37,15 @@ export async function hashOnThreads<Entry extends FileToHash>(
   try {
     signal?.throwIfAborted();
     const work = threads.map(async (thread) => {
-      for (let file = waiting.pop(); file !== undefined; file = waiting.pop())
-        onHash(file, await hashOn(thread, file, onBytes));
+      for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+        const { absolutePath, contextPath, size, stat } = file;
+        const asked = { absolutePath, contextPath, size, stat: { ...stat } };
+        onHash(file, await thread.ask(asked, { onNote: onBytes }));
+      }
     });
     await Promise.race([Promise.all(work), stopped]);
   } finally {
     signal?.removeEventListener("abort", abort);
-    for (const thread of threads) thread.terminate();
+    for (const thread of threads) thread.close();
   }
-}
-
-function hashOn(
-  thread: Worker,
-  { absolutePath, contextPath, size, stat }: FileToHash,
-  onBytes: (bytes: number) => void,
-): Promise<string> {
-  return new Promise((resolve, reject) => {
-    thread.onerror = (event) => reject(new Error(event.message));
-    thread.onmessage = ({ data }: MessageEvent<ThreadMessage>) => {
-      switch (data.kind) {
-        case "bytes":
-          return onBytes(data.bytes);
-        case "hash":
-          return resolve(data.hash);
-        case "failure":
-          return reject(new BoughError(data.message, data.hint === undefined ? {} : { hint: data.hint }));
-      }
-    };
-    const file: FileToHash = { absolutePath, contextPath, size, stat: { ...stat } };
-    thread.postMessage(file);
-  });
 }

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { BoughError } from "../../errors.ts";
-import { threadUrl } from "../../thread-url.ts";
+import { createSlots } from "../../slots.ts";
+import { startThread, type Thread } from "../../thread.ts";
 import { endTotals, makeTotals, openTotals } from "./totals.ts";
 import { type LayerJob, type UnpackedLayer, unpackLayer } from "./unpack-layer.ts";
 
@@ -9,11 +9,6 @@ export interface ThreadJob {
   job: LayerJob;
   totals: SharedArrayBuffer;
 }
-
-/** What it says of it; `code` is that of a failed system call. */
-export type ThreadAnswer =
-  | { layer: UnpackedLayer }
-  | { failure: { message: string; hint: string | undefined; code: string | undefined } };
 
 /** Unpacks the layers of one import, several at once. */
 export interface LayerThreads {
@@ -36,53 +31,37 @@ export function isWorthThread(bytes: number): boolean {
 export function openLayerThreads(signal: AbortSignal): LayerThreads {
   const memory = makeTotals();
   const totals = openTotals(memory);
-  const idle: Worker[] = [];
-  const threads: Worker[] = [];
-  const max = Math.min(availableParallelism(), maxThreads);
-  const waiting: ((thread: Worker) => void)[] = [];
+  const threads: Thread<ThreadJob, UnpackedLayer>[] = [];
+  const slots = {
+    large: createSlots(Math.min(availableParallelism(), maxThreads)),
+    small: createSlots(maxSmall),
+  };
   const running = new Set<Promise<unknown>>();
   const end = () => endTotals(memory);
   signal.addEventListener("abort", end, { once: true });
 
-  function takeThread(): Worker | Promise<Worker> {
-    const thread = idle.pop();
-    if (thread !== undefined) return thread;
-    if (threads.length >= max) return new Promise((resolve) => waiting.push(resolve));
-    const made = new Worker(threadUrl("./engine/unpack/layer-thread.ts"));
+  function takeThread(): Thread<ThreadJob, UnpackedLayer> {
+    const idle = threads.find((thread) => thread.waiting() === 0);
+    if (idle !== undefined) return idle;
+    const made = startThread<ThreadJob, UnpackedLayer>("./engine/unpack/layer-thread.ts");
     threads.push(made);
     return made;
   }
 
-  let small = 0;
-  const smallWaiting: (() => void)[] = [];
-
-  async function unpackHere(job: LayerJob): Promise<UnpackedLayer> {
-    if (small < maxSmall) small += 1;
-    else await new Promise<void>((resolve) => smallWaiting.push(resolve));
+  async function unpackInTurn(job: LayerJob): Promise<UnpackedLayer> {
+    const isLarge = isWorthThread(job.file.length);
+    const give = await slots[isLarge ? "large" : "small"].take();
     try {
-      return await unpackLayer(job, totals);
+      return await (isLarge ? takeThread().ask({ job, totals: memory }) : unpackLayer(job, totals));
     } finally {
-      const next = smallWaiting.shift();
-      if (next === undefined) small -= 1;
-      else next();
-    }
-  }
-
-  async function unpackOnThread(job: LayerJob): Promise<UnpackedLayer> {
-    const thread = await takeThread();
-    try {
-      return await askThread(thread, { job, totals: memory });
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) idle.push(thread);
-      else next(thread);
+      give();
     }
   }
 
   return {
     async unpack(job) {
       signal.throwIfAborted();
-      const work = isWorthThread(job.file.length) ? unpackOnThread(job) : unpackHere(job);
+      const work = unpackInTurn(job);
       const settled = work.catch(() => undefined);
       running.add(settled);
       try {
@@ -98,22 +77,7 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
       signal.removeEventListener("abort", end);
       end();
       await Promise.all(running);
-      for (const thread of threads) thread.terminate();
+      for (const thread of threads) thread.close();
     },
   };
-}
-
-function askThread(thread: Worker, request: ThreadJob): Promise<UnpackedLayer> {
-  return new Promise((resolve, reject) => {
-    thread.onerror = (event) => reject(new Error(event.message));
-    thread.onmessage = ({ data }: MessageEvent<ThreadAnswer>) => {
-      if ("layer" in data) resolve(data.layer);
-      else {
-        const { message, hint, code } = data.failure;
-        const error = new BoughError(message, hint === undefined ? {} : { hint });
-        reject(code === undefined ? error : Object.assign(error, { code }));
-      }
-    };
-    thread.postMessage(request);
-  });
 }

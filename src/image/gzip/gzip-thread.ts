@@ -1,9 +1,5 @@
-/** A thread's own program: compresses the blocks that it is sent, and answers with each in turn. */
+/** A thread's own program: compresses the blocks that it is sent. */
+import { serveThread } from "../../thread.ts";
 import { gzipBlock } from "./gzip-block.ts";
 
-declare const self: Worker;
-
-self.onmessage = ({ data: block }: MessageEvent<Uint8Array<ArrayBuffer>>) => {
-  const packed = gzipBlock(block);
-  self.postMessage(packed, [packed.buffer]);
-};
+serveThread(gzipBlock, ({ buffer }) => [buffer]);

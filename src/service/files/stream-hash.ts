@@ -1,4 +1,4 @@
-import { threadUrl } from "../../thread-url.ts";
+import { threadUrl } from "../../thread.ts";
 
 /**
  * The SHA-256 of a stream that passes in pieces, together with the buffers that the pieces are gathered in: these are used

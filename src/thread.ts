@@ -1,0 +1,110 @@
+/** Threads with a program of their own each: they are sent requests, and answer them one after the other. */
+import { pathToFileURL } from "node:url";
+import { BoughError, messageOf } from "./errors.ts";
+import { errorCode } from "./system-error.ts";
+
+export interface Thread<Request, Answer, Note = never> {
+  /** Rejects with what the thread's own program has thrown. `transfer`: memory that is the thread's from now on. */
+  ask(
+    request: Request,
+    options?: { transfer?: ArrayBuffer[]; onNote?: (note: Note) => void },
+  ): Promise<Answer>;
+  /** Requests that it has not answered yet. */
+  waiting(): number;
+  /** Whether its program has been loaded. */
+  isReady(): boolean;
+  close(): void;
+}
+
+type Message<Answer, Note> = "ready" | { note: Note } | { answer: Answer } | { failure: Failure };
+
+interface Failure {
+  message: string;
+  hint: string | undefined;
+  /** Whether the message is for people: a BoughError's. */
+  isTold: boolean;
+  /** The code of a failed system call. */
+  code: string | undefined;
+}
+
+interface Waiting<Answer, Note> extends PromiseWithResolvers<Answer> {
+  onNote: (note: Note) => void;
+}
+
+/** `program`: its path in src/. */
+export function startThread<Request, Answer, Note = never>(program: string): Thread<Request, Answer, Note> {
+  const worker = new Worker(threadUrl(program));
+  const waiting: Waiting<Answer, Note>[] = [];
+  let isReady = false;
+  let broken: Error | undefined;
+  worker.onmessage = ({ data }: MessageEvent<Message<Answer, Note>>) => {
+    if (data === "ready") isReady = true;
+    else if ("note" in data) waiting[0]?.onNote(data.note);
+    else if ("answer" in data) waiting.shift()?.resolve(data.answer);
+    else waiting.shift()?.reject(errorOf(data.failure));
+  };
+  worker.onerror = ({ message }) => {
+    broken = new Error(message);
+    for (const { reject } of waiting.splice(0)) reject(broken);
+  };
+  return {
+    ask(request, { transfer = [], onNote = () => {} } = {}) {
+      if (broken !== undefined) return Promise.reject(broken);
+      const asked = Promise.withResolvers<Answer>();
+      waiting.push({ ...asked, onNote });
+      worker.postMessage(request, transfer);
+      return asked.promise;
+    },
+    waiting: () => waiting.length,
+    isReady: () => isReady && broken === undefined,
+    close: () => worker.terminate(),
+  };
+}
+
+export function leastBusy<T extends { waiting(): number }>(threads: readonly T[]): T | undefined {
+  return threads.reduce<T | undefined>(
+    (one, other) => (one === undefined || other.waiting() < one.waiting() ? other : one),
+    undefined,
+  );
+}
+
+declare const self: Worker;
+
+/** Makes this thread one that answers with what `answer` returns, `transfer` of it without a copy. */
+export function serveThread<Request, Answer, Note = never>(
+  answer: (request: Request, say: (note: Note) => void) => Answer | Promise<Answer>,
+  transfer: (answer: Answer) => ArrayBuffer[] = () => [],
+): void {
+  const post = (message: Message<Answer, Note>, memory: ArrayBuffer[] = []) =>
+    self.postMessage(message, memory);
+  let last = Promise.resolve();
+  self.onmessage = ({ data }: MessageEvent<Request>) => {
+    last = last.then(async () => {
+      try {
+        const result = await answer(data, (note) => post({ note }));
+        post({ answer: result }, transfer(result));
+      } catch (error) {
+        post({ failure: failureOf(error) });
+      }
+    });
+  };
+  post("ready");
+}
+
+function failureOf(error: unknown): Failure {
+  const isTold = error instanceof BoughError;
+  return { message: messageOf(error), hint: isTold ? error.hint : undefined, isTold, code: errorCode(error) };
+}
+
+function errorOf({ message, hint, isTold, code }: Failure): Error {
+  const error = isTold ? new BoughError(message, hint === undefined ? {} : { hint }) : new Error(message);
+  return code === undefined ? error : Object.assign(error, { code });
+}
+
+/**
+ * Where a thread's own program is, by its path in src/. A compiled program's modules lie together; the programs that it was given
+ * besides `main.ts` (see scripts/build) keep their places beside that.
+ */
+export function threadUrl(path: string): string {
+  return new URL(path, Bun.isStandaloneExecutable ? pathToFileURL(Bun.main) : import.meta.url).href;
+}
