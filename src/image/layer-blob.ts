@@ -1,4 +1,4 @@
-import { tap } from "../tap.ts";
+import { tap } from "../streams.ts";
 import type { Compressor } from "./compress.ts";
 import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 

@@ -1,7 +1,7 @@
 import type { UploadProgress } from "../../service/service.ts";
+import { streamOf } from "../../streams.ts";
 import type { BuildJob } from "../job.ts";
 import { createArchiveCollector } from "../staging/gc.ts";
-import { streamOf } from "../staging/tar-content.ts";
 
 /** Contents of an image on their way to the service: hashed as they pass, each sent once. */
 export interface ImageContents {

@@ -5,14 +5,14 @@ import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
 import { sha256Of } from "../../sha256.ts";
-import { tap } from "../../tap.ts";
+import { streamOf, tap } from "../../streams.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { quote } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { collectBetweenSteps, createArchiveCollector } from "./gc.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
-import { contentOf, entriesOf, streamOf } from "./tar-content.ts";
+import { contentOf, entriesOf } from "./tar-content.ts";
 
 /** Contents of a copy that go to the service one by one, as they are read. */
 export const maxSingleFiles = 1000;

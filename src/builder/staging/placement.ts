@@ -3,12 +3,12 @@ import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import { quote } from "../commands/command.ts";
-import { ownOperationNetwork } from "../commands/network.ts";
 import { isRoot } from "../copy/ownership.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
+import { scriptFields } from "../operations/script.ts";
 import { findLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
@@ -71,15 +71,8 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const outcome = await runOperation(
     {
       image: stage.layer.image,
-      command: "sh",
-      args: ["-s"],
-      shell: false,
-      stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
-      cwd: "/",
+      ...scriptFields(script, build),
       files: { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) },
-      timeout: build.timeoutSeconds,
-      disposable: false,
-      ...ownOperationNetwork(build.network),
     },
     {
       key: placementKey(hash),

@@ -30,22 +30,6 @@ export async function* entriesOf<Entry>(
   }
 }
 
-export function streamOf(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await chunks.next();
-        if (done === true) controller.close();
-        else controller.enqueue(value);
-      },
-      async cancel() {
-        await chunks.return(undefined);
-      },
-    },
-    { highWaterMark: 0 },
-  );
-}
-
 const zeroBytes = 256 * 1024;
 
 function* zeros(length: number): Generator<Uint8Array> {

@@ -5,7 +5,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { failedStepOf } from "../run/failed-step.ts";
 import { terminalSeconds } from "../run/terminal.ts";
 import { runToItsEnd } from "../run/to-end.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { failedStepIn } from "./debugging.ts";
 
@@ -24,7 +24,7 @@ export async function openShellAfter(
   const { text } = describeFailure(error, globals.format);
   if (!isTold) runtime.stderr.write(formatLogLines(text, runtime.stderr));
   log.info("a shell in the place of the failed step; its changes are thrown away when you leave");
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connectQuietly(invocation);
   await runToItsEnd(
     {
       key: sessionKey(invocation),

@@ -138,7 +138,10 @@ async function buildWith(
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  await using connection = await connect({ ...runtime, signal }, globals, progress.log, watcher);
+  await using connection = await connect(
+    { runtime: { ...runtime, signal }, globals, log: progress.log },
+    watcher,
+  );
   const { service } = connection;
   const session = buildSession(context.absolutePath);
   const hashes = connection.store.hashes.open(context.realPath);

@@ -24,8 +24,8 @@ export const list: Command = {
 };
 
 async function listScopes(invocation: Invocation): Promise<void> {
-  const { runtime, globals, log } = invocation;
-  await using connection = await connect(runtime, globals, log);
+  const { runtime, log } = invocation;
+  await using connection = await connect(invocation);
   const { service } = connection;
   const names = await listScopeNames(service);
   if (service.capabilities.lacks("imageList"))

@@ -21,9 +21,9 @@ export const remove: Command = {
 };
 
 async function removeScope(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values } = invocation;
   const name = readScopeArgument(values);
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service } = connection;
   const images = await listIndexImages(name, service);
   if (images.length === 0) throw await noSuchScope(name, service);

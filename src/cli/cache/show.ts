@@ -22,9 +22,9 @@ export const show: Command = {
 };
 
 async function showScope(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, log } = invocation;
   const name = readScopeArgument(values);
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service } = connection;
   const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
   if (images.length === 0) throw await noSuchScope(name, service);

@@ -83,7 +83,11 @@ async function fromService(
   return await withDeadline(
     { clock, milliseconds: patienceMilliseconds, parent: signal },
     async (limited) => {
-      await using connection = await connect({ ...runtime, signal: limited }, globals, silence);
+      await using connection = await connect({
+        runtime: { ...runtime, signal: limited },
+        globals,
+        log: silence,
+      });
       return await ask(connection);
     },
   );

@@ -18,7 +18,7 @@ export async function addScopeUses(
 ): Promise<void> {
   try {
     const silent = { ...log, info() {} };
-    await using connection = await connect(runtime, { ...globals, local: true }, silent);
+    await using connection = await connect({ runtime, globals: { ...globals, local: true }, log: silent });
     const { service } = connection;
     for (const name of await listScopeNames(service)) {
       const options = { service, known: new Map(), warn: log.warn };

@@ -1,7 +1,7 @@
 import type { Platform } from "../../builder/bases/platform.ts";
 import type { Compression } from "../../image/compress.ts";
 import type { Attest, ImageContent, WrittenImage } from "../../image/image-writer.ts";
-import { tap } from "../../tap.ts";
+import { tap } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";

@@ -2,7 +2,7 @@ import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
 
@@ -30,8 +30,8 @@ export const cat: Command = {
 };
 
 async function printFiles(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { values, runtime } = invocation;
+  await using connection = await connectQuietly(invocation);
   const { stdout, signal } = runtime;
   for (const given of values.positionals) {
     const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);

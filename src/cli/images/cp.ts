@@ -6,7 +6,7 @@ import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { copyDirectory, copyFile } from "./copy-out.ts";
 import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
@@ -39,9 +39,9 @@ export const cp: Command = {
 };
 
 async function copyOut(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime, log } = invocation;
   const [source = "", destination = ""] = values.positionals;
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const place = await resolveImagePath(source, sessionKey(invocation), connection);
   if (destination === "-") {

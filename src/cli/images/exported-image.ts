@@ -14,10 +14,10 @@ export async function exportNamedImage(
   reference: string,
   chooseDestination: (tag: string | undefined) => Destination,
 ): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime } = invocation;
   const compression = readCompression(values);
   const times = readTimes(values.flag("rewrite-timestamp"), runtime);
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);
   const isInsecure = values.flag("insecure");

@@ -76,14 +76,14 @@ interface Reference {
 }
 
 async function importImages(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime, log } = invocation;
   const references = readReferences(
     values.positionals.map((text) => nameRelativePath(text, runtime.workingDirectory)),
     values.text("tag"),
   );
   checkCredentials(invocation);
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service } = connection;
   const credentials = await readCredentials(invocation);
   const imported: { image: string; tag: string | null }[] = [];

@@ -7,7 +7,7 @@ import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { type Connection, connect } from "../service/connection.ts";
+import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { imageDescription, requireSessionImage, resolveDescribedImage } from "./image-argument.ts";
 import { findLayers, type InspectedLayer, sizeOf } from "./inspected-layers.ts";
@@ -47,7 +47,7 @@ export const inspect: Command = {
 };
 
 async function inspectImage(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, log } = invocation;
   const number = positiveInteger(
     values.text("layer"),
     "--layer",
@@ -59,7 +59,7 @@ async function inspectImage(invocation: Invocation): Promise<void> {
       kind: "usage",
       hint: "Name one with --layer N.",
     });
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connectQuietly(invocation);
   const reference = values.positionals[0] ?? requireSessionImage(connection.store, sessionKey(invocation));
   const { uuid: image, config, origin } = await resolveDescribedImage(connection, reference);
   const { layers, history } = await findLayers(image, origin.history ?? [], connection);

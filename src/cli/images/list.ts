@@ -56,13 +56,13 @@ export const list: Command = {
 type ListedImage = ImageRecord & { sessions: string[] };
 
 async function listImages(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime, globals } = invocation;
   const tag = values.text("tag");
   const since = parseTime(values.text("since"), "--since", runtime.clock);
   const until = parseTime(values.text("until"), "--until", runtime.clock);
   const limit = positiveInteger(values.text("limit"), "--limit");
   const isAsked = values.flag("all") || tag !== undefined;
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service, store } = connection;
   const found = await service.listImages({
     tagged: values.flag("tagged"),

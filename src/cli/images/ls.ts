@@ -4,7 +4,7 @@ import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
 
@@ -32,8 +32,8 @@ export const ls: Command = {
 };
 
 async function listFiles(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { values } = invocation;
+  await using connection = await connectQuietly(invocation);
   const { image, path } = await resolveImagePath(
     values.positionals[0] ?? "/",
     sessionKey(invocation),

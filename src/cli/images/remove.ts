@@ -48,8 +48,8 @@ interface Removal {
 }
 
 async function removeImages(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  await using connection = await connect(runtime, globals, log);
+  const { values, runtime } = invocation;
+  await using connection = await connect(invocation);
   const removals: Removal[] = [];
   const problems: string[] = [];
   for (const reference of values.positionals) {

@@ -37,10 +37,10 @@ export const tag: Command = {
 };
 
 async function tagImage(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values } = invocation;
   const [reference = "", given = ""] = values.positionals;
   const name = parseTag(given);
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service, store } = connection;
   const image = await resolveImageArgument({ service, store }, reference);
   await service.tagImage(image, name);

@@ -33,9 +33,9 @@ export const untag: Command = {
 };
 
 async function untagImage(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values } = invocation;
   const [reference = ""] = values.positionals;
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service, store } = connection;
   const image = await resolveImageArgument({ service, store }, reference);
   const tags = await tagsOf(service, image);

@@ -31,8 +31,8 @@ export const kill: Command = {
 };
 
 async function killOperations(invocation: Invocation): Promise<void> {
-  const { runtime, globals, log, values } = invocation;
-  await using connection = await connect(runtime, globals, log);
+  const { values } = invocation;
+  await using connection = await connect(invocation);
   const { service } = connection;
   const operations = await readOperations(invocation, connection);
   const killed: string[] = [];

@@ -2,7 +2,7 @@ import { type ArgsDef, defineCommand } from "citty";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { createOutputRelay } from "../run/output-relay.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { operationArgument, requireOperation } from "./operation-argument.ts";
 
@@ -28,8 +28,8 @@ export const logs: Command = {
 };
 
 async function printLogs(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { values, runtime, log } = invocation;
+  await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const given = values.positionals[0] ?? "";
   const { uuid, hasEnded } = await requireOperation(connection, given, sessionKey(invocation));

@@ -51,7 +51,7 @@ export const ps: Command = {
 };
 
 async function listOperations(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime } = invocation;
   const limit = positiveInteger(values.text("limit"), "--limit") ?? 50;
   const kind = values.text("kind");
   const since = parseTime(values.text("since"), "--since", runtime.clock);
@@ -65,7 +65,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
     ...(until === undefined ? {} : { until }),
   };
   const statuses = readStatuses(values.text("status"), values.flag("all"));
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service } = connection;
   const operations = (await findOperations(service, filter, statuses)).map(withoutSecrets);
   printResult(invocation, {

@@ -6,7 +6,7 @@ import { renderTable } from "../../terminal/table.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { operationArgument, requireOperation } from "./operation-argument.ts";
 import { kindOf, statusOf } from "./operation-words.ts";
@@ -32,8 +32,8 @@ export const show: Command = {
 };
 
 async function showOperation(invocation: Invocation): Promise<void> {
-  const { values, runtime, globals, log } = invocation;
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  const { values, runtime } = invocation;
+  await using connection = await connectQuietly(invocation);
   const operations: OperationDetails[] = [];
   const problems: BoughError[] = [];
   for (const given of values.positionals) {

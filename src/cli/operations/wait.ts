@@ -7,7 +7,7 @@ import { renderTable } from "../../terminal/table.ts";
 import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { operationsArgument, readOperations } from "./operation-argument.ts";
 import { statusOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
@@ -42,11 +42,11 @@ export const wait: Command = {
 };
 
 async function waitForOperations(invocation: Invocation): Promise<number> {
-  const { values, runtime, globals, log } = invocation;
+  const { values, runtime } = invocation;
   const seconds = positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.");
   const left = new AbortController();
   const signal = AbortSignal.any([runtime.signal, left.signal]);
-  await using connection = await connect({ ...runtime, signal }, globals, { ...log, info: log.debug });
+  await using connection = await connectQuietly({ ...invocation, runtime: { ...runtime, signal } });
   const { service } = connection;
   try {
     const operations = await readOperations(invocation, connection);

@@ -2,7 +2,7 @@ import { visible } from "../../visible.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
 import { printResult } from "../command-line/result.ts";
-import { type Connection, connect, isEmbedded } from "../service/connection.ts";
+import { type Connection, connectQuietly, isEmbedded } from "../service/connection.ts";
 import { secretsByEnvironment } from "./environment.ts";
 import { type AskedRun, withCommand, withStep } from "./image-command.ts";
 import { startImage, withInstance } from "./request.ts";
@@ -18,7 +18,7 @@ export async function runDetached(asked: AskedRun, invocation: Invocation): Prom
   const { runtime, globals } = invocation;
   if (runtime.environment[marker] !== undefined) return await runBehind(asked, invocation);
   if (isEmbedded(runtime, globals)) return await startBehind(asked, invocation);
-  await using connection = await connectSilently(invocation);
+  await using connection = await connectQuietly(invocation);
   report(await start(asked, invocation, connection), asked, invocation);
   return 0;
 }
@@ -48,7 +48,7 @@ function report(operation: string, asked: AskedRun, invocation: Invocation): voi
 
 /** Runs in the background: nobody listens any more once the id is told. */
 async function runBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
-  await using connection = await connectSilently(invocation);
+  await using connection = await connectQuietly(invocation);
   const operation = await start(asked, invocation, connection);
   invocation.runtime.stdout.write(`${operation}\n`);
   await invocation.runtime.stdout.flush();
@@ -89,8 +89,4 @@ async function readLine(source: ReadableStream<Uint8Array>): Promise<string | un
     if (end >= 0) return text.slice(0, end);
   }
   return undefined;
-}
-
-function connectSilently({ runtime, globals, log }: Invocation): Promise<Connection> {
-  return connect(runtime, globals, { ...log, info: log.debug });
 }

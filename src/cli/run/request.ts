@@ -1,4 +1,5 @@
-import { networkFields, ownOperationNetwork, requireHostNetwork } from "../../builder/commands/network.ts";
+import { networkFields, requireHostNetwork } from "../../builder/commands/network.ts";
+import { scriptFields } from "../../builder/operations/script.ts";
 import { placementScript } from "../../builder/staging/placement.ts";
 import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";
@@ -148,15 +149,8 @@ async function makeInstance(
     {
       image,
       ...limits,
-      command: "sh",
-      args: ["-s"],
-      shell: false,
-      stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
-      cwd: "/",
+      ...scriptFields(script, request),
       ...placed,
-      timeout: request.timeoutSeconds,
-      disposable: false,
-      ...ownOperationNetwork(request.network),
     },
     { service, signal: runtime.signal, log },
   );

@@ -3,7 +3,7 @@ import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import { type ArgumentDefinitions, positiveInteger, type Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { connect } from "../service/connection.ts";
+import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";
 import { type AskedRun, whichCommand } from "./image-command.ts";
@@ -98,11 +98,10 @@ export const run: Command = {
 };
 
 async function runCommand(invocation: Invocation): Promise<number> {
-  const { runtime, globals, log } = invocation;
   const request = readRequest(invocation);
   if (invocation.values.flag("detach")) return await runDetached(request, invocation);
   // What the command says is the output: the service's name would stand in between.
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connectQuietly(invocation);
   return await runToItsEnd(request, invocation, connection);
 }
 

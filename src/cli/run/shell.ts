@@ -2,7 +2,7 @@ import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
-import { type Connection, connect } from "../service/connection.ts";
+import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { type AskedRun, withStep } from "./image-command.ts";
 import { startImage } from "./request.ts";
@@ -55,7 +55,7 @@ async function openShell(invocation: Invocation): Promise<number> {
   }
   const surroundings = readSurroundings(invocation);
   const isDisposable = !values.flag("keep");
-  await using connection = await connect(runtime, globals, { ...log, info: log.debug });
+  await using connection = await connectQuietly(invocation);
   const asked: AskedRun = {
     ...(await findPlace(invocation, connection)),
     ...surroundings,

@@ -6,8 +6,8 @@ import { readProfileFiles } from "../../service/profiles/profile-files.ts";
 import type { Fetch, ServedTime } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
 import { openStore, type Store } from "../../store/store.ts";
-import type { Log } from "../../terminal/log.ts";
 import { version } from "../../version.ts";
+import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
@@ -29,9 +29,7 @@ export interface ServiceWatcher {
 
 /** Finds out which service is meant, opens it, and says so in one log line. `watcher` listens. */
 export async function connect(
-  runtime: Runtime,
-  globals: GlobalOptions,
-  log: Log,
+  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
   watcher?: ServiceWatcher,
 ): Promise<Connection> {
   const choice = chooseServiceFor(runtime, globals);
@@ -86,6 +84,12 @@ export async function connect(
       store.close();
     },
   };
+}
+
+/** Does what `connect` does, and says nothing of which service it is, for commands whose output is the thing. */
+export function connectQuietly(invocation: Invocation): Promise<Connection> {
+  const { log } = invocation;
+  return connect({ ...invocation, log: { ...log, info: log.debug } });
 }
 
 /** Opens bough's own state, for commands that only read that: no service is asked. */

@@ -48,7 +48,7 @@ export const use: Command = {
 };
 
 async function useImage(invocation: Invocation): Promise<void> {
-  const { values, globals, runtime, log } = invocation;
+  const { values, globals, runtime } = invocation;
   const [reference] = values.positionals;
   if (values.flag("new")) return beginSession(invocation, reference);
   const key = sessionKey(invocation);
@@ -57,7 +57,7 @@ async function useImage(invocation: Invocation): Promise<void> {
     show(invocation, store, key);
     return;
   }
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service, store } = connection;
   const place = parseHistoryReference(reference);
   const image =
@@ -74,7 +74,7 @@ async function beginSession(invocation: Invocation, reference: string | undefine
     new BoughError(message, { kind: "usage", hint: 'For example: eval "$(bough use --new app:dev)"' });
   if (reference === undefined) throw usage("bough use --new: IMAGE is missing");
   if (globals.session !== undefined) throw usage("bough use: --new makes up a name, and -S gives one");
-  await using connection = await connect(runtime, globals, log);
+  await using connection = await connect(invocation);
   const { service, store } = connection;
   const image = await resolveImageArgument({ service, store }, reference);
   const session = freeKey(store);

@@ -1,4 +1,5 @@
 import type { OperationEvent } from "../../service/wire/operation.ts";
+import { streamOf } from "../../streams.ts";
 import { RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
@@ -25,22 +26,7 @@ export const eventRoutes: readonly Route[] = [
         idleMilliseconds: keepaliveMilliseconds,
         signal: AbortSignal.any([left.signal, state.closing]),
       });
-      const encoder = new TextEncoder();
-      const body = new ReadableStream<Uint8Array>({
-        async pull(controller) {
-          for (;;) {
-            const { done, value } = await events.next();
-            if (done === true) return controller.close();
-            if (value !== undefined && spid !== undefined && value.spid !== spid) continue;
-            const text = value === undefined ? ": keepalive\n\n" : formatEvent(value);
-            return controller.enqueue(encoder.encode(text));
-          }
-        },
-        async cancel() {
-          left.abort();
-          await events.return(undefined);
-        },
-      });
+      const body = streamOf(formatEvents(events, spid), () => left.abort());
       return new Response(body, {
         headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-store" },
       });
@@ -48,8 +34,17 @@ export const eventRoutes: readonly Route[] = [
   },
 ];
 
-function formatEvent(event: OperationEvent): string {
-  return `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+/** `undefined` among the events says that there was none for a while. */
+async function* formatEvents(
+  events: AsyncIterable<OperationEvent | undefined>,
+  spid: number | undefined,
+): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  for await (const event of events) {
+    if (event === undefined) yield encoder.encode(": keepalive\n\n");
+    else if (spid === undefined || event.spid === spid)
+      yield encoder.encode(`id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  }
 }
 
 function readLastEventId(request: Request): number {

@@ -1,5 +1,6 @@
 import { hexOf } from "../../image/digest.ts";
 import type { ImageLayer } from "../../service/wire/image.ts";
+import { streamOf } from "../../streams.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
@@ -52,17 +53,7 @@ async function streamArchive(
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, options.signal]);
   const chunks = streamLayer(directory, { ...options, signal });
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await chunks.next();
-      if (done === true) controller.close();
-      else controller.enqueue(value);
-    },
-    async cancel() {
-      ended.abort();
-      await chunks.return(undefined);
-    },
-  });
+  return streamOf(chunks, () => ended.abort());
 }
 
 /** A layer, and its directory, or the file that it came in. */

@@ -17,7 +17,7 @@ export async function withImagePath<Result>(
   action: (place: { image: string; path: string }, connection: Connection) => Promise<Result>,
 ): Promise<Result> {
   const invocation = invocationFor({ session }, call);
-  await using connection = await connect(invocation.runtime, invocation.globals, invocation.log);
+  await using connection = await connect(invocation);
   const found =
     image === undefined
       ? requireSessionImage(connection.store, sessionKey(invocation))
