@@ -34,6 +34,16 @@ interface ServiceStats {
   sentBytes: number;
 }
 
+export function requestsRow(
+  name: string,
+  requests: ServiceStats["requests"],
+  { against, atMost }: { against: string; atMost: number },
+): Row {
+  const figure = Object.values(requests).reduce((sum, each) => sum + each, 0);
+  const bough = Object.keys(requests).join(", ");
+  return { case: name, bough, against, figure, unit: "requests", goal: { atMost } };
+}
+
 export interface Bench {
   /** A new, empty directory. */
   directory(name: string): string;

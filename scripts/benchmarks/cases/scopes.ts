@@ -1,6 +1,6 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, type Row, runFresh } from "../bench.ts";
+import { type Bench, type Row, requestsRow, runFresh } from "../bench.ts";
 import { writeDockerfile, writeManyFiles } from "../contexts.ts";
 import { alternate, run } from "../measure.ts";
 
@@ -33,14 +33,7 @@ export async function measureScopes(bench: Bench): Promise<Row[]> {
       unit: "times",
       goal: { atMost: 2.5 },
     },
-    {
-      case: name,
-      bough: Object.keys(requests).join(", "),
-      against: "",
-      figure: Object.values(requests).reduce((sum, each) => sum + each, 0),
-      unit: "requests",
-      goal: { atMost: 5 },
-    },
+    requestsRow(name, requests, { against: "", atMost: 5 }),
     await measureIndex(bench),
   ];
 }

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Bench, Row } from "../bench.ts";
+import { type Bench, type Row, requestsRow } from "../bench.ts";
 import { importBase, makeBuildah } from "../buildah.ts";
 import { alternate, type Command, run } from "../measure.ts";
 
@@ -38,14 +38,7 @@ export async function measureCachedStages(bench: Bench): Promise<Row[]> {
       unit: "times",
       goal: { atMost: 1.5 },
     },
-    {
-      case: name,
-      bough: Object.keys(requests).join(", "),
-      against: "FROM's image, the tag",
-      figure: Object.values(requests).reduce((sum, each) => sum + each, 0),
-      unit: "requests",
-      goal: { atMost: 2 },
-    },
+    requestsRow(name, requests, { against: "FROM's image, the tag", atMost: 2 }),
   ];
 }
 
