@@ -30,9 +30,9 @@ const maySay = /=|:\/\/|env[ \t]/i;
 // No quantifier meets what the one before it could have taken: the time is that of one pass.
 // The last @ before the path counts: a password may have one in it.
 const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#'"]+)@/gi;
-const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+(?==))("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
+const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
 /** `ENV NAME value`, up to the line's end. */
 const legacyEnv = /^(\s*ENV[ \t]+)([A-Za-z_]\w*)([ \t]+)([^=\s].*)$/gim;
 const queryParameter = /([?&])([\w.-]+)=([^\s&#'"]+)/g;
-/** The name of another variable is no secret. */
-const reference = /^"?\$(\w+|\{\w+\})"?$/;
+/** The name of another variable, or a command that will say the value, is no secret. */
+const reference = /^"?(\$(\w+|\{\w+\})"?$|\$\()/;

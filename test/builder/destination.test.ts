@@ -46,7 +46,7 @@ describe("where one file goes, with /srv as the working directory and /usr/bin i
       given,
       "/srv",
       staged,
-      { count: 1, anyDirectory: false },
+      { count: 1, makesDirectory: false },
       inImage,
     );
     expect(placeEntry(destination, { source: "a.txt", isDirectory: false, entries: [] }, "a.txt")).toBe(path);
@@ -58,7 +58,7 @@ test("a directory's contents go below the destination", async () => {
     "app",
     "/",
     new Map(),
-    { count: 1, anyDirectory: true },
+    { count: 1, makesDirectory: true },
     async () => false,
   );
   expect(placeEntry(destination, { source: "src", isDirectory: true, entries: [] }, "lib/a.txt")).toBe(

@@ -13,6 +13,7 @@ const table: [text: string, shown: string][] = [
   ["ENV API_TOKEN a b c", "ENV API_TOKEN ***"],
   ["ARG PASSWORD=abc", "ARG PASSWORD=***"],
   ["RUN TOKEN=abc; make SECRET=def && echo", "RUN TOKEN=***; make SECRET=*** && echo"],
+  ['RUN echo "secret = abc" >> clients.conf', 'RUN echo "secret = ***" >> clients.conf'],
   ["RUN npm install --token=abc", "RUN npm install --token=***"],
 ];
 
@@ -24,6 +25,7 @@ test.each([
   "ENV MODE=fast KEYBOARD=us PUBLIC_KEY=abc",
   "ENV API_TOKEN=$OTHER",
   'ENV API_TOKEN="${OTHER}"',
+  "RUN GITHUB_TOKEN=$(cat /run/secrets/token) ./build.sh",
   "ENV key=value",
   "ENV API_TOKEN",
   "RUN curl https://host/path@2x.png user@host",

@@ -15,7 +15,7 @@ import type { BuildJob } from "../job.ts";
 import { namesDirectory } from "./destination.ts";
 import { findEqualCopy } from "./equal-copy.ts";
 import { stageImageCopy } from "./from-image.ts";
-import { resolveOwner } from "./ownership.ts";
+import { resolveFileOwner } from "./ownership.ts";
 import { isReadBefore } from "./read-image.ts";
 import type { CopyWords } from "./words.ts";
 
@@ -37,6 +37,7 @@ export async function copyFromImage(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
+  const line = instruction.range.start;
   const source = await findSource(instruction, build);
   const from = source.layer && { layer: source.layer };
   const copy = copyOf(instruction, words, stage);
@@ -53,11 +54,11 @@ export async function copyFromImage(
     return detectLoss(from, build, () => stageImageCopy(instruction, { words, source }, stage, build));
   const spec: RunSpec = {
     title: titleOf(instruction),
-    line: instruction.range.start,
+    line,
     ordinal,
     directive: ["COPY", source.hash, JSON.stringify(copy)],
     command: { form: "none" },
-    copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, stage, build)) }],
+    copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
     env: {},
     cwd: "/",
     network: ownOperationNetwork(build.network),
@@ -96,8 +97,8 @@ function copyOf(
   };
 }
 
-function ownerOf({ chown }: CopyWords, stage: StageState, build: BuildJob) {
-  return chown === "" ? {} : resolveOwner(chown, stage, build);
+function ownerOf({ chown }: CopyWords, line: number, stage: StageState, build: BuildJob) {
+  return chown === "" ? {} : resolveFileOwner(chown, line, stage, build);
 }
 
 /** Returns whether the service can't copy between images. What was staged before is staged again: nobody has to be asked. */

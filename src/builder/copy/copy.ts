@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
 import { sha256Of } from "../../sha256.ts";
 import { mayUnpack } from "../archives/may-unpack.ts";
 import type { Unpacking } from "../archives/unpack.ts";
@@ -13,8 +14,8 @@ import type { FoundSources } from "../staging/look-ahead.ts";
 import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
-import { isRoot, resolveOwner, root } from "./ownership.ts";
-import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
+import { isRoot, resolveFileOwner, root } from "./ownership.ts";
+import type { CopyPlan, PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
 import { stageItems } from "./stage-items.ts";
 
 /** What the sources come to is staged for the next RUN; of it only URLs go to the service already. */
@@ -36,9 +37,10 @@ export async function stageCopy(
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });
   }
+  if (plan.isOneFile) requireFiles(instruction, plan, build);
   if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
   if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
-  const owner = words.chown === "" ? root : await resolveOwner(words.chown, stage, build);
+  const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
   const unpacking = { destination, owner, line, checksum: words.checksum };
   const { items, ...unpacked } = await stageArchives(instruction, plan.items, unpacking, stage, build);
@@ -55,6 +57,24 @@ export async function stageCopy(
   const amount = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
   build.emit({ type: "staged", title, ...amount });
   return { ...stage, staged };
+}
+
+/** Several sources of one file: Docker leaves the last one there. By default that is taken for a mistake. */
+function requireFiles(
+  { name, range }: CopyInstruction | AddInstruction,
+  { destination: { path }, items }: CopyPlan,
+  { mode, emit }: BuildJob,
+): void {
+  const hint = `Write ${path}/ instead.`;
+  if (mode === "default")
+    throw new BoughError(
+      `${name} of several sources needs a directory as its destination: ${path} is none, and does not end in a slash`,
+      { kind: "usage", hint },
+    );
+  if (items.some((item) => item.kind === "entry" && item.isSourceRoot))
+    throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
+  const message = `all sources go to the one file ${path}, where the last is left, as in Docker: ${path}/ would be a directory`;
+  emit({ type: "warning", message, line: range.start });
 }
 
 /** Stages what the archives among the items hold; the other ones are left. */

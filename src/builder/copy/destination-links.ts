@@ -1,6 +1,11 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { type Destination, resolveDestination, type StagedTypes } from "./destination.ts";
+import {
+  type Destination,
+  type DestinationSources,
+  resolveDestination,
+  type StagedTypes,
+} from "./destination.ts";
 import { parentDirectories } from "./made-directories.ts";
 
 /** Linux's own limit for one path. */
@@ -20,7 +25,7 @@ export interface DestinationPlace {
  */
 export async function resolveLinkedDestination(
   destination: string,
-  sources: { count: number; anyDirectory: boolean },
+  sources: DestinationSources,
   { workdir, staged, isDirectoryInImage, readLinkInImage }: DestinationPlace,
 ): Promise<Destination> {
   const resolve = (path: string) => resolveDestination(path, workdir, staged, sources, isDirectoryInImage);

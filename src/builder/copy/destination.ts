@@ -12,22 +12,29 @@ export interface Destination {
 /** What is staged, by absolute path, as far as it matters here. `target`: of a link. */
 export type StagedTypes = ReadonlyMap<string, { type: string; target?: string }>;
 
+/** What a destination is to take. */
+export interface DestinationSources {
+  count: number;
+  /** One of them makes a directory of a destination that is not there: its contents go into it. */
+  makesDirectory: boolean;
+}
+
 /**
- * The Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory where it ends in a slash, is `.`,
- * takes several sources, or is a directory already. `isDirectoryInImage` is asked only where nothing else decides.
+ * The Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory where it ends in a slash, is `.`, or is
+ * one already. `isDirectoryInImage` is asked only where nothing else decides.
  */
 export async function resolveDestination(
   destination: string,
   workdir: string,
   staged: StagedTypes,
-  sources: { count: number; anyDirectory: boolean },
+  sources: DestinationSources,
   isDirectoryInImage: (path: string) => Promise<boolean>,
 ): Promise<Destination> {
   const path = pathInImage(workdir, destination);
   const isDirectory =
     namesDirectory(destination) ||
-    sources.count !== 1 ||
-    sources.anyDirectory ||
+    sources.count === 0 ||
+    sources.makesDirectory ||
     path === "/" ||
     path === workdir ||
     isDirectoryWhenStaged(path, staged) ||

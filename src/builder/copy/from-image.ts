@@ -9,7 +9,7 @@ import type { ImageContent, StagedEntry } from "../staging/staged.ts";
 import type { Destination } from "./destination.ts";
 import { resolveLinkedDestination } from "./destination-links.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
-import { isRoot, type Owner, resolveOwner, root } from "./ownership.ts";
+import { isRoot, type Owner, resolveFileOwner, root } from "./ownership.ts";
 import { readFromImage } from "./read-image.ts";
 import { stageItems } from "./stage-items.ts";
 import type { CopyWords } from "./words.ts";
@@ -32,7 +32,7 @@ export async function stageImageCopy(
   build: BuildJob,
 ): Promise<StageState> {
   const line = instruction.range.start;
-  const owner = words.chown === "" ? undefined : await resolveOwner(words.chown, stage, build);
+  const owner = words.chown === "" ? undefined : await resolveFileOwner(words.chown, line, stage, build);
   const sources = await readFromImage(words, instruction, image, build);
   const total = { files: 0, bytes: 0 };
   let { staged } = stage;
@@ -79,7 +79,7 @@ async function findDestination(
 ): Promise<Destination> {
   return resolveLinkedDestination(
     word,
-    { count: 1, anyDirectory: type === "directory" },
+    { count: 1, makesDirectory: type === "directory" },
     {
       workdir: config.WorkingDir,
       staged,

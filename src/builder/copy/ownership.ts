@@ -34,6 +34,38 @@ export async function resolveOwner(chown: string, accounts: Accounts, build: Bui
   return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, accounts, build) };
 }
 
+/**
+ * As `resolveOwner`, for files. With `--docker` a name that the image doesn't know is passed over with a warning: BuildKit
+ * gives the files to root, or to the user's own group.
+ */
+export async function resolveFileOwner(
+  chown: string,
+  line: number,
+  accounts: Accounts,
+  build: BuildJob,
+): Promise<Owner> {
+  const passOver =
+    (instead: string, id: number) =>
+    (error: unknown): number => {
+      if (build.mode === "default" || !(error instanceof UnknownAccountError)) throw error;
+      const message = `${error.message}, so the files get ${instead}, as in Docker`;
+      build.emit({ type: "warning", message, line });
+      return id;
+    };
+  const { user, group } = splitOwner(chown);
+  const person = await findUser(user, accounts, build).catch((error: unknown) => {
+    const id = passOver("root as their owner", 0)(error);
+    return { uid: id, gid: id };
+  });
+  if (group === "") return person;
+  const gid = await findGroup(group, accounts, build).catch(passOver(`the group ${person.gid}`, person.gid));
+  return { uid: person.uid, gid };
+}
+
+class UnknownAccountError extends BoughError {
+  override readonly name = "UnknownAccountError";
+}
+
 /** What can be told without the image: names have no number yet. */
 export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | undefined } {
   const { user, group } = splitOwner(chown);
@@ -41,13 +73,10 @@ export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | 
   return { uid, gid: group === "" ? uid : numberOf(group) };
 }
 
+/** Either may be empty, and both: root. */
 function splitOwner(chown: string): { user: string; group: string } {
   const [user = "", group = ""] = chown.split(":", 2);
-  if (user !== "" || group !== "") return { user, group };
-  throw new BoughError(`--chown=${chown} names no user`, {
-    kind: "usage",
-    hint: "Write --chown=user:group.",
-  });
+  return { user, group };
 }
 
 function numberOf(text: string): number | undefined {
@@ -190,7 +219,7 @@ async function findRow(
   );
   if (row !== undefined) return row;
   const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
-  throw new BoughError(`the image doesn't know the ${what} ${name}: ${known}`, {
+  throw new UnknownAccountError(`the image doesn't know the ${what} ${name}: ${known}`, {
     hint: `Make the ${what} in a RUN before this line, or write a number.`,
   });
 }

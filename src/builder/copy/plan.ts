@@ -11,15 +11,18 @@ import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
+import type { BuildMode } from "../job.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
-import { type Destination, placeEntry, type StagedTypes } from "./destination.ts";
+import { type Destination, type DestinationSources, placeEntry, type StagedTypes } from "./destination.ts";
 import { resolveLinkedDestination } from "./destination-links.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
-import type { CopyWords } from "./words.ts";
+import { type CopyWords, isArchive } from "./words.ts";
 
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
 export interface CopyPlan {
   destination: Destination;
+  /** Several sources go to a destination that is no directory. */
+  isOneFile: boolean;
   /** In the order in which later ones replace earlier ones of the same path. */
   items: readonly PlannedItem[];
   warnings: readonly ContextWarning[];
@@ -61,6 +64,7 @@ export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
 
 /** What a plan depends on beside the words. */
 export interface PlanOptions {
+  mode: BuildMode;
   context: BuildContext;
   ignore: IgnoreRules;
   /** What the context is read through; the machine's own where it is left out. */
@@ -102,10 +106,7 @@ export async function planCopy(
           parents: instruction.parents,
           signal: options.signal,
         }));
-  const sources = {
-    count: matches.length + words.urls.length + words.documents.length,
-    anyDirectory: matches.some((match) => match.isDirectory),
-  };
+  const sources = destinationSources(matches, words, instruction, options.mode);
   const destination = await resolveLinkedDestination(words.destination, sources, options);
   const change = words.changeMode;
   const items: PlannedItem[] = [];
@@ -123,11 +124,29 @@ export async function planCopy(
   await pace.step();
   return {
     destination,
+    isOneFile: sources.count > 1 && !destination.isDirectory,
     items,
     warnings,
     excluded,
     largeContext: findLargeContext(matches),
   };
+}
+
+/**
+ * Sources go one after the other, as in BuildKit: what the first one makes, a directory or a file, is there for the next. By
+ * default a single pattern that matches several files makes a directory.
+ */
+function destinationSources(
+  matches: readonly SourceMatch[],
+  { urls, documents }: CopyWords,
+  { name, parents, sources }: CopyInstruction | AddInstruction,
+  mode: BuildMode,
+): DestinationSources {
+  const count = matches.length + urls.length + documents.length;
+  const isPattern = mode === "default" && sources.length === 1 && count > 1;
+  const isUnpacked = name === "ADD" && matches.some(({ source }) => isArchive(source));
+  const isDirectoryFirst = matches[0]?.isDirectory === true;
+  return { count, makesDirectory: parents || isPattern || (isUnpacked && count > 1) || isDirectoryFirst };
 }
 
 function planEntry(

@@ -5,7 +5,6 @@ import { BoughError } from "../../errors.ts";
 import { type ModeChange, parseMode } from "../../image/mode-change.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
 import { isUrl, redactUrl } from "../remote-files/source-url.ts";
-import { namesDirectory } from "./destination.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
 export interface CopyWords {
@@ -47,7 +46,6 @@ export function expandCopyWords(
   const paths = isAdd ? sources.filter((source) => !isUrl(source)) : sources;
   const destination = expand(instruction.destination);
   const chmod = expand(instruction.chmod ?? "");
-  requireDirectory(destination, instruction);
   if (isAdd) requireAddable(sources, checksum);
   return {
     paths,
@@ -64,27 +62,12 @@ export function expandCopyWords(
 }
 
 /** A source that Docker's ADD would unpack. */
-function isArchive(source: string): boolean {
+export function isArchive(source: string): boolean {
   return /\.(tar|tar\.(gz|bz2|xz|zst)|tgz|tbz2?|txz)$/i.test(source);
 }
 
 function isGitRepository(source: string): boolean {
   return /^(git@|git:\/\/|ssh:\/\/)/.test(source) || /^https?:\/\/[^?#]*\.git(#.*)?$/i.test(source);
-}
-
-function requireDirectory(
-  destination: string,
-  { name, sources: written }: CopyInstruction | AddInstruction,
-): void {
-  if (written.length > 1 && !namesDirectory(destination)) {
-    throw new BoughError(
-      `${name} of several sources needs a directory as its destination: ${destination} does not end in a slash`,
-      {
-        kind: "usage",
-        hint: `Write ${destination}/ instead.`,
-      },
-    );
-  }
 }
 
 function requireAddable(sources: readonly string[], checksum: string | undefined): void {

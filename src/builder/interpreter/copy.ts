@@ -34,7 +34,7 @@ export async function interpretCopy<Stage extends StageScope>(
     isImageAsked = true;
     return options.isDirectoryInImage(path);
   };
-  const place = { workdir, isDirectoryInImage };
+  const place = { mode: world.mode, workdir, isDirectoryInImage };
   const plan = await world.planCopy(known, instruction, { ...options, ...place, lookup, escape });
   for (const warning of plan.warnings) world.warn(warning, instruction);
   return world.copy(instruction, { words, plan, isPlaceKnown, isImageAsked }, stage);

@@ -5,7 +5,6 @@ import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { portsOf, wordsOf } from "../docker/configuration.ts";
 import { healthcheckOf } from "../docker/healthcheck.ts";
-
 import { pathInImage } from "./path-in-image.ts";
 import { lookUp, type StageScope } from "./scope.ts";
 import { expandPairs } from "./settings.ts";
@@ -40,8 +39,10 @@ export function createdBy(
       return `ENV ${joinPairs(expandPairs(instruction, lookup, escape))}`;
     case "LABEL":
       return `LABEL ${joinPairs(instruction.pairs.map(({ key, value }) => ({ key: expand(key), value: expand(value) })))}`;
-    case "WORKDIR":
-      return `WORKDIR ${pathInImage(stage.config.WorkingDir ?? "/", expand(instruction.path))}`;
+    case "WORKDIR": {
+      const path = expand(instruction.path);
+      return `WORKDIR ${path.startsWith("/") ? path : pathInImage(stage.config.WorkingDir ?? "/", path)}`;
+    }
     case "USER":
       return `USER ${expand(instruction.user)}`;
     case "COPY":

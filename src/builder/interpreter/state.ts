@@ -16,6 +16,8 @@ export interface StageState extends StageScope {
     /** Absolute. */
     WorkingDir: string;
   };
+  /** The absolute WORKDIR as it is written, perhaps with a slash at its end: Docker leaves it so in the image. */
+  workdirAsWritten: string | undefined;
   /** WORKDIR makes its directory; true until a layer has done that. */
   workdirIsPending: boolean;
   staged: Staged;
@@ -33,6 +35,7 @@ export function startStage(layer: Layer, config: ImageConfig = {}, origin: Image
     config: { ...config, WorkingDir: posix.resolve("/", config.WorkingDir ?? "/") },
     origin,
     steps: undefined,
+    workdirAsWritten: config.WorkingDir,
     workdirIsPending: false,
     env: new Map(),
     args: new Map(),
@@ -44,7 +47,8 @@ export function startStage(layer: Layer, config: ImageConfig = {}, origin: Image
 
 export function changeWorkdir(stage: StageState, path: string): StageState {
   const WorkingDir = pathInImage(stage.config.WorkingDir, path);
-  return { ...stage, config: { ...stage.config, WorkingDir }, workdirIsPending: true };
+  const workdirAsWritten = path.startsWith("/") ? path : undefined;
+  return { ...stage, config: { ...stage.config, WorkingDir }, workdirAsWritten, workdirIsPending: true };
 }
 
 /** An empty name takes back what an earlier USER or the image has set. */

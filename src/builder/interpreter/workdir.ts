@@ -1,6 +1,6 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
-import { canResolveUsers, isRoot, type Owner, resolveOwner, root } from "../copy/ownership.ts";
+import { canResolveUsers, isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/staged.ts";
 import { changeWorkdir, type StageState } from "./state.ts";
@@ -22,7 +22,7 @@ export async function performWorkdir(
   const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
-  const owner = await resolveWorkdirOwner(stage, build);
+  const owner = await resolveWorkdirOwner(line, stage, build);
   if (isRoot(owner) || (await isThere(entered))) return { ...next, staged };
   const paths = [...parentDirectories(entered), entered];
   const made = stageDirectories(paths, owner, line, { ...stage, staged });
@@ -30,9 +30,11 @@ export async function performWorkdir(
 }
 
 /** Root where the service can't be asked who USER is. */
-async function resolveWorkdirOwner(stage: StageState, build: BuildJob): Promise<Owner> {
+async function resolveWorkdirOwner(line: number, stage: StageState, build: BuildJob): Promise<Owner> {
   const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
   const isNumber = /^\d+(:\d+)?$/.test(user);
-  return isNumber || (await canResolveUsers(stage, build)) ? resolveOwner(user, stage, build) : root;
+  return isNumber || (await canResolveUsers(stage, build))
+    ? resolveFileOwner(user, line, stage, build)
+    : root;
 }

@@ -24,7 +24,7 @@ export interface PlannedCopy {
   isImageAsked: boolean;
 }
 
-export type CopyOptions = Omit<PlanOptions, "lookup" | "escape" | "workdir"> & {
+export type CopyOptions = Omit<PlanOptions, "mode" | "lookup" | "escape" | "workdir"> & {
   workdir: string | undefined;
 };
 

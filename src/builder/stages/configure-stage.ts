@@ -63,12 +63,15 @@ function keptVariables({ env, args }: StageState, { mode }: BuildJob): StageStat
   return new Map([...env].filter(([name, value]) => !secrets.has(name) && secrets.mask(value) === value));
 }
 
-function configurationOf({ config }: StageState, variables: Iterable<[string, string]>): ImageConfig {
+function configurationOf(
+  { config, workdirAsWritten }: StageState,
+  variables: Iterable<[string, string]>,
+): ImageConfig {
   const { WorkingDir, Env: _, ...others } = config;
   const kept = withVariables(others, Object.fromEntries(variables));
   return {
     ...others,
     ...(kept.Env?.length === 0 ? {} : { Env: kept.Env }),
-    ...(WorkingDir === "/" ? {} : { WorkingDir }),
+    ...(WorkingDir === "/" ? {} : { WorkingDir: workdirAsWritten ?? WorkingDir }),
   };
 }
