@@ -59,7 +59,9 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
         workdir: config.WorkingDir,
         found: ahead?.sources,
         isDirectoryInImage: (path) => build.facts.isDirectory(layer.image, path),
-        readLinkInImage: (path) => build.facts.readLink(layer.image, path),
+        // By default a link in the image is replaced: to look for one takes a request.
+        readLinkInImage: async (path) =>
+          build.mode === "docker" ? build.facts.readLink(layer.image, path) : undefined,
       };
     },
     planCopy,

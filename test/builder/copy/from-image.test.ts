@@ -225,7 +225,7 @@ describe("what moves", () => {
 describe("what is refused", () => {
   test.each<[string, RegExp]>([
     ["/nope /n", /^BoughError: "\/nope": not found$/],
-    ["/notes.txt /app/lib /n", /several sources needs a directory/],
+    ["/notes.txt /app/lib /n", /^BoughError: cannot copy to non-directory: \/n$/],
     ["--parents /app/nope /n/", /^BoughError: "\/app\/nope": not found$/],
     ["--parents /notes.txt/x /n/", /^BoughError: "\/notes.txt\/x": not found$/],
     ["--parents /current/lib /n/", /^BoughError: "\/current\/lib": not found$/],
