@@ -222,10 +222,15 @@ describe("what moves", () => {
   });
 });
 
+test("a directory after a file, with no slash at the end of where they go", async () => {
+  expect(await stage("/notes.txt /app/lib /n").catch(String)).toBe(
+    "BoughError: cannot copy to non-directory: /n",
+  );
+});
+
 describe("what is refused", () => {
   test.each<[string, RegExp]>([
     ["/nope /n", /^BoughError: "\/nope": not found$/],
-    ["/notes.txt /app/lib /n", /^BoughError: cannot copy to non-directory: \/n$/],
     ["--parents /app/nope /n/", /^BoughError: "\/app\/nope": not found$/],
     ["--parents /notes.txt/x /n/", /^BoughError: "\/notes.txt\/x": not found$/],
     ["--parents /current/lib /n/", /^BoughError: "\/current\/lib": not found$/],
