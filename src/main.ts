@@ -63,6 +63,22 @@ function stopWriting(error: NodeJS.ErrnoException): void {
   interruption.abort(writeFailure ?? reason);
 }
 
+/** Ctrl-Z: who has stopped the process gets the terminal in order. */
+function suspend(): void {
+  for (const view of runtime.views) view.suspend?.();
+  // The signal does then what it would have done.
+  process.off("SIGTSTP", suspend);
+  process.kill(process.pid, "SIGTSTP");
+}
+
+function resume(): void {
+  process.off("SIGTSTP", suspend);
+  process.on("SIGTSTP", suspend);
+  for (const view of runtime.views) view.resume?.();
+  // Who is stopped isn't told of the terminal's new size.
+  process.kill(process.pid, "SIGWINCH");
+}
+
 /** True under nohup(1): the end of the terminal is not to end the work then. False where the system doesn't say. */
 function ignoresHangup(): boolean {
   try {
@@ -138,6 +154,10 @@ setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
 for (const event of ["uncaughtException", "unhandledRejection"])
   process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
 for (const signal of endingSignals(process.platform, ignoresHangup())) process.on(signal, interrupt);
+if (process.platform !== "win32") {
+  process.on("SIGTSTP", suspend);
+  process.on("SIGCONT", resume);
+}
 void main();
 
 /** No top-level await: the compiled program's bytecode cache has no room for it. */

@@ -11,6 +11,8 @@ interface LiveArea {
   draw(rows: readonly string[]): void;
   /** Lines (complete, with their line ends) that stay, above the rows. */
   print(text: string, rows: readonly string[]): void;
+  /** Somebody else has written below the rows: they stay, and the next are drawn at the cursor. */
+  leave(): void;
 }
 
 export interface Screen {
@@ -41,6 +43,9 @@ export function createLiveArea(screen: Screen): LiveArea {
   return {
     draw: (rows) => write("", rows),
     print: (text, rows) => write(text, rows),
+    leave() {
+      shown = [];
+    },
   };
 }
 

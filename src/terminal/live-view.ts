@@ -24,6 +24,13 @@ export interface Terminal extends Screen {
   hasColor: boolean;
 }
 
+interface LiveView extends Progress {
+  /** Erases it, for somebody else who gets the terminal. */
+  suspend(): void;
+  /** Goes on below what somebody else has written. */
+  resume(): void;
+}
+
 const frameMilliseconds = 100;
 /** Columns of `[INFO] `. */
 const levelWidth = 7;
@@ -38,7 +45,7 @@ export function createLiveView({
   logLevel,
   openSpoolFile,
   isCompact = false,
-}: LiveViewOptions): Progress {
+}: LiveViewOptions): LiveView {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
   const labels = createStepLabels();
@@ -90,6 +97,8 @@ export function createLiveView({
       }
     },
     fail: () => false,
+    suspend: () => area.draw([]),
+    resume: () => area.leave(),
     close() {
       closing.abort();
       held.close();

@@ -179,6 +179,41 @@ describe.each([
     expect(terminal.isCursorShown()).toBe(true);
   });
 
+  test("stopped by Ctrl-Z it leaves the terminal clean, and it goes on below what was written meanwhile", async () => {
+    const more = Promise.withResolvers<undefined>();
+    const { terminal } = await open(
+      { Dockerfile: "FROM base:1\nRUN make\n" },
+      {
+        run: () => ({
+          chunks: [
+            { stream: "stdout", data: "first\n" },
+            { stream: "stdout", data: "second\n", after: more.promise },
+          ],
+          until: new Promise(() => {}),
+        }),
+      },
+    );
+    terminal.type("bough build");
+    await terminal.waitFor(/^ {2}first$/m);
+    terminal.press("C-z");
+    const stopped = await terminal.waitFor(/Stopped .*\n\$$/);
+    expect(stopped).not.toContain("first");
+    terminal.type("echo meanwhile");
+    await terminal.waitFor(/^meanwhile$/m);
+    terminal.type("fg");
+    await terminal.waitFor(/^ {2}first$/m);
+    // Nobody is told of this one: what is drawn stays, and nothing below it is overwritten.
+    process.kill(terminal.jobs()[0] ?? 0, "SIGSTOP");
+    await terminal.waitFor(/Stopped .*\n\$$/);
+    terminal.type("fg");
+    more.resolve(undefined);
+    const screen = await terminal.waitFor(/^ {2}second$/m);
+    expect(screen).toContain("\nmeanwhile\n$ fg\n");
+    expect(screen).toMatch(
+      /^ {2}first\n\n?\[1\]\+ {2}Stopped .*\n\$ fg\nbough build\n\[2\/2\] .*\n {2}first\n {2}second$/m,
+    );
+  });
+
   test("Ctrl-C cancels, and leaves the terminal clean", async () => {
     const { terminal, service, expectScreen } = await open(
       { Dockerfile: "FROM base:1\nRUN sleep inf\n" },

@@ -126,6 +126,30 @@ test("killed, bough leaves no sandbox behind; ended by a signal, no terminal in 
   expect(screen).toContain("exit code 130");
 });
 
+test.each(["SIGSTOP", "SIGTSTP"])(
+  "stopped by %s, bough leaves a terminal in order, and has it again after fg",
+  async (signal) => {
+    const shown = await open();
+    shown.type("stty -a | sed 1d > before; bough --local shell base:1");
+    await ready(shown);
+    process.kill(shown.jobs()[0] ?? 0, signal);
+    await shown.waitFor("Stopped");
+    shown.type("clear; stty -a | sed 1d | cmp - before && echo as before");
+    await shown.waitFor(/^as before/m);
+    shown.resize(70, 20);
+    shown.type("clear; fg; echo exit code $?");
+    await shown.waitFor("bough --local shell");
+    shown.type("clear; stty size; sleep 1000");
+    await shown.waitFor("20 70");
+    shown.press("C-c");
+    await ready(shown);
+    shown.type("exit 3");
+    await shown.waitFor("exit code 3");
+    shown.type("clear; stty -a | sed 1d | cmp - before && echo as before");
+    await shown.waitFor(/^as before/m);
+  },
+);
+
 test("nothing is promised of an image that is not there", async () => {
   const ended = await runBough(["--local", "shell", "nowhere:1"], {
     workingDirectory: home,

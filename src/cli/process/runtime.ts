@@ -17,8 +17,7 @@ export interface Runtime {
   signal: AbortSignal;
   /** What a service does for this process just now, in words: said where the process is left at once. */
   running: Set<string>;
-  /** What is drawn on the terminal: closed where the process is left at once. */
-  views: Set<{ close(): void }>;
+  views: Set<View>;
   fetch: Fetch;
   /**
    * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither
@@ -30,6 +29,16 @@ export interface Runtime {
   ): BackgroundProcess;
   /** Runs this command line again as the last words of `command`, in this process: it does not return. */
   replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
+}
+
+/** What is drawn on the terminal, or has it to itself. */
+export interface View {
+  /** Called also where the process is left at once: the terminal is as it was before. */
+  close(): void;
+  /** The process is about to be stopped, as by Ctrl-Z: somebody else gets the terminal. Not called where nobody can tell, as by SIGSTOP. */
+  suspend?(): void;
+  /** The process goes on. */
+  resume?(): void;
 }
 
 export interface BackgroundProcess {

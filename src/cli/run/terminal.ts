@@ -2,7 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { InstanceRequest, TerminalSize } from "../../service/wire/instance.ts";
-import type { Runtime } from "../process/runtime.ts";
+import type { Runtime, View } from "../process/runtime.ts";
 
 /** Docker's rule: what is piped cannot be typed into. `command` is what the user wrote, for the message. */
 export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: string): void {
@@ -60,7 +60,15 @@ export async function passTerminal(
   };
   const onAbort = () => stop(signal.reason);
   const resize = () => void service.resizeTerminal(operation, terminalSize(runtime)).catch(stop);
-  const view = { close: () => stdin.setRawMode(false) };
+  const view: View = {
+    close: () => stdin.setRawMode(false),
+    suspend: () => stdin.setRawMode(false),
+    resume() {
+      // The shell has set it as it likes it: what was set before counts for nothing.
+      stdin.setRawMode(false);
+      stdin.setRawMode(true);
+    },
+  };
   signal.addEventListener("abort", onAbort);
   views.add(view);
   stdin.setRawMode(true);
