@@ -1,6 +1,7 @@
 import { readFileSync, writeSync } from "node:fs";
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/command-line/run.ts";
+import { createInterruptKey } from "./cli/process/interrupts.ts";
 import type { BackgroundProcess, Runtime } from "./cli/process/runtime.ts";
 import { endingSignals } from "./cli/process/signals.ts";
 import { createInput, createOutput } from "./cli/process/standard-streams.ts";
@@ -139,6 +140,7 @@ const runtime: Runtime = {
   }),
   clock: systemClock,
   signal: interruption.signal,
+  interrupts: new Set(),
   running: new Set(),
   views: new Set(),
   fetch: (input, init) => fetch(input, init),
@@ -153,7 +155,9 @@ setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
 // Bun would show its own source instead.
 for (const event of ["uncaughtException", "unhandledRejection"])
   process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
-for (const signal of endingSignals(process.platform, ignoresHangup())) process.on(signal, interrupt);
+const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
+for (const signal of endingSignals(process.platform, ignoresHangup()))
+  process.on(signal, signal === "SIGINT" ? interruptByKey : interrupt);
 if (process.platform !== "win32") {
   process.on("SIGTSTP", suspend);
   process.on("SIGCONT", resume);

@@ -1,6 +1,7 @@
 /** `bough shell` and `run -it` on services that give commands no terminal. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+import type { Interrupt } from "../../src/cli/process/interrupts.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
@@ -9,6 +10,7 @@ setDefaultTimeout(60_000);
 
 let engine: TestEngine;
 let fake: FakeService;
+let cancelling: FakeService;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.importBase("base:1");
@@ -19,28 +21,48 @@ beforeAll(async () => {
       return { stdout: `ran ${command}\n`, exitCode: command === "fails" ? 3 : 0 };
     },
   });
-  fake.state.addImage("base:1");
+  cancelling = await startFakeService({
+    run({ command }) {
+      if (command === "hangs") return { until: new Promise<void>(() => {}) };
+      return command === "sh" ? {} : { stdout: `ran ${command}\n` };
+    },
+  });
+  for (const service of [fake, cancelling]) service.state.addImage("base:1");
 });
-afterAll(() => Promise.all([engine.close(), fake.close()]));
+afterAll(() => Promise.all([engine.close(), fake.close(), cancelling.close()]));
 
 /** Each line when the one before has been answered, as far as one can tell. */
-async function* type(lines: readonly string[]): AsyncGenerator<Uint8Array> {
-  for (const line of lines) {
-    yield Buffer.from(`${line}\n`);
+async function* type(lines: readonly string[], interrupts: Set<Interrupt>): AsyncGenerator<Uint8Array> {
+  let pressed: Promise<void> | undefined;
+  for (const [index, line] of lines.entries()) {
+    await pressed;
+    // What is typed before it has begun by then; it may be that nothing more is read until that is over.
+    const press = async () => {
+      await Bun.sleep(500);
+      expect(await [...interrupts].at(-1)?.()).toBe(true);
+    };
+    pressed = lines[index + 1] === ctrlC ? press() : undefined;
+    if (line !== ctrlC) yield Buffer.from(`${line}\n`);
     await Bun.sleep(20);
   }
 }
 
+/** Instead of a line that is typed. */
+const ctrlC = "\u0003";
+
 const home = temporaryDirectory();
-const bough = (words: readonly string[], typed: readonly string[], url: string, fetch?: typeof handle) =>
-  runBough(words, {
+const bough = (words: readonly string[], typed: readonly string[], url: string, fetch?: typeof handle) => {
+  const interrupts = new Set<Interrupt>();
+  return runBough(words, {
+    interrupts,
     workingDirectory: home,
     environment: { BOUGH_HOME: join(home, "state"), CONTREE_URL: url, CONTREE_TOKEN: "t0ken-t0ken" },
-    stdin: type(typed),
+    stdin: type(typed, interrupts),
     hasInputTerminal: true,
     terminalColumns: 80,
     ...(fetch === undefined ? {} : { fetch }),
   });
+};
 
 /** The engine as a service that knows the API's document and no extension. */
 async function handle(input: string | Request, init?: RequestInit): Promise<Response> {
@@ -62,6 +84,16 @@ test("a shell reads lines by the subprocess API: its directory and variables las
   expect(ended.stderr).toContain("gives commands no terminal: what you type goes there line by line");
   const kept = await bough(["-S", "a", "cat", "/tmp/file"], [], over, handle);
   expect(kept.stdout).toBe("kept\n");
+});
+
+test("Ctrl-C ends what runs, background jobs apart, and at the prompt what was typed: the shell goes on", async () => {
+  const typed = ["X=1; sleep 6790 &", "sleep 6789", ctrlC, ctrlC, "while :; do :; done", ctrlC];
+  const look = "echo X=$X; ps | grep -c 'sleep 678[9]'; ps | grep -c 'sleep 679[0]'; exit 4";
+  const ended = await subprocesses(["shell", "base:1", "-u", "1000"], [...typed, look]);
+  expect(ended.stdout).toEndWith(" X=1\n0\n1\n");
+  expect(ended.exitCode).toBe(4);
+  expect(ended.stderr).toContain("Ctrl-C ends the command that runs, Ctrl-D the shell");
+  expect(ended.stderr).not.toContain("\u0001");
 });
 
 test("the end of what is typed is the end of the command's input", async () => {
@@ -95,6 +127,20 @@ test("without such calls each line is a command of its own, on what the one befo
     "use",
     "run",
   ]);
+});
+
+test("there, Ctrl-C cancels the line's own operation, and at the prompt nothing", async () => {
+  cancelling.clearRequests();
+  const typed = ["one", "hangs", ctrlC, ctrlC, "two", "exit"];
+  const ended = await bough(["shell", "base:1"], typed, cancelling.url);
+  expect(ended).toMatchObject({ exitCode: 0, stdout: "ran one\nran two\n" });
+  const [, one, hangs, two] = cancelling
+    .requestsTo("POST /v1/instances")
+    .map(({ json }) => (json as { image: string }).image);
+  expect(hangs).not.toBe(one);
+  expect(two).toBe(hangs ?? "");
+  const last = await bough(["shell", "base:1"], ["hangs", ctrlC, "exit"], cancelling.url);
+  expect(last.exitCode).toBe(130);
 });
 
 test("`exit N`, and nothing that is typed", async () => {

@@ -29,6 +29,8 @@ export interface BoughOptions {
   terminalColumns?: number;
   /** Standard error is one. */
   hasErrorTerminal?: boolean;
+  /** Where what Ctrl-C would end is to be found. */
+  interrupts?: Runtime["interrupts"];
   /** Hears of everything that goes to standard error, as it does. */
   onStderr?: (text: string) => void;
 }
@@ -77,6 +79,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     },
     clock: options.clock ?? systemClock,
     signal: options.signal ?? new AbortController().signal,
+    interrupts: options.interrupts ?? new Set(),
     running: new Set(),
     views: new Set(),
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import type { Fetch } from "../../service/service.ts";
+import type { Interrupt } from "./interrupts.ts";
 
 /** Everything that a command gets from outside; made once, in `main.ts`. */
 export interface Runtime {
@@ -15,6 +16,8 @@ export interface Runtime {
   clock: Clock;
   /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
   signal: AbortSignal;
+  /** What Ctrl-C ends instead of aborting the signal, the latest of them. */
+  interrupts: Set<Interrupt>;
   /** What a service does for this process just now, in words: said where the process is left at once. */
   running: Set<string>;
   views: Set<View>;

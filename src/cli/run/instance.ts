@@ -4,18 +4,26 @@ import type { EventListener, OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Log } from "../../terminal/log.ts";
 
+interface RunOptions {
+  service: Service;
+  signal: AbortSignal;
+  log: Log;
+  onStart?: (operation: string) => void;
+}
+
 /**
  * Runs one instance to its end. An interruption cancels it on the service before it is passed on, and so does what goes wrong with
  * `attend`, which is called once the instance is started.
  */
 export async function runInstance(
   request: InstanceRequest,
-  { service, signal, log }: { service: Service; signal: AbortSignal; log: Log },
+  { service, signal, log, onStart }: RunOptions,
   listener?: EventListener,
   attend?: (operation: string, ended: Promise<unknown>) => Promise<void>,
 ): Promise<OperationOutcome> {
   const operation = await service.spawn(request);
   log.debug(`operation ${operation}`);
+  onStart?.(operation);
   const ended = service.follow(operation, undefined, listener);
   const attended = attend?.(operation, ended);
   try {

@@ -7,6 +7,7 @@ import type { Connection } from "../service/connection.ts";
 import { runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, withInstance } from "./request.ts";
+import { interruptShell, promptingShell, takeProcessId } from "./shell-process.ts";
 
 /** What such services allow a command where nothing else is asked for: an hour, if they do not say. */
 const usualSeconds = 3600;
@@ -29,13 +30,14 @@ export async function runByLines(
     ...asked,
     hasTerminal: false,
     timeoutSeconds: Math.min(asked.timeoutSeconds, longest),
-    command: isShell && asked.command.form === "exec" ? interactive(asked.command) : asked.command,
+    command: isShell && asked.command.form === "exec" ? promptingShell(asked.command) : asked.command,
   };
-  log.warn(
-    `${service.address} gives commands no terminal: what you type goes there line by line, Ctrl-D ends it, Ctrl-C cancels it`,
-  );
+  const keys = isShell
+    ? "Ctrl-C ends the command that runs, Ctrl-D the shell"
+    : "Ctrl-D ends it, Ctrl-C cancels it";
+  log.warn(`${service.address} gives commands no terminal: what you type goes there line by line, ${keys}`);
   const outcome = await withInstance(request, image, invocation, connection, (instance) =>
-    typeTo(instance, invocation, connection),
+    typeTo(instance, isShell, invocation, connection),
   );
   if (outcome !== "unsupported") return outcome;
   if (!isShell) {
@@ -51,22 +53,24 @@ export async function runByLines(
   return await runLines({ ...request, hasTerminal: false }, image, lines, invocation, connection);
 }
 
-/** It prompts, though it has no terminal. */
-function interactive({ words }: { words: readonly string[] }): RunRequest["command"] {
-  return { form: "exec", words: [...words, "-i"] };
-}
-
 class NoInputError extends Error {
   override readonly name = "NoInputError";
 }
 
 async function typeTo(
   instance: InstanceRequest,
+  isShell: boolean,
   { runtime, log }: Invocation,
   { service }: Connection,
 ): Promise<OperationOutcome | "unsupported"> {
   const { signal } = runtime;
-  const relay = createOutputRelay(runtime, service, log);
+  const { stdout, stderr } = runtime;
+  const shell = takeProcessId(stderr.write);
+  const relay = createOutputRelay(
+    isShell ? { stdout, stderr: { ...stderr, write: shell.write } } : runtime,
+    service,
+    log,
+  );
   const open: InstanceRequest = { ...instance, stdin: { value: "", encoding: "ascii", close: false } };
   let hasTyped = false;
   const attend = async (operation: string, ended: Promise<unknown>) => {
@@ -81,7 +85,12 @@ async function typeTo(
       for await (const chunk of runtime.stdin.stream()) if (!(await send(chunk))) return;
       await send(new Uint8Array(), true);
     };
-    await Promise.race([type(), ended]);
+    const interrupt = async () => {
+      const pid = shell.pid();
+      return pid !== undefined && (await interruptShell(operation, pid, instance, service));
+    };
+    if (isShell) runtime.interrupts.add(interrupt);
+    await Promise.race([type(), ended]).finally(() => runtime.interrupts.delete(interrupt));
   };
   const quiet = { ...log, warn: (message: string) => (signal.aborted ? log.warn : log.debug)(message) };
   try {

@@ -9,7 +9,7 @@ import { type RunRequest, withInstance } from "./request.ts";
 
 /**
  * A shell of lines, each run as a command on the image that the one before has left. `cd` holds for those that follow, `exit` ends
- * it. The outcome is that of the last one, with the image that has come of all.
+ * it, Ctrl-C what runs. The outcome is that of the last one, with the image that has come of all.
  */
 export async function runLines(
   request: RunRequest,
@@ -18,34 +18,48 @@ export async function runLines(
   invocation: Invocation,
   connection: Connection,
 ): Promise<OperationOutcome> {
-  const { stderr } = invocation.runtime;
+  const { stderr, interrupts } = invocation.runtime;
   let outcome: OperationOutcome = { ...nothingRun, image };
   let next = { ...request, isDisposable: false };
   const prompt = () => stderr.write(`${visible(next.cwd ?? "")}$ `);
-  prompt();
-  for await (const typed of lines) {
-    const line = typed.trim();
-    const [, code] = /^exit(?:\s+(\d{1,3}))?$/.exec(line) ?? [];
-    if (/^exit\b/.test(line)) return code === undefined ? outcome : { ...outcome, exitCode: Number(code) };
-    if (line !== "") {
-      const isMove = /^cd(\s+[^\s;&|]+)?$/.test(line);
-      const command = { form: "shell", line: isMove ? `${line} && pwd` : line } as const;
-      const ended = await runLine(
-        { ...next, command },
-        outcome.image ?? image,
-        isMove,
-        invocation,
-        connection,
-      );
-      if (isMove && ended.exitCode === 0) next.cwd = ended.stdout.text.trim();
-      outcome = { ...ended, image: ended.image ?? outcome.image };
-      // What is put in place first is in the image now.
-      next = { ...next, files: [], ...(next.step && { step: withoutFiles(next.step) }) };
-    }
+  /** The operation of the line that is at work, as soon as there is one. */
+  let started: PromiseWithResolvers<string | undefined> | undefined;
+  const interrupt = async () => {
+    stderr.write("\n");
+    if (started === undefined) prompt();
+    const operation = await started?.promise;
+    return operation === undefined || (await connection.service.cancel(operation));
+  };
+  const perform = async (line: string) => {
+    const isMove = /^cd(\s+[^\s;&|]+)?$/.test(line);
+    const command = { form: "shell", line: isMove ? `${line} && pwd` : line } as const;
+    const own = Promise.withResolvers<string | undefined>();
+    started = own;
+    const at = { image: outcome.image ?? image, isSilent: isMove, onStart: own.resolve };
+    const ended = await runLine({ ...next, command }, at, invocation, connection).finally(() => {
+      own.resolve(undefined);
+      started = undefined;
+    });
+    if (isMove && ended.exitCode === 0) next.cwd = ended.stdout.text.trim();
+    outcome = { ...ended, image: ended.image ?? outcome.image };
+    // What is put in place first is in the image now.
+    next = { ...next, files: [], ...(next.step && { step: withoutFiles(next.step) }) };
+  };
+  interrupts.add(interrupt);
+  try {
     prompt();
+    for await (const typed of lines) {
+      const line = typed.trim();
+      const [, code] = /^exit(?:\s+(\d{1,3}))?$/.exec(line) ?? [];
+      if (/^exit\b/.test(line)) return code === undefined ? outcome : { ...outcome, exitCode: Number(code) };
+      if (line !== "") await perform(line);
+      prompt();
+    }
+    stderr.write("\n");
+    return outcome;
+  } finally {
+    interrupts.delete(interrupt);
   }
-  stderr.write("\n");
-  return outcome;
 }
 
 const nothingRun = {
@@ -64,10 +78,16 @@ function withoutFiles(step: NonNullable<RunRequest["step"]>): RunRequest["step"]
   return { ...step, fields, lent: [] };
 }
 
+interface LinePlace {
+  image: string;
+  /** Its output is for bough alone. */
+  isSilent: boolean;
+  onStart: (operation: string) => void;
+}
+
 async function runLine(
   request: RunRequest,
-  image: string,
-  isSilent: boolean,
+  { image, isSilent, onStart }: LinePlace,
   invocation: Invocation,
   connection: Connection,
 ): Promise<OperationOutcome> {
@@ -75,14 +95,20 @@ async function runLine(
   const { service } = connection;
   const relay = createOutputRelay(runtime, service, log);
   const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
-    const options = { service, signal: runtime.signal, log };
+    const options = { service, signal: runtime.signal, log, onStart };
     const ended = await runInstance(instance, options, isSilent ? undefined : relay);
     refuseMissing(ended);
     return ended;
   });
   if (!isSilent) await relay.finish(outcome);
   else if (outcome.exitCode !== 0) runtime.stderr.write(outcome.stderr.text);
+  // By Ctrl-C, or by somebody else's `bough kill`: for the shell a command that has ended so.
+  if (outcome.status === "CANCELLED")
+    return { ...outcome, status: "SUCCESS", error: undefined, exitCode: interruptedExitCode };
   if (outcome.status !== "SUCCESS" || outcome.timedOut)
     log.error(outcome.error ?? `the command was stopped (operation ${outcome.operation})`);
   return outcome;
 }
+
+/** A shell's number for what SIGINT has ended. */
+const interruptedExitCode = 130;

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { unsupportedStatuses } from "../capabilities.ts";
 import { parseRetryAfter } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
-import type { TerminalSize } from "../wire/instance.ts";
+import type { InstanceRequest, TerminalSize } from "../wire/instance.ts";
 
 export interface Terminals {
   /**
@@ -24,7 +24,11 @@ export interface Terminals {
     bytes: Uint8Array,
     close?: boolean,
   ): Promise<"taken" | "ended" | "unsupported">;
+  /** Starts another process beside an instance's command. False where that has ended, or the service has no such call. */
+  startProcess(operation: string, process: BesideProcess): Promise<boolean>;
 }
+
+type BesideProcess = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 
 const mainProcess = 1;
 /** A command that has not started yet is asked again. */
@@ -83,6 +87,18 @@ export function createTerminals(
       });
       if (status === 409) return "ended";
       return unsupportedStatuses.includes(status) ? "unsupported" : "taken";
+    },
+
+    async startProcess(operation, process) {
+      const { status } = await transport.call({
+        method: "POST",
+        ...pathOf(operation, "subprocesses"),
+        json: process,
+        repeatable: false,
+        handles: [409, ...unsupportedStatuses],
+        signal,
+      });
+      return status < 400;
     },
   };
 }
