@@ -4,6 +4,7 @@ import { ownOperationNetwork } from "../commands/network.ts";
 /** Runs a script of bough's own as root. The shell reads it from its standard input: arguments have a limit. */
 export function scriptFields(
   script: string,
+  placed: Pick<InstanceRequest, "files">,
   { network, timeoutSeconds }: { network: NetworkMode; timeoutSeconds: number },
 ): Omit<InstanceRequest, "image"> {
   return {
@@ -12,6 +13,7 @@ export function scriptFields(
     shell: false,
     stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
     cwd: "/",
+    ...placed,
     timeout: timeoutSeconds,
     disposable: false,
     ...ownOperationNetwork(network),

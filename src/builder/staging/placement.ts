@@ -68,11 +68,11 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   if (packed === undefined && !isMade && (await takesEntries(build)))
     return { image: stage.layer.image, files, entries: instanceEntries(staged) };
 
+  const placed = { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) };
   const outcome = await runOperation(
     {
       image: stage.layer.image,
-      ...scriptFields(script, build),
-      files: { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) },
+      ...scriptFields(script, { files: placed }, build),
     },
     {
       key: placementKey(hash),

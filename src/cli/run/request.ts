@@ -149,8 +149,7 @@ async function makeInstance(
     {
       image,
       ...limits,
-      ...scriptFields(script, request),
-      ...placed,
+      ...scriptFields(script, placed, request),
     },
     { service, signal: runtime.signal, log },
   );
