@@ -1,12 +1,13 @@
 /** `bough images import`: credentials that are seen by nobody, an interruption that reaches the service, progress. */
 import { expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startImportProgress } from "../../src/terminal/import-progress.ts";
 import type { Log } from "../../src/terminal/log.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { tarOf } from "../support/tar-bytes.ts";
 
 const environmentOf = (url: string) => ({
   BOUGH_HOME: temporaryDirectory(),
@@ -47,6 +48,78 @@ test.each([
     registry: { url: url.replace("HERE", workingDirectory) },
   });
 });
+
+test("what docker save writes is loaded as docker load does it: each image by its own names, or by none", async () => {
+  const directory = temporaryDirectory();
+  const environment = { BOUGH_HOME: temporaryDirectory() };
+  const bough = async (line: string) => {
+    const ended = await runBough(["--local", ...line.split(" ")], {
+      workingDirectory: directory,
+      environment,
+    });
+    return { ...ended, json: () => JSON.parse(ended.stdout) };
+  };
+  const layer = (name: string) => Buffer.from(tarOf([{ name, content: name }]));
+  const config = (bytes: Buffer) => {
+    const diff_ids = [`sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`];
+    const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+    return JSON.stringify({ architecture, os: "linux", rootfs: { type: "layers", diff_ids } });
+  };
+  const images = [
+    ["one", ["app:1", "registry.example:5000/app:latest"]],
+    ["two", ["app:2", "Not/A:tag"]],
+    ["three", null],
+  ] as const;
+  const files = images.flatMap(([name]) => [
+    { name: `${name}/layer.tar`, content: layer(name) },
+    { name: `${name}.json`, content: config(layer(name)) },
+  ]);
+  const manifest = images.map(([name, RepoTags]) => ({
+    ...{ Config: `${name}.json`, RepoTags, Layers: [`${name}/layer.tar`] },
+  }));
+  const archive = tarOf([...files, { name: "manifest.json", content: JSON.stringify(manifest) }]);
+  writeFileSync(join(directory, "saved.tar"), archive);
+  writeFileSync(join(directory, "saved.tar.gz"), Bun.gzipSync(archive));
+
+  const loaded = await bough("-f json images import docker-archive:saved.tar");
+  const [one, also, two, three] = loaded.json();
+  expect(loaded.json().map(({ tag }: { tag: string | null }) => tag)).toEqual([
+    "app:1",
+    "registry.example:5000/app:latest",
+    "app:2",
+    null,
+  ]);
+  expect(also.image).toBe(one.image);
+  expect(loaded.stderr).toContain("Not/A:tag in ");
+  expect((await bough(`cat ${two.image}:/two`)).stdout).toBe("two");
+  expect((await bough(`cat ${three.image}:/three`)).stdout).toBe("three");
+
+  // Compressed, and once more: a tag that another image has stays there.
+  await bough(`tag ${three.image} app:1`);
+  const again = await bough("-f json images import docker-archive:saved.tar.gz");
+  expect(again.json()[0]).toEqual({ image: one.image, tag: null });
+  expect(again.stderr).toContain(`app:1 stays with ${three.image}; `);
+  expect(again.json()[1].tag).toBe("registry.example:5000/app:latest");
+  // One of them, or another name.
+  expect((await bough("-f json images import docker-archive:saved.tar:app:2")).json().image).toBe(two.image);
+  expect((await bough("images import docker-archive:saved.tar --tag all:1")).stderr).toContain(
+    "more than one image",
+  );
+});
+
+test.each(["docker-archive:none.tar", "oci-archive:none.tar", "oci:none/layout"])(
+  "%s is a path, also where nothing is there",
+  async (reference) => {
+    const workingDirectory = temporaryDirectory();
+    const environment = { BOUGH_HOME: temporaryDirectory() };
+    const ended = await runBough(["--local", "images", "import", reference], {
+      workingDirectory,
+      environment,
+    });
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).toMatch(/cannot read .*\/none.*: no such file or directory/);
+  },
+);
 
 test("an interruption cancels the import on the service", async () => {
   const service = await startFakeService();

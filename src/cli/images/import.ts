@@ -1,10 +1,6 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
-import { parseReference } from "../../service/images/reference.ts";
-import { parseTag } from "../../service/images/tag.ts";
 import type { ImageImport } from "../../service/service.ts";
 import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
@@ -15,6 +11,7 @@ import { type ArgumentDefinitions, positiveInteger } from "../command-line/argum
 import type { Command, Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
+import { namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
 const definitions: ArgumentDefinitions = {
   reference: {
@@ -68,23 +65,15 @@ export const importCommand: Command = {
     "This command is mutating: it stores images and sets tags. A tag that an image has is moved with --tag only.",
 };
 
-interface Reference {
-  url: string;
-  tag: string | undefined;
-  /** Whether `--tag` gives it: it moves, should another image have it. */
-  isAskedFor: boolean;
-}
-
 async function importImages(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
-  const references = readReferences(
-    values.positionals.map((text) => nameRelativePath(text, runtime.workingDirectory)),
-    values.text("tag"),
-  );
+  const { positionals } = values;
+  const given = readReferences({ positionals, tagOption: values.text("tag") }, runtime.workingDirectory);
   checkCredentials(invocation);
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   await using connection = await connect(invocation);
   const { service } = connection;
+  const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
   const credentials = await readCredentials(invocation);
   const imported: { image: string; tag: string | null }[] = [];
   const failures: string[] = [];
@@ -95,8 +84,17 @@ async function importImages(invocation: Invocation): Promise<void> {
       const { tag, keeper } = await chooseTag(reference, service);
       const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
       imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
-      if (keeper === undefined || keeper === image) continue;
-      log.warn(`${reference.tag} stays with ${keeper}; \`bough tag ${image} ${reference.tag}\` moves it`);
+      const keepers = [{ tag: reference.tag, keeper }];
+      for (const other of reference.otherTags) {
+        const chosen = await chooseTag({ tag: other, isAskedFor: false }, service);
+        if (chosen.tag !== undefined) await service.tagImage(image, chosen.tag);
+        if (chosen.tag !== undefined || chosen.keeper === image) imported.push({ image, tag: other });
+        keepers.push({ tag: other, keeper: chosen.keeper });
+      }
+      for (const kept of keepers) {
+        if (kept.keeper === undefined || kept.keeper === image) continue;
+        log.warn(`${kept.tag} stays with ${kept.keeper}; \`bough tag ${image} ${kept.tag}\` moves it`);
+      }
     } catch (error) {
       if (references.length === 1 || runtime.signal.aborted) throw error;
       log.error(messageOf(error));
@@ -105,7 +103,7 @@ async function importImages(invocation: Invocation): Promise<void> {
   }
   printResult(invocation, {
     id: imported.map(({ image }) => image),
-    json: references.length === 1 ? imported[0] : imported,
+    json: imported.length === 1 && given.length === 1 ? imported[0] : imported,
     table: (style) =>
       renderTable(
         ["IMAGE", "TAG"],
@@ -124,7 +122,7 @@ async function importImages(invocation: Invocation): Promise<void> {
  * from it. A service that can't be asked for its tags is left to set it.
  */
 async function chooseTag(
-  { tag, isAskedFor }: Reference,
+  { tag, isAskedFor }: Pick<Reference, "tag" | "isAskedFor">,
   service: Service,
 ): Promise<{ tag: string | undefined; keeper: string | undefined }> {
   if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
@@ -154,32 +152,6 @@ async function importOne(
     progress.end("failed");
     throw error;
   }
-}
-
-/** `oci:layout` means the directory of that name, as for skopeo, where there is one; else the image `oci` with that tag. */
-function nameRelativePath(text: string, workingDirectory: string): string {
-  const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
-  if (transport === undefined || !existsSync(join(workingDirectory, path))) return text;
-  return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
-}
-
-function readReferences(given: readonly string[], tagOption: string | undefined): Reference[] {
-  if (tagOption !== undefined && given.length > 1) {
-    throw new BoughError("--tag names one image, and there are several to import", {
-      kind: "usage",
-      hint: "Import them one by one, or without --tag: each then gets the tag of its reference.",
-    });
-  }
-  return given.map((text) => {
-    const reference = parseReference(text);
-    if (reference.kind === "registry" || reference.kind === "local") {
-      const isAskedFor = tagOption !== undefined;
-      return { url: reference.url, tag: isAskedFor ? parseTag(tagOption) : reference.tag, isAskedFor };
-    }
-    throw new BoughError(`${text} names an image that the service has already: there is nothing to import`, {
-      kind: "usage",
-    });
-  });
 }
 
 /** Credentials never come from an argument, which every process of the machine could read. */

@@ -79,8 +79,7 @@ async function decompressArchive(
   budget: Budget,
   signal: AbortSignal,
 ): Promise<string> {
-  const [beginning = new Uint8Array()] = await Array.fromAsync(readBeginning(path));
-  const compression = detectLayerCompression(beginning, path);
+  const compression = await compressionOf(path);
   if (compression === "none") return path;
   const plain = join(directory, archiveFile);
   const descriptor = openSync(plain, "wx", 0o600);
@@ -98,13 +97,16 @@ async function decompressArchive(
   return plain;
 }
 
-function readBeginning(path: string): AsyncGenerator<Uint8Array> {
+/** By its first bytes. */
+export async function compressionOf(path: string): Promise<"none" | "gzip" | "zstd"> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);
-  return readPart({ path, offset: 0, length: Math.min(size, 6), name: path });
+  const part = { path, offset: 0, length: Math.min(size, 6), name: path };
+  const [beginning = new Uint8Array()] = await Array.fromAsync(readPart(part));
+  return detectLayerCompression(beginning, path);
 }
 
-function readWhole(path: string): AsyncGenerator<Uint8Array> {
+export function readWhole(path: string): AsyncGenerator<Uint8Array> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);
   return readPart({ path, offset: 0, length: size, name: path });

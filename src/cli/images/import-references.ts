@@ -1,0 +1,108 @@
+/** What `bough images import` is given: which images, and the tags that they get. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { BoughError, messageOf } from "../../errors.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import { parseTag, withLatest } from "../../service/images/tag.ts";
+import { isTag } from "../../service/wire/image.ts";
+import type { Log } from "../../terminal/log.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { isEmbedded } from "../service/connection.ts";
+
+export interface Reference {
+  url: string;
+  tag: string | undefined;
+  /** What else names the same image. */
+  otherTags: readonly string[];
+  /** A path on this machine of what may hold several images, each with its own names. */
+  archive: string | undefined;
+  /** Whether `--tag` gives it: it moves, should another image have it. */
+  isAskedFor: boolean;
+}
+
+export function readReferences(
+  { positionals, tagOption }: { positionals: readonly string[]; tagOption: string | undefined },
+  workingDirectory: string,
+): Reference[] {
+  const given = positionals.map((text) => nameRelativePath(text, workingDirectory));
+  if (tagOption !== undefined && given.length > 1) {
+    throw new BoughError("--tag names one image, and there are several to import", {
+      kind: "usage",
+      hint: "Import them one by one, or without --tag: each then gets the tag of its reference.",
+    });
+  }
+  return given.map((text) => {
+    const reference = parseReference(text);
+    if (reference.kind === "registry" || reference.kind === "local") {
+      const isAskedFor = tagOption !== undefined;
+      const namesItself = reference.kind === "local" && reference.transport === "docker-archive";
+      return {
+        url: reference.url,
+        tag: isAskedFor ? parseTag(tagOption) : reference.tag,
+        otherTags: [],
+        archive: namesItself && reference.suffix === "" && !isAskedFor ? reference.path : undefined,
+        isAskedFor,
+      };
+    }
+    throw new BoughError(`${text} names an image that the service has already: there is nothing to import`, {
+      kind: "usage",
+    });
+  });
+}
+
+/**
+ * `oci:layout` means the directory of that name, as for skopeo, where there is one; else the image `oci` with that tag. No image is
+ * called as archives are, and no tag has a slash: those are paths, whether something is there or not.
+ */
+function nameRelativePath(text: string, workingDirectory: string): string {
+  const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
+  if (transport === undefined) return text;
+  const isPath = transport.endsWith("-archive:") || path.includes("/");
+  if (!isPath && !existsSync(join(workingDirectory, path))) return text;
+  return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
+}
+
+/**
+ * Each image of an archive that no name was given for, as `docker load` brings them: by their own names. A service elsewhere can't
+ * read it, and says so.
+ */
+export async function namedInArchive(
+  reference: Reference,
+  { runtime, globals, log }: Invocation,
+): Promise<Reference[]> {
+  const { url, archive } = reference;
+  if (archive === undefined || !isEmbedded(runtime, globals)) return [reference];
+  const path = resolve(runtime.workingDirectory, archive);
+  const images = await imagesInArchive({ url, path }, runtime.signal, log);
+  return images.map(({ url, tags: [tag, ...otherTags] }) => ({ ...reference, url, tag, otherTags }));
+}
+
+interface ArchiveImage {
+  url: string;
+  /** Complete, and such as a tag may be. */
+  tags: string[];
+}
+
+/** `url`: without a name behind the path. An archive that can't be read is left to the import, which says why. */
+async function imagesInArchive(
+  { url, path }: { url: string; path: string },
+  signal: AbortSignal,
+  log: Log,
+): Promise<ArchiveImage[]> {
+  const { readArchiveNames } = await import("../../engine/import/archive-names.ts");
+  const images = await readArchiveNames(path, signal).catch((error: unknown): string[][] => {
+    signal.throwIfAborted();
+    log.debug(`the names in ${path}: ${messageOf(error)}`);
+    return [];
+  });
+  if (images.length === 0) return [{ url, tags: [] }];
+  return images.map((names, index) => ({
+    url: images.length === 1 ? url : `${url}:@${index}`,
+    tags: names.flatMap((name) => {
+      const tag = withLatest(name);
+      if (isTag(tag)) return tag;
+      log.warn(`${name} in ${path} can be no tag here`);
+      return [];
+    }),
+  }));
+}

@@ -1,0 +1,43 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { decompress } from "../../image/compression.ts";
+import { readTar, type TarEntry } from "../../image/tar-reader.ts";
+import { compressionOf, readWhole } from "./archive-files.ts";
+import { asObjects, asTexts, parseJson } from "./json-file.ts";
+import { defaultImportLimits, maxArchiveEntries, maxJsonBytes } from "./limits.ts";
+
+/**
+ * The names of each image in what `docker save` has written, as Docker has them (`RepoTags`). Nothing is written, and nothing behind
+ * its list of images is read.
+ */
+export async function readArchiveNames(path: string, signal: AbortSignal): Promise<string[][]> {
+  const compression = await compressionOf(path);
+  let entries = 0;
+  for await (const entry of readTar(
+    withinLimit(decompress(readWhole(path), compression, path), path),
+    path,
+  )) {
+    signal.throwIfAborted();
+    if (++entries > maxArchiveEntries) break;
+    if (posix.normalize(entry.name) !== "manifest.json" || entry.type !== "file") continue;
+    const images = asObjects(parseJson(await contentOf(entry, path), path), path);
+    return images.map(({ RepoTags }) => asTexts(RepoTags, path));
+  }
+  return [];
+}
+
+async function contentOf({ size, pieces }: TarEntry, path: string): Promise<Uint8Array> {
+  if (size > maxJsonBytes) throw new BoughError(`the list of images in ${path} has ${size} bytes`);
+  const parts: Uint8Array[] = [];
+  for await (const { bytes } of pieces()) parts.push(bytes.slice());
+  return Buffer.concat(parts);
+}
+
+async function* withinLimit(content: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of content) {
+    bytes += chunk.byteLength;
+    if (bytes > defaultImportLimits.bytes) throw new BoughError(`${path} holds more than any image does`);
+    yield chunk;
+  }
+}
