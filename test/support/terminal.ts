@@ -1,7 +1,7 @@
 /** A terminal of a given size, with a shell at its prompt: tmux holds the screen, so that it can be looked at. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryDirectory } from "./bough.ts";
 
 export interface Terminal {
   /** Types text. */
@@ -34,11 +34,14 @@ const patienceMilliseconds = 20_000;
 
 export async function openTerminal(options: TerminalOptions): Promise<Terminal> {
   const { columns, rows, workingDirectory, environment } = options;
-  const directory = mkdtempSync(join(tmpdir(), "bough-tmux-"));
-  const call = (...words: string[]): string => {
-    const ended = Bun.spawnSync(["tmux", "-S", join(directory, "socket"), "-f", "/dev/null", ...words], {
+  // What a test that is ended leaves goes with the tests' own directory.
+  const directory = temporaryDirectory();
+  const tmux = (...words: string[]) =>
+    Bun.spawnSync(["tmux", "-S", join(directory, "socket"), "-f", "/dev/null", ...words], {
       env: { PATH: process.env.PATH, LANG: "C.UTF-8", LC_ALL: "C.UTF-8" },
     });
+  const call = (...words: string[]): string => {
+    const ended = tmux(...words);
     if (ended.exitCode !== 0) throw new Error(`tmux ${words.join(" ")}: ${ended.stderr.toString()}`);
     return ended.stdout.toString();
   };
@@ -83,10 +86,16 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
       return children.split(" ").filter(Boolean).map(Number);
     },
     close() {
-      call("kill-server");
+      // It has ended by itself where its shell has.
+      tmux("kill-server");
       rmSync(directory, { recursive: true, force: true });
     },
   };
-  await terminal.waitFor(/^\$$/m);
+  try {
+    await terminal.waitFor(/^\$$/m);
+  } catch (error) {
+    terminal.close();
+    throw error;
+  }
   return terminal;
 }
