@@ -99,7 +99,12 @@ test("an earlier image stays as it was", async () => {
 
 test("120 layers deep", async () => {
   let image = base;
-  for (let depth = 1; depth <= 120; depth++) {
+  // Most of them without a sandbox, in a fraction of the time.
+  for (let depth = 1; depth <= 100; depth++) {
+    const copies = [{ image: base, sources: ["/etc/group"], destination: `/f${depth}` }];
+    image = (await engine.run(image, "", { copies })).image ?? "";
+  }
+  for (let depth = 101; depth <= 120; depth++) {
     image = (await engine.run(image, `echo ${depth} > /depth; touch /f${depth}`)).image ?? "";
   }
   expect((await engine.run(image, "cat /depth; ls -d /f* | wc -l")).stdout).toBe("120\n120\n");

@@ -1,11 +1,12 @@
 import { join } from "node:path";
 
 const checkout = join(import.meta.dir, "../..");
-let compiled: string | undefined;
+/** `TEST_PROGRAM`: `scripts/test` has compiled it, for all processes that share the files. */
+let compiled = process.env.TEST_PROGRAM;
 
 /**
- * The path of the executable that users download, compiled by the first test file of a process that asks for it. It starts in
- * a fraction of the time that Bun takes for `src/main.ts`.
+ * The path of the executable that users download, compiled by the first test file of a process that asks for it, unless it is
+ * there already. It starts in a fraction of the time that Bun takes for `src/main.ts`.
  */
 export function compileBough(): string {
   if (compiled === undefined) {

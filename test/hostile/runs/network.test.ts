@@ -10,6 +10,7 @@ import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { addPerl } from "../../support/perl-files.ts";
+import { rowsFor } from "../../support/rows.ts";
 import { canaryPort, outsideAddress } from "./network-world.ts";
 
 let world: World;
@@ -94,25 +95,37 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect(stderr.replaceAll(/^no device: .*\n/gm, "")).toBe("");
   };
 
-  test.each(attacks)("%s: nobody is reached", async (_, perl, contact) => {
-    const since = world.contacts.length;
-    await attack(perl);
-    await world.settle();
-    expect(world.contacts.slice(since)).toEqual([]);
-    // The attempt itself is sound.
-    if (contact === "") return;
-    await attack(perl, "--network=host");
-    await world.settle();
-    expect(world.contacts.slice(since)).toContain(contact);
-  });
+  const ofEachKind = [
+    "TCP to 127.0.0.1",
+    "UDP to 127.0.0.1",
+    "an abstract socket",
+    "slirp4netns' alias 10.0.2.2",
+  ];
+  test.each(rowsFor(who, attacks, [...ofEachKind, "TCP to 127.0.0.1, out of the interface"]))(
+    "%s: nobody is reached",
+    async (_, perl, contact) => {
+      const since = world.contacts.length;
+      await attack(perl);
+      await world.settle();
+      expect(world.contacts.slice(since)).toEqual([]);
+      // The attempt itself is sound.
+      if (contact === "") return;
+      await attack(perl, "--network=host");
+      await world.settle();
+      expect(world.contacts.slice(since)).toContain(contact);
+    },
+  );
 
   const plain = attacks.filter(([name]) => !name.endsWith("out of the interface"));
-  test.each(plain)("%s: nor with --network=none", async (_, perl) => {
-    const since = world.contacts.length;
-    await attack(perl, "--network=none");
-    await world.settle();
-    expect(world.contacts.slice(since)).toEqual([]);
-  });
+  test.each(rowsFor(who, plain, ["TCP to 127.0.0.1", "an abstract socket"]))(
+    "%s: nor with --network=none",
+    async (_, perl) => {
+      const since = world.contacts.length;
+      await attack(perl, "--network=none");
+      await world.settle();
+      expect(world.contacts.slice(since)).toEqual([]);
+    },
+  );
 
   test.each([
     ["default", "refused: Operation not permitted\n", ""],

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
+import { rowsFor } from "../../support/rows.ts";
 import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import {
@@ -124,7 +125,7 @@ const paxed = (path: string, entry: RawEntry): RawEntry[] => {
 
 describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
   describe("a link that an earlier cp has brought is not followed:", () => {
-    test.each<[attack: string, brings: Brings, second: string, exitCode: number]>([
+    const earlier: [attack: string, brings: Brings, second: string, exitCode: number][] = [
       ["a directory of its name", { "/x": [directory("./"), file("file")] }, "/x", 1],
       ["an empty directory of its name", { "/x": [directory("./")] }, "/x", 1],
       ["a file below it", { "/two": [file("x/file")] }, "/two/.", 1],
@@ -134,21 +135,25 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
       ["a file in its place", { "/two": [file("x")] }, "/two/.", 0],
       ["a single file in its place", { "/x": "owned" }, "/x", 0],
       ["a link in its place", { "/two": [link("x", "canary")] }, "/two/.", 0],
-    ])("%s", async (_, brings, second, exitCode) => {
-      const { canary, copy, directory: place } = makePlace(who);
-      const before = canary.state();
-      const service = await serve({ "/one": [directory("./"), link("x", "../canary")], ...brings });
-      expect((await copy(service, "/one/.")).exitCode).toBe(0);
-      expect(readlinkSync(join(place, "to/x"))).toBe("../canary");
-      const ended = await copy(service, second);
-      if (exitCode === 1) expect(ended.stderr).toMatch(/link|which is no file of it/);
-      expect(ended.exitCode).toBe(exitCode);
-      expect(canary.state()).toBe(before);
-    });
+    ];
+    test.each(rowsFor(who, earlier, ["a file below it", "a single file in its place"]))(
+      "%s",
+      async (_, brings, second, exitCode) => {
+        const { canary, copy, directory: place } = makePlace(who);
+        const before = canary.state();
+        const service = await serve({ "/one": [directory("./"), link("x", "../canary")], ...brings });
+        expect((await copy(service, "/one/.")).exitCode).toBe(0);
+        expect(readlinkSync(join(place, "to/x"))).toBe("../canary");
+        const ended = await copy(service, second);
+        if (exitCode === 1) expect(ended.stderr).toMatch(/link|which is no file of it/);
+        expect(ended.exitCode).toBe(exitCode);
+        expect(canary.state()).toBe(before);
+      },
+    );
   });
 
   describe("an archive does not lead out of its place:", () => {
-    test.each<[attack: string, archive: readonly RawEntry[], exitCode: number]>([
+    const archives: [attack: string, archive: readonly RawEntry[], exitCode: number][] = [
       ["an absolute name", [file("/CANARY/file")], 1],
       ["a name with ..", [file("../canary/file")], 1],
       ["a name with .. in it", [directory("a/"), file("a/../../canary/file")], 1],
@@ -177,7 +182,14 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
       ],
       ["times that no file has", [{ ...file("a") }, ...paxed("b", file("b"))], 0],
       ["nothing", [], 0],
-    ])("%s", async (_, archive, exitCode) => {
+    ];
+    const ofEachKind = [
+      "a name with ..",
+      "a link, and a file through it",
+      "a hard link through a link",
+      "a directory that nobody may enter, after what is in it",
+    ];
+    test.each(rowsFor(who, archives, ofEachKind))("%s", async (_, archive, exitCode) => {
       const { canary, copy } = makePlace(who);
       const before = canary.state();
       const named = archive.map((entry) => ({
@@ -230,20 +242,24 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
     expect(readFileSync(join(mine, "f"), "utf8")).toBe("owned");
   });
 
-  test.each<[attack: string, archive: readonly RawEntry[]]>([
+  const tooLong: [attack: string, archive: readonly RawEntry[]][] = [
     ["a tree of thousands of levels", deepPaxed(3000)],
     ["a name that is too long", paxed("n".repeat(256), file("n"))],
     ["a name of a megabyte", paxed("n".repeat(1_000_000), file("n"))],
     ["a path of half a million levels", paxed("d/".repeat(500_000), file("n"))],
-  ])("%s is an error that says so", async (_, archive) => {
-    const { copy } = makePlace(who);
-    const { exitCode, stderr } = await copy(await serve({ "/x": archive }), "/x");
-    expect(exitCode).toBe(1);
-    expect(stderr).toMatch(
-      /\[ERROR\] cannot write .*: its name or its path is longer than this system takes/,
-    );
-    expect(stderr.length).toBeLessThan(2000);
-  });
+  ];
+  test.each(rowsFor(who, tooLong, ["a name that is too long"]))(
+    "%s is an error that says so",
+    async (_, archive) => {
+      const { copy } = makePlace(who);
+      const { exitCode, stderr } = await copy(await serve({ "/x": archive }), "/x");
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(
+        /\[ERROR\] cannot write .*: its name or its path is longer than this system takes/,
+      );
+      expect(stderr.length).toBeLessThan(2000);
+    },
+  );
 
   test("a tree of a thousand levels is copied", async () => {
     const { copy, directory: place } = makePlace(who);

@@ -97,10 +97,10 @@ describe.each(builders)("as %s", (_, make) => {
   });
 
   test("while a command has it, no file and no command line has", async () => {
-    write("RUN --mount=type=secret,id=token,env=GIVEN,target=/t sleep 6128");
+    write("RUN --mount=type=secret,id=token,env=GIVEN,target=/t sleep 6129");
     const child = builder.start(words(), { TOKEN: secret });
     try {
-      while (!commandLines().includes("sleep 6128")) await Bun.sleep(5);
+      while (!commandLines().includes("sleep 6129")) await Bun.sleep(5);
       expect(commandLines().filter(holds)).toEqual([]);
       expect(finds()).toEqual([]);
     } finally {
