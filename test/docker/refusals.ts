@@ -178,6 +178,24 @@ export const refusals: readonly Refusal[] = [
     docker: "cannot replace to directory ",
   },
   {
+    what: "a directory over a file that no RUN has put in place yet",
+    dockerfile: "FROM busybox:1\nCOPY Dockerfile /d\nCOPY . /d\n",
+    docker: "cannot copy to non-directory: ",
+    bough: "cannot copy to non-directory: /d",
+  },
+  {
+    what: "a file over a directory that no RUN has put in place yet",
+    dockerfile: "FROM busybox:1\nCOPY . /d/Dockerfile/\nCOPY . /d\n",
+    docker: "cannot replace to directory ",
+    bough: "cannot replace to directory /d/Dockerfile with file",
+  },
+  {
+    what: "a directory after a file, both to a name without a slash",
+    dockerfile: "FROM busybox:1\nCOPY Dockerfile . /d\n",
+    docker: "cannot copy to non-directory: ",
+    bough: "cannot copy to non-directory: /d",
+  },
+  {
     what: "a directory to be made below a file",
     dockerfile: twoStages("COPY --from=a /etc/passwd /etc/group/x"),
     docker: "/etc/group: not a directory",

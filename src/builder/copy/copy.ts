@@ -11,7 +11,7 @@ import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
-import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
+import type { Owned, Staged, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import { isRoot, resolveFileOwner, root } from "./ownership.ts";
@@ -45,6 +45,7 @@ export async function stageCopy(
   const unpacking = { destination, owner, line, checksum: words.checksum };
   const { items, ...unpacked } = await stageArchives(instruction, plan.items, unpacking, stage, build);
 
+  if (build.mode === "docker") requireSameKinds(items, unpacked.stage.staged);
   const owned = { ...owner, line };
   const hashes = await hashEntries(items, build, ahead);
   const toStaged = (item: PlannedItem, mayBeThere: boolean) => {
@@ -75,6 +76,21 @@ function requireFiles(
     throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
   const message = `all sources go to the one file ${path}, where the last is left, as in Docker: ${path}/ would be a directory`;
   emit({ type: "warning", message, line: range.start });
+}
+
+/** Docker puts no directory in a file's place, and no file in a directory's: what is staged counts as if it were in the image. */
+function requireSameKinds(items: readonly PlannedItem[], staged: Staged): void {
+  if (staged.size === 0) return;
+  for (const item of items) {
+    const before = staged.get(item.path);
+    if (before === undefined) continue;
+    const isDirectory = item.kind === "entry" && item.entry.type === "directory";
+    const hint = `An instruction before has put a ${before.type} there.`;
+    if (isDirectory && before.type !== "directory")
+      throw new BoughError(`cannot copy to non-directory: ${item.path}`, { hint });
+    if (!isDirectory && before.type === "directory")
+      throw new BoughError(`cannot replace to directory ${item.path} with file`, { hint });
+  }
 }
 
 /** Stages what the archives among the items hold; the other ones are left. */
