@@ -25,12 +25,12 @@ function loadedBy(...entries: string[]): string[] {
 }
 
 describe.each([
-  ["bough --version", ["main.ts"]],
+  ["bough -h", ["start.ts"]],
   [
     "bough build",
-    ["main.ts", "cli/command-line/run-loaded.ts", "cli/builds/build.ts", "cli/builds/run-build.ts"],
+    ["start.ts", "cli/command-line/run-loaded.ts", "cli/builds/build.ts", "cli/builds/run-build.ts"],
   ],
-  ["bough mcp -h", ["main.ts", "cli/mcp/mcp.ts"]],
+  ["bough mcp -h", ["start.ts", "cli/mcp/mcp.ts"]],
 ])("%s", (_, entries) => {
   const loaded = loadedBy(...entries);
 
@@ -44,6 +44,10 @@ describe.each([
   test("loads nothing that measures a build", () => {
     expect(loaded.filter((name) => /^terminal\/timeline|measure-layers/.test(name))).toEqual([]);
   });
+});
+
+test("bough --version loads nothing but the version", () => {
+  expect(loadedBy("main.ts")).toEqual(["../package.json", "main.ts", "node:fs", "version.ts"]);
 });
 
 test("bough mcp does", () => {

@@ -20,7 +20,7 @@ function loadedWith(module: string, loaded: Set<string> = new Set()): Set<string
 
 const relevant = /^builder\/scopes\/|scope-options|automatic-scopes|^node:crypto$/;
 
-test.each(["main.ts", "cli/builds/build.ts", "cli/builds/run-build.ts"])("%s", (entry) => {
+test.each(["start.ts", "cli/builds/build.ts", "cli/builds/run-build.ts"])("%s", (entry) => {
   const loaded = [...loadedWith(join(source, entry))].map((module) => module.replace(`${source}/`, ""));
   expect(loaded.length).toBeGreaterThan(2);
   expect(loaded.filter((module) => relevant.test(module))).toEqual([]);

@@ -26,7 +26,7 @@ export async function measureCachedSteps(bench: Bench): Promise<Row[]> {
       against: `${own.toFixed(1)} ms, server's own`,
       figure: milliseconds - own,
       unit: "ms over the server's own time",
-      goal: { atMost: 40 },
+      goal: { atMost: 18 },
     },
     {
       case: name,

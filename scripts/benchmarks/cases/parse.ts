@@ -6,7 +6,8 @@ import { alternate, run } from "../measure.ts";
 export async function measureParse(bench: Bench): Promise<Row[]> {
   const program = join(bench.directory("parse"), "parse-once");
   const source = join(import.meta.dir, "../parse-once.ts");
-  const flags = ["--compile", "--minify", "--bytecode", "--format=esm", "--outfile", program];
+  const kind = ["--compile", "--minify", "--bytecode", "--compile-jit-policy=8", "--format=esm"];
+  const flags = [...kind, "--outfile", program];
   await run({ words: [process.execPath, "build", ...flags, source] });
   const words = [program];
   const [milliseconds = 0] = await alternate(bench.times * 4, async () =>

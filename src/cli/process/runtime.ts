@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { Fetch } from "../../service/service.ts";
 import type { Interrupt } from "./interrupts.ts";
 
-/** Everything that a command gets from outside; made once, in `main.ts`. */
+/** Everything that a command gets from outside; made once, in `start.ts`. */
 export interface Runtime {
   environment: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;

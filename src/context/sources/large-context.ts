@@ -44,20 +44,18 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
     }
   }
   if (bytes <= manyBytes && count <= manyFiles) return undefined;
-  const files = matches.flatMap((match) =>
-    isNamed(match) ? [] : match.entries.filter((entry) => entry.type === "file"),
-  );
+  const unnamed = matches.filter((match) => !isNamed(match));
   const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
   const tops = matches.flatMap(({ entries, isDirectory }) =>
     isDirectory && entries[0]?.type === "directory" ? [entries[0].contextPath] : [],
   );
-  const largest = below(growTree(files), tops)
+  const largest = below(growTree(unnamed), tops)
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))
     .filter((node, _, [first = node]) => weigh(node) >= leastShare * weigh(first))
     .slice(0, maxNamed)
     .map((node) => ({ path: node.path, rule: ruleFor(node), files: node.files, bytes: node.bytes }));
-  return { files: files.length, bytes, largest };
+  return { files: count, bytes, largest };
 }
 
 interface Node {
@@ -69,41 +67,53 @@ interface Node {
 }
 
 /** All directories, each with the sum of what is below it; of files only those that can be among the largest paths. */
-function growTree(files: readonly FileEntry[]): Node {
+function growTree(matches: readonly SourceMatch[]): Node {
   const root = directoryAt("");
-  /** The directory of the file before, its path with a slash, and all that are above it. */
-  let chain: Node[] = [root];
+  /** The directory of the file before, with all that are above it, and its path with a slash. */
+  let chain = [root];
   let prefix = "";
-  for (const file of files) {
-    const { contextPath, size } = file;
-    if (contextPath.startsWith(prefix) && !contextPath.includes("/", prefix.length)) {
-      for (const above of chain) add(above, size);
-      keepLargest(chain.at(-1)?.below?.largestFiles ?? [], file);
-      continue;
+  /** Of files of that directory that are not counted yet: most of a row are of one. */
+  let [files, bytes] = [0, 0];
+  const count = () => {
+    for (const node of chain) {
+      node.files += files;
+      node.bytes += bytes;
     }
-    let node = root;
-    add(root, size);
-    chain = [root];
-    for (let slash = contextPath.indexOf("/"); slash >= 0; slash = contextPath.indexOf("/", slash + 1)) {
-      const path = contextPath.slice(0, slash);
-      let child = node.below?.directories.get(path);
-      if (child === undefined) {
-        child = directoryAt(path);
-        node.below?.directories.set(path, child);
+    [files, bytes] = [0, 0];
+  };
+  for (const { entries } of matches) {
+    for (const file of entries) {
+      if (file.type !== "file") continue;
+      const { contextPath } = file;
+      if (!contextPath.startsWith(prefix) || contextPath.includes("/", prefix.length)) {
+        count();
+        prefix = contextPath.slice(0, contextPath.lastIndexOf("/") + 1);
+        chain = chainTo(root, prefix);
       }
-      add(child, size);
-      node = child;
-      chain.push(node);
+      files += 1;
+      bytes += file.size;
+      keepLargest(chain.at(-1)?.below?.largestFiles ?? [], file);
     }
-    prefix = contextPath.slice(0, contextPath.lastIndexOf("/") + 1);
-    keepLargest(node.below?.largestFiles ?? [], file);
   }
+  count();
   return root;
 }
 
-function add(node: Node, size: number): void {
-  node.files += 1;
-  node.bytes += size;
+/** The directories on the way to one, made where they are missing. `prefix`: its path with a slash. */
+function chainTo(root: Node, prefix: string): Node[] {
+  let node = root;
+  const chain = [root];
+  for (let slash = prefix.indexOf("/"); slash >= 0; slash = prefix.indexOf("/", slash + 1)) {
+    const path = prefix.slice(0, slash);
+    let child = node.below?.directories.get(path);
+    if (child === undefined) {
+      child = directoryAt(path);
+      node.below?.directories.set(path, child);
+    }
+    node = child;
+    chain.push(node);
+  }
+  return chain;
 }
 
 function directoryAt(path: string): Node {
