@@ -17,19 +17,10 @@ export async function writeLayerBlob(
   const content = new Bun.CryptoHasher("sha256");
   const stored = new Bun.CryptoHasher("sha256");
   let size = 0;
-  let uncollected = 0;
-  for await (const bytes of compress(
-    tap(archive, (chunk) => {
-      content.update(chunk);
-      uncollected += chunk.byteLength;
-    }),
-  )) {
+  for await (const bytes of compress(tap(archive, (chunk) => content.update(chunk)))) {
     stored.update(bytes);
     size += bytes.byteLength;
     write(bytes);
-    if (uncollected < collectAfterBytes) continue;
-    Bun.gc(true);
-    uncollected = 0;
   }
   return {
     mediaType: compression === "none" ? mediaTypes.layer : `${mediaTypes.layer}+${compression}`,
@@ -38,6 +29,3 @@ export async function writeLayerBlob(
     diffId: `sha256:${content.digest("hex")}`,
   };
 }
-
-/** Buffers are outside of what the collector goes by: a layer of gigabytes would take hundreds of megabytes of memory. */
-const collectAfterBytes = 16 * 1024 * 1024;
