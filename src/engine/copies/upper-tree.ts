@@ -93,10 +93,7 @@ export class UpperTree {
     mkdirSync(path);
     const [uppermost] = lower;
     if (uppermost !== undefined) {
-      const stats = lstatSync(uppermost.path);
-      giveAttributes(path, stats, stats);
-      writeAttributes(path, readAttributes(uppermost.path));
-      giveTimes(path, stats);
+      copyMetadata(uppermost.path, path, lstatSync(uppermost.path));
     }
     directory.isUpper = true;
     // Whoever looks at the image sees nothing added to it.
@@ -178,6 +175,16 @@ export class UpperTree {
 export function giveAttributes(path: Path, owner: Ids, { mode }: { mode: number }): void {
   lchownSync(path, owner.uid, owner.gid);
   chmodSync(path, mode & 0o7777);
+}
+
+/**
+ * Gives `path`, which is no link, all of `source` but its content. Extended attributes come after the owner, whose change takes
+ * capabilities away.
+ */
+export function copyMetadata(source: Path, path: Path, stats: Stats): void {
+  giveAttributes(path, stats, stats);
+  writeAttributes(path, readAttributes(source));
+  giveTimes(path, stats);
 }
 
 /** Gives times to the microsecond or so: numbers of JavaScript hold no more. */

@@ -4,8 +4,8 @@ import type { Pace } from "../../pace.ts";
 import { copyContent } from "../copies/copy-content.ts";
 import { LayerTree, lookUp, type MergedDirectory } from "../copies/layer-tree.ts";
 import { joinPath, type Path } from "../copies/path.ts";
-import { giveAttributes, giveTimes } from "../copies/upper-tree.ts";
-import { makeWhiteout, markOpaque, readAttributes, writeAttributes } from "../system/xattrs.ts";
+import { copyMetadata, giveAttributes } from "../copies/upper-tree.ts";
+import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";
 import type { OpenEnds } from "./layer-writer.ts";
 
@@ -49,10 +49,7 @@ function describeAs(directory: Path, lower: Path | undefined): void {
     giveAttributes(directory, { uid: 0, gid: 0 }, { mode: 0o755 });
     return;
   }
-  const stats = lstatSync(lower);
-  giveAttributes(directory, stats, stats);
-  writeAttributes(directory, readAttributes(lower));
-  giveTimes(directory, stats);
+  copyMetadata(lower, directory, lstatSync(lower));
 }
 
 function enter(tree: LayerTree, names: readonly BytePath[]): MergedDirectory {
@@ -73,9 +70,7 @@ async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void
   }
   // Layers share no inodes: it is the same file by its content.
   await copyContent(found.path, path, found.stats.size);
-  giveAttributes(path, found.stats, found.stats);
-  writeAttributes(path, readAttributes(found.path));
-  giveTimes(path, found.stats);
+  copyMetadata(found.path, path, found.stats);
 }
 
 /** overlayfs knows no opaque root. */
