@@ -51,7 +51,7 @@ export interface EngineOptions {
 
 export interface Engine {
   readonly directory: string;
-  /** Answers one request of the service's API; only the path below the base address counts. Never rejects. */
+  /** Responds to one request of the service's API; only the path below the base address counts. Never rejects. */
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
   lend: LendFiles;

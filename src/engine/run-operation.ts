@@ -26,7 +26,7 @@ interface OperationWork {
   /** Images that `copies` and `mounts` in the metadata name: they are kept as long. */
   otherImages?: readonly string[];
   /**
-   * Does the work in `directory`, its own. What it answers is called in the transaction that ends the operation, so that
+   * Does the work in `directory`, its own. What it returns is called in the transaction that ends the operation, so that
    * what the operation made and its success become true together.
    */
   perform: (run: OperationRun) => Promise<() => Outcome>;

@@ -46,7 +46,7 @@ export interface ImageService extends ImageFiles {
   configureImage(uuid: string, config: ImageConfig, origin?: ImageOrigin): Promise<string>;
 
   /**
-   * Makes sure that the service has each content, several at a time, and answers the file's id by SHA-256. Two items
+   * Makes sure that the service has each content, several at a time, and returns the file's id by SHA-256. Two items
    * with one hash are sent once. Rejects where a file's bytes are no longer those that were hashed.
    */
   uploadFiles(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { placeEntry, resolveDestination } from "../../src/builder/copy/destination.ts";
-import { placementScript } from "../../src/builder/staging/placement.ts";
+import { placementScript } from "../../src/builder/staging/placement-script.ts";
 import { addStaged, type StagedEntry } from "../../src/builder/staging/staged.ts";
 
 const link: StagedEntry = { type: "symlink", target: "x y", uid: 0, gid: 0 };

@@ -101,7 +101,8 @@ async function runForLayer(
   const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
   // Not before a layer has to be made: a build that finds all of them is over sooner.
   const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
-  const { placementKey, placeStaged, takesEntries } = await import("../staging/placement.ts");
+  const { placementKey, placeStaged } = await import("../staging/placement.ts");
+  const { takesEntries } = await import("../staging/request-fields.ts");
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
   let place: StepPlace | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {

@@ -1,7 +1,7 @@
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
-import { instanceEntries, instanceFiles, takesTimes } from "../staging/placement.ts";
+import { instanceEntries, instanceFiles, takesTimes } from "../staging/request-fields.ts";
 import { uploadStaged } from "../staging/upload.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 

@@ -27,16 +27,16 @@ export async function enterUserNamespace(runtime: Runtime): Promise<void> {
  */
 function leavingProcesses(): string[] {
   const [, own] = /^Max processes\s+(\d+)/m.exec(readSetting("/proc/self/limits") ?? "") ?? [];
-  const most = Number(readSetting("/proc/sys/kernel/pid_max") ?? 32_768);
-  return ["prlimit", `--nproc=${processesWithin(own === undefined ? most : Number(own), most)}:`];
+  const maxPid = Number(readSetting("/proc/sys/kernel/pid_max") ?? 32_768);
+  return ["prlimit", `--nproc=${processesWithin(own === undefined ? maxPid : Number(own), maxPid)}:`];
 }
 
 /** How many processes stay out of the namespace's reach, so that a fork bomb in there leaves the login as it was. */
 const processesLeft = 1024;
 
-/** `own`: how many the user may have; `most`: how many the machine can have. */
-export function processesWithin(own: number, most: number): number {
-  return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), most / 2));
+/** `own`: how many the user may have; `maxPid`: how many the machine can have. */
+export function processesWithin(own: number, maxPid: number): number {
+  return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
 }
 
 export function needsUserNamespace({ userId }: Runtime): boolean {

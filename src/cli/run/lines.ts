@@ -25,11 +25,11 @@ export async function runByLines(
 ): Promise<OperationOutcome> {
   const { runtime, log } = invocation;
   const { service } = connection;
-  const longest = (await service.capabilities.maxTimeoutSeconds()) ?? usualSeconds;
+  const maxTimeout = (await service.capabilities.maxTimeoutSeconds()) ?? usualSeconds;
   const request = {
     ...asked,
     hasTerminal: false,
-    timeoutSeconds: Math.min(asked.timeoutSeconds, longest),
+    timeoutSeconds: Math.min(asked.timeoutSeconds, maxTimeout),
     command: isShell && asked.command.form === "exec" ? promptingShell(asked.command) : asked.command,
   };
   const keys = isShell

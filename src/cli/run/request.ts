@@ -1,6 +1,6 @@
 import { networkFields, requireHostNetwork } from "../../builder/commands/network.ts";
 import { scriptFields } from "../../builder/operations/script.ts";
-import { placementScript } from "../../builder/staging/placement.ts";
+import { placementScript } from "../../builder/staging/placement-script.ts";
 import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";

@@ -1,6 +1,6 @@
 import { RequestError } from "./answers.ts";
 
-/** A JSON object from outside, of which nothing is known yet. Each reader answers 400 with the field's name. */
+/** A JSON object from outside, of which nothing is known yet. Each reader refuses with 400 and the field's name. */
 export type Fields = Record<string, unknown>;
 
 export async function readBody(request: Request): Promise<Fields> {
@@ -32,12 +32,12 @@ export function optionalBoolean(fields: Fields, name: string): boolean | undefin
   return value === undefined || typeof value === "boolean" ? value : refuse(name, "must be true or false");
 }
 
-/** A whole number of at least `least`. */
-export function optionalNumber(fields: Fields, name: string, least: number): number | undefined {
+/** A whole number of at least `min`. */
+export function optionalNumber(fields: Fields, name: string, min: number): number | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined) return undefined;
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
-  return refuse(name, `must be a whole number of at least ${least}`);
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= min) return value;
+  return refuse(name, `must be a whole number of at least ${min}`);
 }
 
 export function optionalStrings(fields: Fields, name: string): string[] | undefined {

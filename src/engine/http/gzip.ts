@@ -4,7 +4,7 @@ type Handler = (request: Request) => Promise<Response>;
 const minBytes = 1024;
 
 /**
- * Answers of `handler`, packed for those who say that they take gzip: as they come, in constant memory. Left as they are: event
+ * Responses of `handler`, packed for those who say that they take gzip: as they come, in constant memory. Left as they are: event
  * streams, whose events are to arrive one by one, what is short, and what is packed already.
  */
 export function withGzip(handler: Handler): Handler {

@@ -4,7 +4,7 @@ import { asRecord, asText, idIn } from "../http/json.ts";
 import { aFileId } from "../http/requirements.ts";
 import type { Call, Transport } from "../http/transport.ts";
 
-/** What a service answers about a file; it may leave out all but the id. */
+/** What a service says of a file; it may leave out all but the id. */
 export interface StoredFile {
   uuid: string;
   sha256: string | undefined;

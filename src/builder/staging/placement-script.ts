@@ -1,0 +1,135 @@
+import { posix } from "node:path";
+import { quote } from "../commands/command.ts";
+import { isRoot } from "../copy/ownership.ts";
+import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
+
+/** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */
+export function placementScript(staged: Staged): string {
+  if (madeByScript(staged).length === 0) return "";
+  const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
+  const directories = entries.flatMap(([path, entry]) =>
+    entry.type === "directory" ? [{ ...entry, path }] : [],
+  );
+  const links = entries.flatMap(([path, entry]) => (entry.type === "symlink" ? [{ ...entry, path }] : []));
+  return `${prelude}${[...directoryLines(directories), ...linkLines(links, directories), ""].join("\n")}`;
+}
+
+/** No command of the script can end it with this one: its own trap sees to that. */
+export const exitCodeWithoutShell = 127;
+
+/**
+ * What is in the way is found before anything is made. Then standard output is the path that can't be made, and standard
+ * error the reason for a person.
+ */
+export const prelude = `set -e
+umask 022
+trap 'code=$?; [ $code -ne 127 ] || code=1; exit $code' EXIT
+stop() { printf %s "$path"; printf '%s\\n' "$1" >&2; exit 1; }
+directories() {
+  for path; do
+    way=$path
+    until [ -d "$way/" ]; do
+      if [ -e "$way" ] || [ -L "$way" ]; then
+        stop "cannot make the directory $path: $way in the image is not a directory"
+      fi
+      way=\${way%/*}
+    done
+  done
+  mkdir -p "$@"
+}
+links() {
+  for path; do
+    if [ -d "$path" ] && [ ! -L "$path" ]; then
+      stop "cannot make the link $path: there is a directory in the image"
+    fi
+  done
+  rm -f "$@"
+}
+`;
+
+type PlacedDirectory = StagedDirectory & { path: string };
+type PlacedLink = StagedSymlink & { path: string };
+
+const pathsPerCommand = 100;
+
+/** All but files and the directories that come with what is in them, as the service makes parents. */
+export function madeByScript(staged: Staged): [string, StagedEntry][] {
+  const parents = parentsOf(staged.keys());
+  const made = staged.entries().filter(([path, entry]) => {
+    if (entry.type !== "directory") return entry.type === "symlink";
+    return entry.isExplicit || !isRoot(entry) || !parents.has(path);
+  });
+  return [...made];
+}
+
+/** A string for each directory, and not for each file of a large context. */
+function parentsOf(paths: Iterable<string>): Set<string> {
+  const parents = new Set<string>();
+  let last: string | undefined;
+  for (const path of paths) {
+    const end = path.lastIndexOf("/");
+    if (last !== undefined && end === last.length && path.startsWith(last)) continue;
+    last = path.slice(0, end);
+    parents.add(last === "" ? "/" : last);
+  }
+  return parents;
+}
+
+/** Writes lines from the top down, neighbours of one kind together. */
+function directoryLines(directories: readonly PlacedDirectory[]): string[] {
+  const groups: [PlacedDirectory, ...PlacedDirectory[]][] = [];
+  for (const directory of directories) {
+    const group = groups.at(-1);
+    if (group !== undefined && isAlike(group[0], directory)) group.push(directory);
+    else groups.push([directory]);
+  }
+  return groups.flatMap((group) => {
+    const [{ isExplicit, uid, gid, mode }] = group;
+    const paths = group.map(({ path }) => path);
+    if (!isExplicit && !isRoot(group[0])) {
+      return paths
+        .map(quote)
+        .map((path) => `[ -d ${path} ] || { directories ${path} && chown ${uid}:${gid} ${path}; }`);
+    }
+    const attributes = isExplicit ? [`chown ${uid}:${gid}`, `chmod ${mode.toString(8)}`] : [];
+    return ["directories", ...attributes].flatMap((command) => commands(command, paths));
+  });
+}
+
+function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
+  return (
+    one.isExplicit === other.isExplicit &&
+    one.uid === other.uid &&
+    one.gid === other.gid &&
+    one.mode === other.mode
+  );
+}
+
+function linkLines(links: readonly PlacedLink[], directories: readonly PlacedDirectory[]): string[] {
+  const made = new Set(["/", ...directories.map(({ path }) => path)]);
+  const parents = new Set(links.map(({ path }) => posix.dirname(path)).filter((path) => !made.has(path)));
+  return [
+    ...commands("directories", [...parents]),
+    ...commands(
+      "links",
+      links.map(({ path }) => path),
+    ),
+    ...links.map(({ path, target }) => `ln -s -- ${quote(target)} ${quote(path)}`),
+    ...links
+      .filter((link) => !isRoot(link))
+      .map(({ path, uid, gid }) => `chown -h ${uid}:${gid} ${quote(path)}`),
+  ];
+}
+
+/** Each command is a process: as few as its arguments allow. */
+function commands(command: string, paths: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (let index = 0; index < paths.length; index += pathsPerCommand)
+    lines.push(
+      `${command} ${paths
+        .slice(index, index + pathsPerCommand)
+        .map(quote)
+        .join(" ")}`,
+    );
+  return lines;
+}

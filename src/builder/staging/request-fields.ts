@@ -1,0 +1,49 @@
+/** What is staged as fields of a request, and which of them the service takes. */
+import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
+import type { BuildJob } from "../job.ts";
+import { madeByScript } from "./placement-script.ts";
+import { type Staged, wireTime } from "./staged.ts";
+
+/** A default build does not ask a service that told nothing of the image's configuration: it is spared one request a build. */
+export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
+  if (mode === "default" && !capabilities.has("config")) return false;
+  return (await capabilities.extensions()).has("entries");
+}
+
+export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
+  return Object.fromEntries(
+    madeByScript(staged).map(([path, { uid, gid, ...entry }]): [string, InstanceEntry] => {
+      if (entry.type === "symlink") return [path, { type: "symlink", target: entry.target, uid, gid }];
+      if (entry.type === "file") throw new Error(`${path} is a file`);
+      const mode = entry.isExplicit ? { mode: entry.mode.toString(8).padStart(4, "0") } : {};
+      return [path, { type: "directory", ...mode, uid, gid }];
+    }),
+  );
+}
+
+/** A service that told nothing of the image's configuration has no extensions to be asked for. */
+export async function takesTimes(staged: Staged, { service: { capabilities } }: BuildJob): Promise<boolean> {
+  if (staged.size === 0 || !capabilities.has("config")) return false;
+  return (await capabilities.extensions()).has("file-times");
+}
+
+export function instanceFiles(
+  staged: Staged,
+  ids: ReadonlyMap<string, string>,
+  takesTimes: boolean,
+): Record<string, InstanceFile> {
+  const files: Record<string, InstanceFile> = {};
+  /** Files have but a few: one string for each. */
+  const octals = new Map<number, string>();
+  for (const [path, entry] of staged) {
+    if (entry.type !== "file") continue;
+    const uuid = ids.get(entry.sha256);
+    if (uuid === undefined) throw new Error(`no file id for ${path}`);
+    const mode = octals.get(entry.mode) ?? entry.mode.toString(8).padStart(4, "0");
+    octals.set(entry.mode, mode);
+    files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
+    const mtime = takesTimes ? wireTime(entry) : undefined;
+    if (mtime !== undefined) files[path].mtime = mtime;
+  }
+  return files;
+}
