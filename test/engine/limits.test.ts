@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLimitEvents, usableControllers } from "../../src/engine/sandbox/limits/controllers.ts";
+import { countedSize } from "../../src/engine/sandbox/limits/counted-size.ts";
 import { containerParent, findHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
-import { layerSize } from "../../src/engine/sandbox/limits/layer-size.ts";
 import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
@@ -266,14 +266,14 @@ describe("a command that makes nothing of its limits is ended", () => {
 describe("a layer's size", () => {
   test("is what its files take on the disk, and 512 bytes an entry", async () => {
     const upper = temporaryDirectory();
-    expect(await layerSize(upper, 1e9)).toBe(0);
+    expect(await countedSize(upper, 1e9)).toBe(0);
     writeFiles(upper, { "d/e": "directory/", link: { link: "x" } });
-    expect(await layerSize(upper, 1e9)).toBe(3 * 512);
+    expect(await countedSize(upper, 1e9)).toBe(3 * 512);
     Bun.spawnSync(["truncate", "-s", "1G", join(upper, "sparse")]);
-    expect(await layerSize(upper, 1e9)).toBe(4 * 512);
+    expect(await countedSize(upper, 1e9)).toBe(4 * 512);
     writeFiles(upper, { "d/content": "x".repeat(1_000_000) });
     Bun.spawnSync(["ln", join(upper, "d/content"), join(upper, "d/again")]);
-    const size = await layerSize(upper, 1e9);
+    const size = await countedSize(upper, 1e9);
     expect(size).toBeGreaterThan(1_000_000);
     expect(size).toBeLessThan(1_100_000);
   });
@@ -281,10 +281,10 @@ describe("a layer's size", () => {
   test("is counted no further than asked", async () => {
     const upper = temporaryDirectory();
     for (let index = 0; index < 100; index++) mkdirSync(join(upper, `${index}`));
-    expect(await layerSize(upper, 10 * 512)).toBe(11 * 512);
+    expect(await countedSize(upper, 10 * 512)).toBe(11 * 512);
   });
 
   test("stops being counted when asked to", async () => {
-    expect(layerSize(temporaryDirectory(), 1e9, AbortSignal.abort("enough"))).rejects.toBe("enough");
+    expect(countedSize(temporaryDirectory(), 1e9, AbortSignal.abort("enough"))).rejects.toBe("enough");
   });
 });

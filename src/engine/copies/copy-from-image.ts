@@ -1,42 +1,18 @@
-import {
-  lchownSync,
-  linkSync,
-  lstatSync,
-  readlinkSync,
-  type Stats,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { Pace } from "../../pace.ts";
-import { errorCode } from "../../system-error.ts";
-import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
-import { copyContent } from "./copy-content.ts";
-import { type LayerTree, type MergedDirectory, type MergedEntry, namesOf } from "./layer-tree.ts";
-import { joinPath, type Path, typeOf } from "./path.ts";
-import type { Filter, SelectedSource } from "./select-sources.ts";
-import {
-  giveAttributes,
-  giveTimes,
-  type Ids,
-  insideOf,
-  type UpperDirectory,
-  type UpperTree,
-} from "./upper-tree.ts";
+import { ImageCopier, type LinkPolicy, type Slot } from "./image-copier.ts";
+import { type LayerTree, namesOf } from "./layer-tree.ts";
+import { typeOf } from "./path.ts";
+import type { SelectedSource } from "./select-sources.ts";
+import type { Ids, UpperDirectory, UpperTree } from "./upper-tree.ts";
 
 /** Where and how sources of one copy go. */
 interface CopyTarget {
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
-}
-
-/** What a hard link to a layer's own file may stand for, instead of a copy of it. */
-export interface LinkPolicy {
-  /** Whether an image may hold this layer's files as its own: false where two names there would be one file. */
-  allows(entry: { layer: number }, stats: () => Stats): boolean;
 }
 
 /** Puts what a source names in place, as BuildKit does. */
@@ -46,7 +22,7 @@ export async function copyFromImage(
   job: { from: LayerTree; to: UpperTree; links: LinkPolicy; pace: Pace },
 ): Promise<void> {
   const { from, to } = job;
-  const copier = new Copier(job, owner, changeMode);
+  const copier = new ImageCopier(job, owner, changeMode);
   const place = posix.normalize(destination);
   const isDirectory = /\/\.?$/.test(destination);
   makeWay(to, to.resolve(isDirectory ? place : posix.dirname(place)), owner);
@@ -85,161 +61,4 @@ function typeAt(to: UpperTree, names: readonly string[]): ReturnType<typeof type
     directory = to.enter(directory, name);
   }
   return undefined;
-}
-
-/** A directory that is written to. */
-interface Place {
-  directory: UpperDirectory;
-  /** Whether all that is in it has been put there by this copy, so that nothing has to be looked for. */
-  isNew: boolean;
-}
-
-/** One that is made no sooner than something goes into it. */
-interface Slot {
-  open(): Place;
-}
-
-class Copier {
-  readonly #from: LayerTree;
-  readonly #to: UpperTree;
-  readonly #links: LinkPolicy;
-  readonly #pace: Pace;
-  readonly #owner: Ids | undefined;
-  readonly #changeMode: ModeChange | undefined;
-  /** Copies of files that have several names, by their inode. */
-  readonly #copied = new Map<number, Path>();
-
-  constructor(
-    job: { from: LayerTree; to: UpperTree; links: LinkPolicy; pace: Pace },
-    owner: Ids | undefined,
-    changeMode: ModeChange | undefined,
-  ) {
-    this.#from = job.from;
-    this.#to = job.to;
-    this.#links = job.links;
-    this.#pace = job.pace;
-    this.#owner = owner;
-    this.#changeMode = changeMode;
-  }
-
-  async copyChildren(source: MergedDirectory, slot: Slot, filter: Filter): Promise<void> {
-    for (const entry of this.#from.list(source)) {
-      const pause = this.#pace.step();
-      if (pause !== undefined) await pause;
-      const isKept = filter.keeps(entry.name);
-      if (entry.type !== "directory") {
-        const copying = isKept ? this.copyEntry(entry, slot.open()) : undefined;
-        if (copying !== undefined) await copying;
-      } else if (isKept || filter.mayKeepBelow(entry.name)) {
-        const below = source.length === 1 ? [entry] : this.#from.enter(source, entry.name);
-        await this.#copyDirectory(entry, below, slot, isKept, filter.enter(entry.name));
-      }
-    }
-  }
-
-  async #copyDirectory(
-    entry: MergedEntry,
-    source: MergedDirectory,
-    parent: Slot,
-    isKept: boolean,
-    filter: Filter,
-  ): Promise<void> {
-    const stats = lstatSync(entry.path);
-    let place: Place | undefined;
-    const slot: Slot = {
-      open: () => {
-        if (place !== undefined) return place;
-        place = this.#openDirectory(entry, parent.open());
-        if (place.isNew && !isKept) this.#describe(place.directory.path, entry, stats);
-        return place;
-      },
-    };
-    if (isKept) slot.open();
-    await this.copyChildren(source, slot, filter);
-    // Last, since each file that it gets changes when it was modified.
-    if (place !== undefined && isKept) this.#describe(slot.open().directory.path, entry, stats);
-  }
-
-  #openDirectory({ name }: MergedEntry, { directory, isNew }: Place): Place {
-    const existing = isNew ? undefined : this.#to.find(directory, name);
-    if (existing === undefined) return { directory: this.#to.make(directory, name), isNew: true };
-    if (!existing.stats.isDirectory())
-      throw new BoughError(`cannot copy to non-directory: ${insideOf(directory, name)}`);
-    const below = this.#to.enter(directory, name);
-    this.#to.materialize(below);
-    return { directory: below, isNew: false };
-  }
-
-  /** Anything but a directory. */
-  copyEntry(entry: MergedEntry, { directory, isNew }: Place): Promise<void> | undefined {
-    if (!isNew && this.#to.find(directory, entry.name)?.stats.isDirectory())
-      throw new BoughError(`cannot replace to directory ${insideOf(directory, entry.name)} with file`);
-    const path = isNew ? joinPath(directory.path, entry.name) : this.#to.clear(directory, entry.name);
-    let known: Stats | undefined;
-    const stats = () => {
-      known ??= lstatSync(entry.path);
-      return known;
-    };
-    if (this.#isSame(entry, stats) && this.#links.allows(entry, stats) && tryLink(entry.path, path)) return;
-    return this.#copy(entry, stats(), path);
-  }
-
-  /** Whether the copy is to be what the layer's own file is. */
-  #isSame({ type }: MergedEntry, stats: () => Stats): boolean {
-    const owner = this.#owner;
-    if (type === "other" && stats().isSocket()) return false;
-    if (owner !== undefined && (stats().uid !== owner.uid || stats().gid !== owner.gid)) return false;
-    return (
-      this.#changeMode === undefined ||
-      type === "symlink" ||
-      this.#modeOf(stats()) === (stats().mode & 0o7777)
-    );
-  }
-
-  #modeOf(stats: Stats): number {
-    const mode = stats.mode & 0o7777;
-    return this.#changeMode?.(mode, stats.isDirectory()) ?? mode;
-  }
-
-  #copy(entry: MergedEntry, stats: Stats, path: Path): Promise<void> | undefined {
-    if (entry.type === "symlink") {
-      symlinkSync(readlinkSync(entry.path, "buffer"), path);
-    } else if (stats.isSocket()) {
-      // BuildKit makes an empty file of it.
-      writeFileSync(path, "", { flag: "wx" });
-    } else if (entry.type === "other") {
-      if (!makeNode(path, stats.mode, stats.rdev))
-        throw new BoughError(`${entry.name.toString()} is a device, which cannot be made here`, {
-          hint: "Only root may make devices.",
-        });
-    } else {
-      const copied = stats.nlink > 1 ? this.#copied.get(stats.ino) : undefined;
-      if (copied !== undefined && tryLink(copied, path)) return undefined;
-      if (stats.nlink > 1) this.#copied.set(stats.ino, path);
-      const copying = copyContent(entry.path, path, stats.size);
-      if (copying !== undefined) return copying.then(() => this.#describe(path, entry, stats));
-    }
-    this.#describe(path, entry, stats);
-    return undefined;
-  }
-
-  /** Gives a copy what is not its content. Extended attributes last: a change of owner takes capabilities away. */
-  #describe(path: Path, { type, path: source }: { type: string; path: Path }, stats: Stats): void {
-    const owner = this.#owner ?? stats;
-    if (type === "symlink") lchownSync(path, owner.uid, owner.gid);
-    else giveAttributes(path, owner, { mode: this.#modeOf(stats) });
-    writeAttributes(path, readAttributes(source));
-    giveTimes(path, stats);
-  }
-}
-
-/** False where the file system has no more room for links to this file, or none at all. */
-function tryLink(existing: Path, path: Path): boolean {
-  try {
-    linkSync(existing, path);
-    return true;
-  } catch (error) {
-    if (["EMLINK", "EPERM", "EXDEV", "ENOTSUP"].includes(errorCode(error) ?? "")) return false;
-    throw error;
-  }
 }

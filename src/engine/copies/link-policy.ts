@@ -2,7 +2,7 @@ import { lstatSync, type Stats } from "node:fs";
 import type { Pace } from "../../pace.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import type { Records } from "../records/whole-layers.ts";
-import type { LinkPolicy } from "./copy-from-image.ts";
+import type { LinkPolicy } from "./image-copier.ts";
 import { joinPath, listDirectory, type Path } from "./path.ts";
 
 interface LinkOptions {

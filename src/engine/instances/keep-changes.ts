@@ -8,7 +8,7 @@ import { sandboxSpid } from "../records/event-files.ts";
 import { addImage, type Image } from "../records/images.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
-import { layerSize } from "../sandbox/limits/layer-size.ts";
+import { countedSize } from "../sandbox/limits/counted-size.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
 import type { InstanceSpec } from "./spec.ts";
@@ -21,7 +21,7 @@ export async function requireSmallLayer(
   limitsHit: readonly LimitHit[],
 ): Promise<void> {
   if (limit === undefined) return;
-  const size = await layerSize(join(directory, "upper"), limit, signal);
+  const size = await countedSize(join(directory, "upper"), limit, signal);
   if (size <= limit && !limitsHit.some((hit) => hit.limit === "max_layer_bytes")) return;
   // It is counted no further than it has to be, or may be out of reach: it is over the limit all the same.
   const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;

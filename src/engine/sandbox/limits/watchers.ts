@@ -1,7 +1,7 @@
 /** What is looked at again and again while a command runs. */
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import type { LimitEvents } from "./controllers.ts";
-import { freeRoom, layerSize } from "./layer-size.ts";
+import { countedSize, freeRoom } from "./counted-size.ts";
 import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } from "./process-usage.ts";
 
 export interface Watcher {
@@ -104,7 +104,7 @@ export function watchLayer(upper: string, limit: number, signal: AbortSignal): W
       const isDue = counted + grown > limit || now - countedAt >= betweenCounts;
       if (!isDue || now < restUntil) return betweenGlances;
       const began = performance.now();
-      counted = await layerSize(upper, limit, signal);
+      counted = await countedSize(upper, limit, signal);
       if (counted > limit) return "max_layer_bytes";
       room = left;
       countedAt = now;

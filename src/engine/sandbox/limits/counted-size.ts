@@ -7,10 +7,10 @@ import { errorCode } from "../../../system-error.ts";
 const entryBytes = 512;
 
 /**
- * What a layer comes to: the room that its files take on the disk, and 512 bytes for each entry. Stops counting past `enough`.
- * Rejects once the signal is aborted.
+ * The size of a layer that its limit is compared with: the room that its files take on the disk, and 512 bytes for each entry.
+ * Stops counting past `enough`. Rejects once the signal is aborted.
  */
-export async function layerSize(upper: string, enough: number, signal?: AbortSignal): Promise<number> {
+export async function countedSize(upper: string, enough: number, signal?: AbortSignal): Promise<number> {
   const pace = createPace(signal);
   const seen = new Set<string>();
   const waiting = [upper];
