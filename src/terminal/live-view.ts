@@ -32,6 +32,8 @@ interface LiveView extends Progress {
 }
 
 const frameMilliseconds = 100;
+/** Somebody who drags a window's edge has let go of it then. */
+const draggedMilliseconds = 1000;
 /** Columns of `[INFO] `. */
 const levelWidth = 7;
 
@@ -52,9 +54,11 @@ export function createLiveView({
   let state = startLiveState;
   let isDrawn = false;
 
+  const widthNow = createCautiousWidth(clock);
   const rows = () => {
     if (!isDrawn) return [];
-    const { columns, rows: lines, hasColor } = terminal;
+    const { rows: lines, hasColor } = terminal;
+    const columns = widthNow(terminal.columns);
     return renderLiveRows(state, clock.now(), { columns, lines, hasColor });
   };
   const stream = { isTerminal: true, hasColor: terminal.hasColor };
@@ -105,5 +109,19 @@ export function createLiveView({
       isDrawn = false;
       area.draw([]);
     },
+  };
+}
+
+/**
+ * Returns the columns to draw on. A terminal breaks rows that have become too wide for it, and some push as many lines up for good,
+ * where nothing can be erased any more: while a window becomes narrower, rows take half of it, so that few are broken.
+ */
+function createCautiousWidth({ now }: Pick<Clock, "now">): (columns: number) => number {
+  let before = 0;
+  let narrowedAt = Number.NEGATIVE_INFINITY;
+  return (columns) => {
+    if (columns < before) narrowedAt = now();
+    before = columns;
+    return now() - narrowedAt < draggedMilliseconds ? Math.ceil(columns / 2) : columns;
   };
 }

@@ -45,6 +45,31 @@ test("nothing is drawn in the first tenth of a second; then the step, with the t
   view.close();
 });
 
+test("while the window becomes narrower, rows take half of it, so that none is broken by the next step", async () => {
+  const { clock, writes, terminal, view, begin } = open({ columns: 80, rows: 10 });
+  const emit = begin(2);
+  emit({ type: "output", chunk: { stream: "stdout", text: `${"x".repeat(200)}\n` } });
+  const width = async (milliseconds: number) => {
+    await clock.advance(milliseconds);
+    return Math.max(
+      ...drawn(writes.at(-1))
+        .split("\n")
+        .map((row) => row.length),
+    );
+  };
+  expect(await width(200)).toBe(79);
+  const widths = [];
+  for (const columns of [70, 60, 50, 40]) {
+    terminal.columns = columns;
+    widths.push(await width(100));
+  }
+  expect(widths).toEqual([34, 29, 24, 19]);
+  expect(await width(1000)).toBe(39);
+  terminal.columns = 80;
+  expect(await width(100)).toBe(79);
+  view.close();
+});
+
 test("each frame is one write that hides the cursor, shows it again, and stands where it began", async () => {
   const { clock, writes, view, begin } = open();
   const emit = begin(2);
@@ -80,7 +105,9 @@ test("a terminal that has become narrower has broken the rows: all of their line
   await clock.advance(100);
   // 39, 39 and 7 columns at a width of 20.
   expect(writes.at(-1)).toContain("\r\u001b[5A");
-  expect(drawn(writes.at(-1))).toBe("[2/2] RUN mak… 0.2s\n  xxxxxxxxxxxxxxxx…\n  short\n");
+  expect(drawn(writes.at(-1))).toBe("[2/2]\n  xxxxxx…\n  short\n");
+  await clock.advance(1000);
+  expect(drawn(writes.at(-1))).toBe("[2/2] RUN mak… 1.2s\n  xxxxxxxxxxxxxxxx…\n  short\n");
   view.close();
 });
 
