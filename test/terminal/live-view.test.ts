@@ -139,7 +139,7 @@ describe.each([
     terminal.resize(50, 20);
     more.resolve(undefined);
     // Once the window has been of that width for a while.
-    expectScreen("resized", await terminal.waitFor(/^\[2\/2\] .{43}$.*narrow/ms));
+    expectScreen("resized", await terminal.waitFor(/^\[2\/2\] .{43}\n(.*\n)*.*narrow/m));
     terminal.resize(columns, rows);
     again.resolve(undefined);
     await terminal.waitFor("as before");
