@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { accountRows, idOf } from "../../account-rows.ts";
 import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
@@ -181,7 +180,9 @@ async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): 
 /** Characters of both tables, which a hostile image may have of any length. */
 const maxTables = 4 * 1024 * 1024;
 
+/** Of few builds: what reads it is loaded here. */
 async function readLocal(path: string): Promise<string> {
+  const { readFile } = await import("node:fs/promises");
   try {
     return await readFile(path, "utf8");
   } catch (error) {

@@ -1,5 +1,4 @@
 import { closeSync, constants, fstatSync, openSync, read } from "node:fs";
-import { promisify } from "node:util";
 import { BoughError } from "../../errors.ts";
 
 /** The files of an image on disk by their names, such as `index.json`: those of a directory, or of an archive. */
@@ -65,7 +64,7 @@ export async function* readPart({ path, offset, length, name, flags }: FilePart)
   try {
     for (let done = 0; done < length; ) {
       const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length - done));
-      const { bytesRead } = await readDescriptor(descriptor, buffer, 0, buffer.byteLength, offset + done);
+      const bytesRead = await readAt(descriptor, buffer, offset + done);
       if (bytesRead === 0) throw new BoughError(`${name} became shorter while it was read`);
       done += bytesRead;
       yield buffer.subarray(0, bytesRead);
@@ -75,4 +74,10 @@ export async function* readPart({ path, offset, length, name, flags }: FilePart)
   }
 }
 
-const readDescriptor = promisify(read);
+function readAt(descriptor: number, buffer: Uint8Array, position: number): Promise<number> {
+  return new Promise((resolve, reject) =>
+    read(descriptor, buffer, 0, buffer.byteLength, position, (error, bytesRead) =>
+      error ? reject(error) : resolve(bytesRead),
+    ),
+  );
+}
