@@ -29,3 +29,19 @@ export function streamOf(
     { highWaterMark: 0 },
   );
 }
+
+/** Reads no more once there are more than `maxBytes`: then it is not whole. */
+export async function readAtMost(
+  maxBytes: number,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<{ bytes: Buffer; isWhole: boolean }> {
+  const read: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    // Bun may take the chunk's memory again.
+    read.push(chunk.slice());
+    size += chunk.byteLength;
+    if (size > maxBytes) break;
+  }
+  return { bytes: Buffer.concat(read), isWhole: size <= maxBytes };
+}

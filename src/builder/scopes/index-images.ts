@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import { readAtMost } from "../../streams.ts";
 import { scratch } from "../bases/base.ts";
 import type { IndexFiles } from "./index-file.ts";
 import { scopeOfTag, scopeTag } from "./scope-name.ts";
@@ -64,25 +65,20 @@ export async function readIndexFile(
   file: keyof IndexFiles,
   service: ScopeService,
 ): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
   try {
     const body = await service.openFile(image, paths[file]);
     if (body === undefined) {
       await requireInspect(image, service);
       return undefined;
     }
-    for await (const chunk of body) {
-      chunks.push(chunk.slice());
-      size += chunk.byteLength;
-      if (size > maxBytes) throw new BoughError(`${paths[file]} of image ${image} is too large for an index`);
-    }
+    const { bytes, isWhole } = await readAtMost(maxBytes, body);
+    if (!isWhole) throw new BoughError(`${paths[file]} of image ${image} is too large for an index`);
+    return bytes;
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     await requireInspect(image, service);
     return undefined;
   }
-  return Buffer.concat(chunks);
 }
 
 /** Rejects where the service can't show what is in an image, so that nobody could read an index. */

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";
+import { readAtMost } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
 import { visible } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -32,13 +33,13 @@ export async function readSecretLine(runtime: Runtime, option: string): Promise<
       hint: "For example: bough ... < file, or another program's output | bough ...",
     });
   }
-  const text = await abandonable(signal, readText(stdin.stream()));
-  const line = text.split(/\r?\n/, 1)[0]?.trim() ?? "";
+  const { bytes } = await abandonable(signal, readAtMost(maxSecretBytes, stdin.stream()));
+  const line = bytes.toString().split(/\r?\n/, 1)[0]?.trim() ?? "";
   if (line === "") throw new BoughError(`${option}: standard input is empty`, { kind: "usage" });
   return line;
 }
 
-const maxSecretLength = 64 * 1024;
+const maxSecretBytes = 64 * 1024;
 const interrupt = "\u0003";
 const endOfInput = "\u0004";
 const eraseLine = "\u0015";
@@ -58,14 +59,4 @@ async function readKeys(source: AsyncIterable<Uint8Array>): Promise<string> {
     }
   }
   return typed.join("").trim();
-}
-
-async function readText(source: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of source) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > maxSecretLength) break;
-  }
-  return text;
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";
+import { readAtMost } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 
 export interface DockerfilePlace {
@@ -46,14 +47,8 @@ function isStream(stats: Stats): boolean {
 }
 
 async function readPipe(path: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of Bun.file(path).stream()) {
-    chunks.push(chunk);
-    size += chunk.byteLength;
-    if (size > maxBytes) break;
-  }
-  return Buffer.concat(chunks).toString();
+  const { bytes } = await readAtMost(maxBytes, Bun.file(path).stream());
+  return bytes.toString();
 }
 
 function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {

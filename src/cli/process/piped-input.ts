@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";
+import { readAtMost } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -24,16 +25,10 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
 }
 
 async function readAll(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of source) {
-    chunks.push(chunk);
-    size += chunk.byteLength;
-    if (size <= maxBytes) continue;
-    throw new BoughError("standard input has more than 64 MiB, and goes to the service in one piece", {
-      kind: "usage",
-      hint: "Give it as a file: --file INPUT:/tmp/input.",
-    });
-  }
-  return Buffer.concat(chunks);
+  const { bytes, isWhole } = await readAtMost(maxBytes, source);
+  if (isWhole) return bytes;
+  throw new BoughError("standard input has more than 64 MiB, and goes to the service in one piece", {
+    kind: "usage",
+    hint: "Give it as a file: --file INPUT:/tmp/input.",
+  });
 }
