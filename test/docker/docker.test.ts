@@ -159,6 +159,8 @@ function writeContext(text: string): { context: string; dockerfile: string } {
   const context = mkdtempSync(join(directory, "refused-"));
   const dockerfile = join(context, "Dockerfile");
   writeFileSync(dockerfile, text);
+  writeFileSync(join(context, "ignored"), "");
+  writeFileSync(join(context, ".dockerignore"), "ignored\n");
   return { context, dockerfile };
 }
 

@@ -178,6 +178,12 @@ export const refusals: readonly Refusal[] = [
     docker: "cannot replace to directory ",
   },
   {
+    what: "a source that an ignore rule leaves out",
+    dockerfile: "FROM busybox:1\nCOPY ignored /\n",
+    docker: '"/ignored" not found',
+    bough: "no such file or directory in the build context: ignored",
+  },
+  {
     what: "a directory over a file that no RUN has put in place yet",
     dockerfile: "FROM busybox:1\nCOPY Dockerfile /d\nCOPY . /d\n",
     docker: "cannot copy to non-directory: ",

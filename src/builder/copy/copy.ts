@@ -37,6 +37,7 @@ export async function stageCopy(
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });
   }
+  if (build.mode === "docker") requireSources(plan);
   if (plan.isOneFile) requireFiles(instruction, plan, build);
   if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
   if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
@@ -58,6 +59,15 @@ export async function stageCopy(
   const amount = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
   build.emit({ type: "staged", title, ...amount });
   return { ...stage, staged };
+}
+
+/** Docker sends nothing that is ignored, and so does not find it. By default that is a warning. */
+function requireSources({ warnings }: CopyPlan): void {
+  const missing = warnings.find((warning) => warning.missing !== undefined)?.missing;
+  if (missing === undefined) return;
+  throw new BoughError(`no such file or directory in the build context: ${missing}`, {
+    hint: "An ignore rule leaves it out. Remove the rule, or re-include the path by one that begins with !.",
+  });
 }
 
 /** Several sources of one file: Docker leaves the last one there. By default that is taken for a mistake. */

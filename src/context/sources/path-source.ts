@@ -22,9 +22,10 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
   const { ignoredBy, ...outcome } = await resolveFoundPath(search, source, found, { byName: true });
   if (outcome.special !== undefined && !found.stats.isDirectory())
     throw specialSource(source, specialKind(found.stats));
-  return ignoredBy === undefined
-    ? outcome
-    : { ...outcome, warnings: [ignoredSourceWarning(source, ignoredBy)] };
+  if (ignoredBy === undefined) return outcome;
+  const isMissing = outcome.matches.length === 0 && found.contextPath !== "";
+  const warning = ignoredSourceWarning(source, ignoredBy);
+  return { ...outcome, warnings: [isMissing ? { ...warning, missing: displayPath(source) } : warning] };
 }
 
 /** What a source path comes to, with the rule of the context, if any, that leaves nothing of it. */
