@@ -161,6 +161,10 @@ function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAhea
   return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
 }
 
+/** One by one: to filter and flatten, a large context would be copied twice. */
 function filesOf({ matches }: ResolvedSources): FileEntry[] {
-  return matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
+  const files: FileEntry[] = [];
+  for (const { entries } of matches)
+    for (const entry of entries) if (entry.type === "file") files.push(entry);
+  return files;
 }
