@@ -12,7 +12,7 @@ export async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]>
   const directory = join(stateDirectory(runtime), "engine");
   if (!existsSync(join(directory, "engine.db"))) return [];
   try {
-    const { checkQuickly } = await import("../../engine/check.ts");
+    const { checkQuickly } = await import("../../engine/check/check.ts");
     const { files, layers, images, damage } = await checkQuickly(directory);
     const counts = [
       formatCount(images, "image"),

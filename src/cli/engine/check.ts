@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type ArgsDef, defineCommand } from "citty";
-import type { Damage, EngineCheckReport } from "../../engine/check.ts";
+import type { Damage, EngineCheckReport } from "../../engine/check/report.ts";
 import { openStore } from "../../store/store.ts";
 import { isCi } from "../../terminal/color.ts";
 import { createProgressRow } from "../../terminal/progress-row.ts";
@@ -50,7 +50,7 @@ interface Finding extends Damage {
 async function checkEngine(invocation: Invocation): Promise<number> {
   const { values, runtime, globals } = invocation;
   const directory = await engineDirectory(runtime);
-  const engine = await import("../../engine/check.ts");
+  const engine = await import("../../engine/check/check.ts");
   const { stderr, clock, signal, environment } = runtime;
   const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
   const row = createProgressRow(clock, isWatched ? stderr : undefined);

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/database.ts";
-import { checkEngine } from "../../../src/engine/check.ts";
+import { checkEngine } from "../../../src/engine/check/check.ts";
 import { layerNames } from "../../../src/engine/records/layers.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
 import { TestEngine } from "../../support/engine.ts";

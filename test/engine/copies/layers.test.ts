@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import { checkEngine } from "../../../src/engine/check.ts";
+import { checkEngine } from "../../../src/engine/check/check.ts";
 import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { isOpaque, readAttributes, writeAttributes } from "../../../src/engine/system/xattrs.ts";

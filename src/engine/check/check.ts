@@ -1,0 +1,88 @@
+import type { Database } from "bun:sqlite";
+import { isDamaged } from "../../database.ts";
+import { messageOf } from "../../errors.ts";
+import { createPace } from "../../pace.ts";
+import { withEngineDirectory } from "../engine-directory.ts";
+import type { Layout } from "../layout.ts";
+import { checkFiles, findFileProblem, listFiles } from "./file-check.ts";
+import { checkImages } from "./image-check.ts";
+import { checkLayers, findPlaceProblem, listLayers } from "./layer-check.ts";
+import { add, type Damage, type EngineCheckReport, type Look } from "./report.ts";
+
+interface EngineCheckOptions {
+  signal: AbortSignal;
+  /** What has been looked at so far. */
+  onProgress(done: Omit<EngineCheckReport, "damage">): void;
+}
+
+/**
+ * Goes through all that the engine keeps: every uploaded file is hashed, every layer read to its end. Builds may go on
+ * meanwhile. The first time that a layer is seen its fingerprint is written down; from then on a change in it is noticed.
+ */
+export async function checkEngine(
+  directory: string,
+  options: EngineCheckOptions,
+): Promise<EngineCheckReport> {
+  try {
+    return await withEngineDirectory(directory, (database, layout) => checkAll(database, layout, options));
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    const damage: Damage = {
+      kind: "database",
+      name: "engine.db",
+      problem: messageOf(error),
+      images: [],
+      tags: [],
+    };
+    return { files: 0, layers: 0, images: 0, bytes: 0, damage: [damage] };
+  }
+}
+
+/** What takes no reading: whether everything is where its record says, and as large. Takes milliseconds. */
+export function checkQuickly(directory: string): Promise<EngineCheckReport> {
+  return withEngineDirectory(directory, (database, layout) => {
+    const report: EngineCheckReport = { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };
+    const look = { database, layout, report };
+    for (const file of listFiles(database)) {
+      report.files++;
+      const problem = findFileProblem(layout, file);
+      if (problem !== undefined) add(look, { kind: "file", name: file.sha256, problem });
+    }
+    for (const layer of listLayers(database)) {
+      report.layers++;
+      const problem = findPlaceProblem(database, layout, layer);
+      if (problem !== undefined) add(look, { kind: "layer", name: layer.id.toString(36), problem });
+    }
+    checkImages(look);
+    return report;
+  });
+}
+
+async function checkAll(
+  database: Database,
+  layout: Layout,
+  options: EngineCheckOptions,
+): Promise<EngineCheckReport> {
+  const report: EngineCheckReport = {
+    files: 0,
+    layers: 0,
+    images: 0,
+    bytes: 0,
+    damage: findDatabaseDamage(database),
+  };
+  if (report.damage.length > 0) return report;
+  const pace = createPace(options.signal, () => options.onProgress(report));
+  const look: Look = { database, layout, pace, report };
+  await checkFiles(look);
+  await checkLayers(look);
+  checkImages(look);
+  options.onProgress(report);
+  return report;
+}
+
+function findDatabaseDamage(database: Database): Damage[] {
+  const rows = database.query<{ integrity_check: string }, []>("PRAGMA integrity_check(10)").all();
+  return rows.flatMap(({ integrity_check: problem }) =>
+    problem === "ok" ? [] : [{ kind: "database" as const, name: "engine.db", problem, images: [], tags: [] }],
+  );
+}

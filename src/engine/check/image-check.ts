@@ -1,0 +1,45 @@
+import { parseObject } from "../records/json-column.ts";
+import { layerChain } from "../records/layers.ts";
+import type { Damage, Look } from "./report.ts";
+
+/** Looks at the records of images, and which of them stand on a damaged layer. */
+export function checkImages(look: Omit<Look, "pace">): void {
+  const { database, report } = look;
+  const layers = new Map(
+    report.damage.flatMap((damage) =>
+      damage.kind === "layer" ? [[Number.parseInt(damage.name, 36), damage]] : [],
+    ),
+  );
+  const images = database
+    .query<{ uuid: string; layer: number; config: string }, []>("SELECT uuid, layer, config FROM images")
+    .all();
+  const tags = database.query<{ tag: string }, [string]>("SELECT tag FROM tags WHERE image = ? ORDER BY tag");
+  for (const { uuid, layer, config } of images) {
+    report.images++;
+    const chain = layerChain(database, layer);
+    const found = chain.map((id) => layers.get(id)).filter((damage) => damage !== undefined);
+    if (chain.length === 0 || parseObject(config) === undefined) {
+      const problem = chain.length === 0 ? "its layer is not known" : "its record is damaged";
+      const damage: Damage = { kind: "image", name: uuid, problem, images: [], tags: [] };
+      report.damage.push(damage);
+      found.push(damage);
+    }
+    for (const damage of found) {
+      damage.images.push(uuid);
+      damage.tags.push(...tags.all(uuid).map(({ tag }) => tag));
+    }
+  }
+  const lost = database
+    .query<{ tag: string; image: string }, []>(
+      "SELECT tag, image FROM tags WHERE image NOT IN (SELECT uuid FROM images)",
+    )
+    .all();
+  for (const { tag, image } of lost)
+    report.damage.push({
+      kind: "tag",
+      name: tag,
+      problem: `there is no image ${image}`,
+      images: [],
+      tags: [tag],
+    });
+}

@@ -1,0 +1,67 @@
+import type { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { hexOf } from "../../image/digest.ts";
+import type { Layout } from "../layout.ts";
+import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
+import { fingerprintLayer } from "../records/layer-fingerprint.ts";
+import { findLayer, type LayerRecord, layerDirectory } from "../records/layers.ts";
+import { findLayerProblem } from "../records/whole-layers.ts";
+import { findByteProblem } from "./file-check.ts";
+import { add, type Look } from "./report.ts";
+
+interface LayerRow extends LayerRecord {
+  fingerprint: string | null;
+}
+
+export function listLayers(database: Database): LayerRow[] {
+  return database.query<LayerRow, []>("SELECT id, parent, depth, fingerprint FROM layers ORDER BY id").all();
+}
+
+/** Looks at a layer's own record and the one below it. */
+export function findPlaceProblem(database: Database, layout: Layout, layer: LayerRecord): string | undefined {
+  const problem = findLayerProblem(layout, layer);
+  if (problem !== undefined || layer.parent === null) return problem;
+  const below = findLayer(database, layer.parent);
+  if (below === undefined) return "the layer that it stands on is not known";
+  return below.depth === layer.depth - 1 ? undefined : "its record does not fit the layer that it stands on";
+}
+
+export async function checkLayers(look: Look): Promise<void> {
+  const { database, layout, report } = look;
+  for (const layer of listLayers(database)) {
+    report.layers++;
+    const problem = findPlaceProblem(database, layout, layer) ?? (await findContentProblem(look, layer));
+    if (problem !== undefined && findLayer(database, layer.id) !== undefined)
+      add(look, { kind: "layer", name: layer.id.toString(36), problem });
+    await checkBlobs(look, layer);
+  }
+}
+
+async function checkBlobs(look: Look, { id }: LayerRecord): Promise<void> {
+  const { database, layout } = look;
+  if (!existsSync(blobsDirectory(layout, id))) return;
+  const blobs = findBlobs(layout, id);
+  let problem = blobs === undefined ? "not all of it is there" : undefined;
+  for (const { path, digest } of blobs ?? []) problem ??= await findByteProblem(look, path, hexOf(digest));
+  if (problem !== undefined && findLayer(database, id) !== undefined)
+    add(look, { kind: "blob", name: id.toString(36), problem });
+}
+
+async function findContentProblem(
+  { database, layout, pace, report }: Look,
+  { id, fingerprint }: LayerRow,
+): Promise<string | undefined> {
+  const now = await fingerprintLayer(layerDirectory(layout, id), pace, (bytes) => {
+    report.bytes += bytes;
+  });
+  if (now === undefined) return "it cannot be read";
+  if (fingerprint === null) {
+    database
+      .query<undefined, [string, number]>(
+        "UPDATE layers SET fingerprint = ? WHERE id = ? AND fingerprint IS NULL",
+      )
+      .run(now, id);
+    return undefined;
+  }
+  return now === fingerprint ? undefined : "what is in it has changed since it was checked first";
+}
