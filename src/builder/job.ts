@@ -94,7 +94,7 @@ export interface BuildJob {
   hashes: ContextHashes;
   /** Gives a reason with the first warning that has it. */
   explain: ReturnType<typeof explainReasonsOnce>;
-  /** Told of what the build takes, where somebody wants to know. */
+  /** An observer of what the build takes, where somebody wants to know. */
   inputs?: InputObserver | undefined;
   ahead: LookAhead;
   early: EarlyUploads;

@@ -35,7 +35,7 @@ export interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFrom
   /** The Dockerfile's name, for messages. */
   path: string;
   network: NetworkPolicy;
-  /** Asked only where an instruction depends on it. */
+  /** Finds out about the service, only where an instruction depends on it. */
   assumeService: () => Promise<AssumedService>;
   /** `--secret` and `--ssh`. */
   given: GivenIds;

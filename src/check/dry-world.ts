@@ -44,7 +44,7 @@ export interface DryOptions {
   allowsLocalFrom: boolean;
   /** The service's; `undefined` where no instruction depends on it. */
   platform: AssumedService | undefined;
-  /** Asked only where something starts from scratch. */
+  /** Finds out whether something starts from scratch, only where that matters. */
   startsFromScratch(): Promise<boolean>;
   signal: AbortSignal;
   /** The end of the stage that a FROM names. */

@@ -45,7 +45,7 @@ export interface EngineOptions {
   importLimits?: ImportLimits;
   /** True if a request may ask for this machine's own network (by default): for a client in the same process. */
   allowsHostNetwork?: boolean;
-  /** Told, for people, what is not as it should be and yet keeps nothing from working. */
+  /** Tells people what is not as it should be and yet keeps nothing from working. */
   warn?: (message: string) => void;
 }
 

@@ -41,7 +41,7 @@ export interface LayerContent {
   open(): Promise<AsyncIterable<Uint8Array>>;
   /** What it has been before: then it is not read, and not written. */
   known?: LayerBlob | undefined;
-  /** Called with what it has become. */
+  /** Tells what it has become. */
   onWritten?(blob: LayerBlob): void;
 }
 

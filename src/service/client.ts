@@ -36,10 +36,10 @@ export interface ServiceOptions {
   /** Ends everything but `cancel`. */
   signal: AbortSignal;
   onNotice?: (notice: ServiceNotice) => void;
-  /** Told at the end of each operation. */
+  /** Tells of each operation at its end. */
   onServed?: (time: ServedTime) => void;
   knownFiles?: KnownFiles;
-  /** Kept for this process alone if not given. */
+  /** Default: kept for this process alone. */
   seenImages?: SeenImages;
   /** What the service does for this process just now, in words, for one that leaves without waiting for the end. */
   running?: Set<string>;

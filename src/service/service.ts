@@ -207,18 +207,18 @@ export interface LocalFile {
 }
 
 export interface StreamOptions {
-  /** Called with the number of bytes that were passed on so far. */
+  /** Tells the number of bytes that were passed on so far. */
   progress?: (bytes: number) => void;
   /** Exactly how many there will be, where the source has said so: the service is told before. */
   contentLength?: number | undefined;
-  /** Called with the SHA-256 of all the bytes before the service has all of them: where it throws, nothing is stored. */
+  /** Sees the SHA-256 of all the bytes before the service has all of them: where it throws, nothing is stored. */
   inspect?: ((sha256: string) => void) | undefined;
 }
 
 interface UploadOptions {
   /** Ends this upload alone. */
   signal?: AbortSignal;
-  /** Called for each content that the service has from now on, or had already. */
+  /** Tells of each content that the service has from now on, or had already. */
   onFile?: (sha256: string, isReused: boolean) => void;
 }
 

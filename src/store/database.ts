@@ -9,7 +9,7 @@ import { reasonOf } from "../system-error.ts";
 import { noteSuffix, requireWhole } from "./wholeness.ts";
 
 export interface OpenOptions {
-  /** Called with the new name of a damaged file, in whose place there is an empty one. Without it, damage is an error. */
+  /** Tells the new name of a damaged file, in whose place there is an empty one. Without it, damage is an error. */
   onDamaged?: (setAside: string) => void;
   clock?: Pick<Clock, "now">;
 }

@@ -18,7 +18,7 @@ export interface HashStore {
 export interface ContextHashes {
   get(path: string, state: FileState): string | undefined;
   set(path: string, state: FileState, sha256: string): void;
-  /** Set, and not saved yet. */
+  /** Hashes that are set, and not saved yet. */
   readonly unsaved: number;
   /** Writes what was set, all or nothing. */
   save(): void;

@@ -23,12 +23,12 @@ export interface CopyPlan {
   destination: Destination;
   /** Several sources go to a destination that is no directory. */
   isOneFile: boolean;
-  /** In the order in which later ones replace earlier ones of the same path. */
+  /** Items in the order in which later ones replace earlier ones of the same path. */
   items: readonly PlannedItem[];
   warnings: readonly ContextWarning[];
   /** What default excludes left out, relative to the context; the most surprising first. */
   excluded: readonly string[];
-  /** More than was likely meant. */
+  /** The context, where it is larger than was likely meant. */
   largeContext: LargeContext | undefined;
 }
 
@@ -71,9 +71,9 @@ export interface PlanOptions {
   files?: FileSystem | undefined;
   signal: AbortSignal;
   workdir: string;
-  /** By earlier instructions. */
+  /** Types of what earlier instructions have staged. */
   staged: StagedTypes;
-  /** Asked where nothing else says whether the destination is a directory. */
+  /** Says whether the destination is a directory, where nothing else does. */
   isDirectoryInImage(path: string): Promise<boolean>;
   /** The target of a link in the image; `undefined` for anything else. */
   readLinkInImage(path: string): Promise<string | undefined>;

@@ -47,7 +47,7 @@ export async function readDirectory(
   const archive = `the archive of ${directory} of image ${image}`;
   const stream = await service.openArchive(image, directory);
   const entries: CopiedEntry[] = [];
-  /** By path: further links to a file name the first one. */
+  /** Files by path: further links to a file name the first one. */
   const files = new Map<string, CopiedFile>();
   const unread = new Map<string, TarEntry>();
   /** Excluded directories, until something in them is not. */

@@ -11,7 +11,7 @@ import type { ScopeKeys } from "./signature.ts";
 import { createUsedEntries } from "./used-entries.ts";
 import { writeScope } from "./write-scope.ts";
 
-/** Which scopes a build reads, in this order, and which one it writes. */
+/** The scopes that a build reads, in this order, and the one that it writes. */
 export interface ScopeChoice {
   from: readonly string[];
   to: string | undefined;

@@ -24,7 +24,7 @@ interface PushJob {
   /** A registry without TLS, or with a certificate that nobody vouches for. One on this machine needs none anyway. */
   isInsecure: boolean;
   onProgress: (message: string) => void;
-  /** Told at the end how many layers the registry had. */
+  /** Tells at the end how many layers the registry had. */
   onReused: (layers: number) => void;
   runtime: Runtime;
 }

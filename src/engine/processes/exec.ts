@@ -17,7 +17,7 @@ interface ExecRequest {
   name: string;
   process: SandboxProcess;
   stdin: InputSpec;
-  /** Called before anything that the process writes. */
+  /** Tells the process's id before anything that it writes. */
   onStart: (pid: number) => void;
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
 }

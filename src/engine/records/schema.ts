@@ -81,6 +81,6 @@ export const migrations: readonly string[] = [
   "ALTER TABLE layers ADD COLUMN size INTEGER;",
   // Who made an image, and by which steps: its author and its history as OCI has them.
   "ALTER TABLE images ADD COLUMN origin TEXT;",
-  // When a command last had the cache.
+  // The time when a command last had the cache.
   "ALTER TABLE caches ADD COLUMN used_at INTEGER;",
 ];

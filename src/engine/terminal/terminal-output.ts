@@ -9,7 +9,7 @@ export class TerminalOutput {
   #hasEnded = false;
   /** What the client has not taken yet. */
   #waiting: { chunk: Uint8Array; taken: () => void } | undefined;
-  /** Called when there is something to take, or nothing more to come. */
+  /** Tells that there is something to take, or nothing more to come. */
   #notify: () => void = () => {};
 
   /** `onLeave` is called where the client goes before the end. */

@@ -22,7 +22,7 @@ export interface Call extends AttemptParts {
   body?: () => Body | undefined;
   /** May the service process it twice without harm? */
   repeatable: boolean;
-  /** Asked before a repeat, where the attempt before may have been processed: its answer after all. */
+  /** Looks, before a repeat, for the answer of an attempt that may have been processed. */
   reconcile?: () => Promise<Answer | undefined>;
   /** A signal instead of the service's own. */
   signal?: AbortSignal;

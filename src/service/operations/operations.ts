@@ -26,7 +26,7 @@ interface OperationsOptions {
   onServed?: (time: ServedTime) => void;
   /** Returns numbers in [0, 1). */
   random: () => number;
-  /** Kept up to date: `operation <id>` for each that is waited for. */
+  /** The texts of what is under way, kept up to date: `operation <id>` for each that is waited for. */
   running: Set<string>;
 }
 
