@@ -50,7 +50,7 @@ const shared = [
 ];
 
 const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
-  { pattern: /process\.exit\b/, meaning: "only src/start.ts exits", except: /^start\.ts$/ },
+  { pattern: /process\.exit\b/, meaning: "only src/main.ts exits", except: /^main\.ts$/ },
   {
     pattern: /process\.env\b|Bun\.env\b/,
     meaning: "only src/start.ts reads the environment",

@@ -11,6 +11,9 @@ import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
 
+/** What main.ts has passed to `start`: nothing else ends the process. */
+let exit: (exitCode: number) => never;
+
 const interruption = new AbortController();
 /** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */
 let readerHasLeft = false;
@@ -41,7 +44,7 @@ function leaveAtOnce(failure: BoughError): never {
   } catch {
     // There is nowhere to say it.
   }
-  process.exit(exitCode);
+  return exit(exitCode);
 }
 
 function withRemains({ message, kind, hint }: BoughError, left: string): BoughError {
@@ -150,19 +153,24 @@ const runtime: Runtime = {
 
 /** Most commands are over by then: see the policy in scripts/build. What goes on for longer runs much of its code again. */
 const startMilliseconds = 50;
-setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
 
-// Bun would show its own source instead.
-for (const event of ["uncaughtException", "unhandledRejection"])
-  process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
-const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
-for (const signal of endingSignals(process.platform, ignoresHangup()))
-  process.on(signal, signal === "SIGINT" ? interruptByKey : interrupt);
-if (process.platform !== "win32") {
-  process.on("SIGTSTP", suspend);
-  process.on("SIGCONT", resume);
+/** Runs the command line of this process, and ends it by `exitProcess`. */
+export function start(exitProcess: (exitCode: number) => never): void {
+  exit = exitProcess;
+  setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
+
+  // Bun would show its own source instead.
+  for (const event of ["uncaughtException", "unhandledRejection"])
+    process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
+  const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
+  for (const signal of endingSignals(process.platform, ignoresHangup()))
+    process.on(signal, signal === "SIGINT" ? interruptByKey : interrupt);
+  if (process.platform !== "win32") {
+    process.on("SIGTSTP", suspend);
+    process.on("SIGCONT", resume);
+  }
+  void main();
 }
-void main();
 
 /** No top-level await: the compiled program's bytecode cache has no room for it. */
 async function main(): Promise<void> {
@@ -181,5 +189,5 @@ async function main(): Promise<void> {
   }
   // Exiting drops what a pipe has not taken yet.
   await Promise.all([runtime.stdout.flush(), runtime.stderr.flush()]);
-  process.exit(readerHasLeft ? 0 : exitCode);
+  exit(readerHasLeft ? 0 : exitCode);
 }

@@ -11,7 +11,7 @@ export interface Thread<Request, Answer, Note = never> {
   ): Promise<Answer>;
   /** Requests that it has not answered yet. */
   waiting(): number;
-  /** Whether its program has been loaded. */
+  /** Returns whether its program has been loaded. */
   isReady(): boolean;
   close(): void;
 }

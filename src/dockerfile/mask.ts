@@ -20,7 +20,7 @@ export function maskSecrets(text: string, fill: (length: number) => string = () 
     );
 }
 
-/** Whether a query parameter is secret by its name, as those of signed links are. */
+/** Returns whether a query parameter is secret by its name, as those of signed links are. */
 export function isSecretParameter(name: string): boolean {
   return /token|key|secret|passw|signature|credential|auth|^sig$/i.test(name);
 }

@@ -1,4 +1,4 @@
-/** Whether a value gives itself away as a secret, whatever it is called: a private key, or a token of a known form. */
+/** Returns whether a value gives itself away as a secret, whatever it is called: a private key, or a token of a known form. */
 export function isSecretValue(value: string): boolean {
   return forms.some((form) => form.test(value));
 }

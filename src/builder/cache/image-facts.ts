@@ -7,7 +7,7 @@ import type { FactStore } from "../../store/facts.ts";
 export interface ImageFacts {
   /** False where the service lacks `inspect`. */
   isDirectory(image: string, path: string): Promise<boolean>;
-  /** Whether there is anything but a directory, links followed. False where the service lacks `inspect`. */
+  /** Returns whether there is anything but a directory, links followed. False where the service lacks `inspect`. */
   isFile(image: string, path: string): Promise<boolean>;
   /** The target of a link; `undefined` for anything else, and where the service lacks `inspect`. */
   readLink(image: string, path: string): Promise<string | undefined>;

@@ -130,7 +130,7 @@ async function stageArchives(
   return { items: others, ...done };
 }
 
-/** Whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */
+/** Returns whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */
 function mayGoInto(destination: string, item: PlannedItem): boolean {
   if (item.kind === "document") return false;
   const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;

@@ -72,7 +72,7 @@ export async function followLinks(
   return at;
 }
 
-/** Whether `path` or a directory on the way to it is a staged link. */
+/** Returns whether `path` or a directory on the way to it is a staged link. */
 function leadsThroughStaged(path: string, staged: StagedTypes): boolean {
   return [path, ...parentDirectories(path)].some((at) => staged.get(at)?.type === "symlink");
 }

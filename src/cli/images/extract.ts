@@ -187,7 +187,7 @@ function restoreDirectories(directories: Directories): void {
   }
 }
 
-/** Whether seconds since the epoch are within JavaScript's dates: an archive may say anything. */
+/** Returns whether seconds since the epoch are within JavaScript's dates: an archive may say anything. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }

@@ -43,7 +43,7 @@ export async function resolveDescribedImage(
   return { uuid, tag, ...descriptionOf(uuid, known, connection) };
 }
 
-/** Whether an image was named by its UUID, or by the beginning of it. */
+/** Returns whether an image was named by its UUID, or by the beginning of it. */
 export function isBeginningOf(uuid: string, reference: string): boolean {
   return idBeginning.test(reference) && uuid.startsWith(reference.toLowerCase());
 }

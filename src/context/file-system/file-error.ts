@@ -7,7 +7,7 @@ export function fileError(action: string, path: string, error: unknown): BoughEr
   return new BoughError(`cannot ${action} ${displayPath(path)}: ${reasonOf(error)}`, { cause: error });
 }
 
-/** Whether a path could not be found because nothing has that name. */
+/** Returns whether a path could not be found because nothing has that name. */
 export function isMissing(error: unknown): boolean {
   const code = errorCode(error);
   return code === "ENOENT" || code === "ENOTDIR" || code === "ENAMETOOLONG";

@@ -32,7 +32,7 @@ export function contextPathOf(source: string): string {
   return posix.normalize(`/${source}`).replace(/^\/+|\/$/g, "");
 }
 
-/** Whether a source word climbs above the context root, where `contextPathOf` cuts it off. */
+/** Returns whether a source word climbs above the context root, where `contextPathOf` cuts it off. */
 export function isAboveRoot(source: string): boolean {
   return /^\.\.(\/|$)/.test(posix.normalize(source.replace(/^\/+/, "")));
 }

@@ -87,7 +87,7 @@ export function enterFilters(filters: readonly Filter[], name: string): Filter[]
   return filters.map(({ cursor, keepsMatched }) => ({ cursor: cursor.enter(name), keepsMatched }));
 }
 
-/** Whether the directory that the filters stand at, or anything below it, can pass them all. */
+/** Returns whether the directory that the filters stand at, or anything below it, can pass them all. */
 export function mayKeepBelow(filters: readonly Filter[]): boolean {
   return filters.every((filter) => passes(filter, filter.cursor.decision) || filter.cursor.mayDiffer);
 }

@@ -27,7 +27,7 @@ export function createDirectoryMaker(
   };
 }
 
-/** Whether the way leads over `.` or `..`, or has two slashes in a row. */
+/** Returns whether the way leads over `.` or `..`, or has two slashes in a row. */
 function hasDots(path: string): boolean {
   return /\/\.{0,2}(\/|$)/.test(path) && path !== "/";
 }

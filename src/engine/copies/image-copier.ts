@@ -27,7 +27,7 @@ import {
 
 /** What a hard link to a layer's own file may stand for, instead of a copy of it. */
 export interface LinkPolicy {
-  /** Whether an image may hold this layer's files as its own: false where two names there would be one file. */
+  /** Returns whether an image may hold this layer's files as its own: false where two names there would be one file. */
   allows(entry: { layer: number }, stats: () => Stats): boolean;
 }
 
@@ -129,7 +129,7 @@ export class ImageCopier {
     return this.#copy(entry, stats(), path);
   }
 
-  /** Whether the copy is to be what the layer's own file is. */
+  /** Returns whether the copy is to be what the layer's own file is. */
   #isSame({ type }: MergedEntry, stats: () => Stats): boolean {
     const owner = this.#owner;
     if (type === "other" && stats().isSocket()) return false;

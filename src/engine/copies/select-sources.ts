@@ -34,7 +34,7 @@ export class Filter {
     );
   }
 
-  /** Whether anything below a directory that is not kept may be. */
+  /** Returns whether anything below a directory that is not kept may be. */
   mayKeepBelow(name: Path): boolean {
     const text = textOf(name);
     return this.#rules.every(

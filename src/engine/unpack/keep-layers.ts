@@ -13,7 +13,7 @@ import type { EngineState } from "../state.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { placesOf } from "./unpack-layers.ts";
 
-/** Whether the engine's own sync brings an import's layers to the disk in time: what takes the place of a damaged one is older than it. */
+/** Returns whether the engine's own sync brings an import's layers to the disk in time: what takes the place of a damaged one is older than it. */
 export function maySyncLater(groups: readonly LayerGroup[]): boolean {
   return groups.every(({ existing, isWhole, hasBlobs }) => existing === undefined || (isWhole && hasBlobs));
 }
