@@ -1,14 +1,14 @@
 /** A thread's own program: copies the small files that it is sent, and answers with the problems of each batch. */
 import { serveThread } from "../../thread.ts";
 import type { CopyJob, CopyProblems } from "./copy-threads.ts";
-import { createNewFileCopier } from "./new-file.ts";
+import { createSmallCopier } from "./verified-copy.ts";
 
-const copy = createNewFileCopier();
+const copy = createSmallCopier();
 
 serveThread(
   (jobs: readonly CopyJob[]): CopyProblems =>
-    jobs.flatMap(({ content, target }, index) => {
-      const problem = copy(content, target);
+    jobs.flatMap(({ file, target }, index) => {
+      const problem = copy(file, target);
       return problem === undefined ? [] : [[index, problem] as const];
     }),
 );

@@ -1,11 +1,11 @@
 import { availableParallelism } from "node:os";
 import { leastBusy, startThread } from "../../thread.ts";
-import type { StoredContent } from "../sandbox/root/verified-copy.ts";
-import type { CopyProblem } from "./new-file.ts";
+import type { PlacedFile } from "./file-spec.ts";
+import type { CopyProblem } from "./verified-copy.ts";
 
 /** A small file, and the path on this machine where nothing is likely to be yet. */
 export interface CopyJob {
-  content: StoredContent;
+  file: PlacedFile;
   target: string;
 }
 

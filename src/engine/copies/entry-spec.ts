@@ -1,6 +1,6 @@
 import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
-import { readMode } from "../sandbox/root/staged-files.ts";
+import { readMode } from "./file-spec.ts";
 
 /** A directory or link that is put in place before the files; checked. */
 export type PlacedEntry = { path: string; uid: number; gid: number } & (

@@ -1,11 +1,11 @@
 import type { Pace } from "../../pace.ts";
-import { createVerifiedCopier, type StoredContent, smallBytes } from "../sandbox/root/verified-copy.ts";
 import { type CopyJob, type CopyThreads, startCopyThreads } from "./copy-threads.ts";
-import { type CopyProblem, clearFile, createNewFileCopier } from "./new-file.ts";
+import type { PlacedFile } from "./file-spec.ts";
+import { type CopyProblem, createLargeCopier, createSmallCopier, smallBytes } from "./verified-copy.ts";
 
-export interface FileCopier<File extends StoredContent> extends Disposable {
+export interface FileCopier extends Disposable {
   /** What it returns is to be waited for. Rejects, or throws, with what an earlier one has failed with, too. */
-  copy(file: File, target: string): Promise<void> | undefined;
+  copy(file: PlacedFile, target: string): Promise<void> | undefined;
   /** Resolves when all are in place. */
   drain(): Promise<void>;
 }
@@ -20,17 +20,17 @@ const batchBytes = 1024 * 1024;
  * Copies files to where most often nothing is, small ones on several threads, of which this is one: they are in place in no certain
  * order. `report`: told of each that is not.
  */
-export function createFileCopier<File extends StoredContent>(
+export function createFileCopier(
   pace: Pace,
-  report: (file: File, problem: CopyProblem) => void,
-): FileCopier<File> {
-  const copyHere = createNewFileCopier();
-  const copyLarge = createVerifiedCopier();
+  report: (file: PlacedFile, problem: CopyProblem) => void,
+): FileCopier {
+  const copySmall = createSmallCopier();
+  const copyLarge = createLargeCopier();
   const underWay = new Set<Promise<void>>();
   let threads: CopyThreads | undefined;
   let failure: { error: unknown } | undefined;
   let copied = 0;
-  let batch: (CopyJob & { content: File })[] = [];
+  let batch: CopyJob[] = [];
   let bytes = 0;
 
   function flush(): Promise<void> | undefined {
@@ -42,7 +42,10 @@ export function createFileCopier<File extends StoredContent>(
     if (given !== undefined) {
       const work = given
         .then((problems) => {
-          for (const [index, problem] of problems) reportAt(jobs, index, problem);
+          for (const [index, problem] of problems) {
+            const file = jobs[index]?.file;
+            if (file !== undefined) report(file, problem);
+          }
         })
         .catch((error: unknown) => {
           failure ??= { error };
@@ -51,9 +54,9 @@ export function createFileCopier<File extends StoredContent>(
       underWay.add(work);
       return pace.step();
     }
-    for (const [index, { content, target }] of jobs.entries()) {
-      const problem = copyHere(content, target);
-      if (problem !== undefined) reportAt(jobs, index, problem);
+    for (const { file, target } of jobs) {
+      const problem = copySmall(file, target);
+      if (problem !== undefined) report(file, problem);
     }
     copied += jobs.length;
     if (threads === undefined && copied >= worthFiles) threads = startCopyThreads();
@@ -61,21 +64,16 @@ export function createFileCopier<File extends StoredContent>(
     return new Promise<void>((resolve) => setImmediate(resolve)).then(() => pace.step());
   }
 
-  function reportAt(jobs: readonly { content: File }[], index: number, problem: CopyProblem): void {
-    const file = jobs[index]?.content;
-    if (file !== undefined) report(file, problem);
-  }
-
-  async function copyAlone(file: File, target: string): Promise<void> {
+  async function copyAlone(file: PlacedFile, target: string): Promise<void> {
     await pace.step();
-    if (!clearFile(target)) return report(file, "directory");
-    if (!(await copyLarge(file, target))) report(file, "changed");
+    const problem = await copyLarge(file, target);
+    if (problem !== undefined) report(file, problem);
   }
 
   return {
     copy(file, target) {
       if (file.size >= smallBytes) return copyAlone(file, target);
-      batch.push({ content: file, target });
+      batch.push({ file, target });
       bytes += file.size;
       return batch.length >= batchFiles || bytes >= batchBytes ? flush() : undefined;
     },

@@ -1,13 +1,12 @@
 import { createPace } from "../../pace.ts";
 import type { LentFile } from "../../service/wire/file.ts";
+import type { Instance } from "../instances/spec.ts";
 import { filePath } from "../records/files.ts";
 import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
-import type { PlacedContent, PlacedFile } from "../sandbox/root/staging.ts";
 import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
-import type { ImageCopySpec } from "./copy-spec.ts";
-import type { PlacedEntry } from "./entry-spec.ts";
+import type { PlacedFile } from "./file-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
 import { withinPathLimit } from "./path.ts";
@@ -16,14 +15,8 @@ import { placeFiles } from "./place-files.ts";
 import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
 
-/** A copy, and the image that it is from. */
-export interface ImageCopy {
-  spec: ImageCopySpec;
-  image: Image;
-}
-
 /**
- * Puts directories and links, then files, and then what is copied from images, into an upper directory over `image`.
+ * Puts directories and links, then files, and then what is copied from images, into an upper directory over the instance's image.
  *
  * @returns the layers whose own files are there now
  * @param runsCommand a command will write to the upper directory: then no file in it is a layer's own
@@ -31,34 +24,27 @@ export interface ImageCopy {
 export async function fillUpper(
   state: EngineState,
   upper: string,
-  given: {
-    image: Image;
-    entries: readonly PlacedEntry[];
-    files: readonly PlacedFile[];
-    lent: Iterable<LentFile>;
-    copies: readonly ImageCopy[];
-    runsCommand: boolean;
-    signal: AbortSignal;
-  },
+  { image, spec, lent, copies }: Instance,
+  { runsCommand, signal }: { runsCommand: boolean; signal: AbortSignal },
 ): Promise<{ linkedLayers: ReadonlySet<number> }> {
-  const pace = createPace(given.signal);
-  const base = openLayerTree(state, given.image);
+  const pace = createPace(signal);
+  const base = openLayerTree(state, image);
   const to = new UpperTree(upper, base);
-  await placeEntries(to, given.entries, pace);
-  await placeFiles(to, given.files, pace);
-  await placeFiles(to, takeLent(state, given.lent), pace);
+  await placeEntries(to, spec.entries, pace);
+  await placeFiles(to, spec.files, pace);
+  await placeFiles(to, takeLent(state, lent), pace);
   const trees = new Map<number, LayerTree>();
   const selected = [];
-  for (const { spec, image } of given.copies) {
+  for (const { spec, image } of copies) {
     const from = trees.get(image.layer) ?? openLayerTree(state, image);
     trees.set(image.layer, from);
     for (const source of await selectSources(spec, imageTreeOf(from))) selected.push({ from, source, spec });
   }
   const layers = base.root.map(({ layer }) => layer);
   const links = new LinkPolicies({
-    isAllowed: !given.runsCommand,
+    isAllowed: !runsCommand,
     shared: new Set(layers),
-    taken: await linkedFiles(state, given.runsCommand ? [] : layers, pace),
+    taken: await linkedFiles(state, runsCommand ? [] : layers, pace),
     isSingle: selected.length === 1,
   });
   for (const { from, source, spec } of selected)
@@ -68,14 +54,9 @@ export async function fillUpper(
   return { linkedLayers: links.linkedLayers };
 }
 
-/** Each made when its turn comes: of a large context, all at once would be felt. */
-function* takeLent({ layout }: EngineState, lent: Iterable<LentFile>): Generator<PlacedContent | PlacedFile> {
-  for (const { destination, sha256, size, uid, gid, mode, mtime, ...from } of lent) {
-    const placed = { destination, sha256, size, uid, gid, mode, mtime };
-    if ("path" in from) yield { ...placed, source: from.path };
-    // One that is gone counts as damaged: it is sent again.
-    else yield { ...placed, uuid: from.uuid, source: filePath(layout, sha256) };
-  }
+/** Each when its turn comes: of a large context, all at once would be felt. A stored one that is gone counts as damaged: it is sent again. */
+function* takeLent({ layout }: EngineState, lent: Iterable<LentFile>): Generator<PlacedFile> {
+  for (const file of lent) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

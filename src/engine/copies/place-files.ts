@@ -1,25 +1,23 @@
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
-import { DamagedFilesError, type PlacedContent, type PlacedFile } from "../sandbox/root/staging.ts";
+import { DamagedFilesError } from "../records/files.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
 import { createFileCopier } from "./file-copier.ts";
+import type { PlacedFile } from "./file-spec.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
 
 /**
- * As `stageFiles`, into a tree that is not mounted; `files` are asked for one by one. Of those that no store has (without a `uuid`), the
- * first that is not what was hashed ends it.
+ * Puts files in place, which are asked for one by one. Links in the directories on the way are followed inside the root; what stands
+ * at the destination itself is replaced, a link too, as COPY does. The copies share no inode with their originals. Of files that no
+ * store has (without a `uuid`), the first that is not what was hashed ends it.
  *
  * @throws DamagedFilesError naming all stored files whose bytes do not have their SHA-256
  */
-export async function placeFiles(
-  to: UpperTree,
-  files: Iterable<PlacedContent | PlacedFile>,
-  pace: Pace,
-): Promise<void> {
+export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pace: Pace): Promise<void> {
   const directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
-  using copier = createFileCopier(pace, (file: PlacedContent | PlacedFile, problem) => {
+  using copier = createFileCopier(pace, (file, problem) => {
     if (problem === "directory") throw directoryInPlace(file);
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
@@ -53,12 +51,12 @@ export async function placeFiles(
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
 }
 
-function directoryInPlace({ destination }: PlacedContent): BoughError {
+function directoryInPlace({ destination }: PlacedFile): BoughError {
   return new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
 }
 
-function changedWhileRead({ destination, source }: PlacedContent): BoughError {
-  return new BoughError(`cannot put a file at ${destination}: ${source} changed while it was being read`, {
+function changedWhileRead({ destination, path }: PlacedFile): BoughError {
+  return new BoughError(`cannot put a file at ${destination}: ${path} changed while it was being read`, {
     hint: "Build again once nothing writes to it any more.",
   });
 }

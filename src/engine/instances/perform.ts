@@ -3,9 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { variablesIn } from "../../image/config.ts";
-import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceResult } from "../../service/wire/operation.ts";
-import type { ImageCopy } from "../copies/fill-upper.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine } from "../processes/exec-spec.ts";
@@ -13,8 +11,7 @@ import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
-import { dropDamagedFiles } from "../records/files.ts";
-import type { Image } from "../records/images.ts";
+import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -23,29 +20,18 @@ import { ownHierarchies } from "../sandbox/limits/hierarchies.ts";
 import { limitsFor } from "../sandbox/limits/limits.ts";
 import { readAccounts } from "../sandbox/root/accounts.ts";
 import { copyRootAttributes } from "../sandbox/root/mount-points.ts";
-import { DamagedFilesError } from "../sandbox/root/staging.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
 import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine-size.ts";
 import { nameSeconds } from "../system/seconds.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
-import type { InstanceSpec } from "./spec.ts";
+import type { Instance } from "./spec.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Loads the code when something is copied: a command that only looks at the engine has to start at once. */
 const loadCopies = () => import("../copies/fill-upper.ts");
-
-/** What a request is about. */
-export interface Instance {
-  image: Image;
-  spec: InstanceSpec;
-  /** Lent for it. */
-  lent: Iterable<LentFile>;
-  copies: readonly ImageCopy[];
-  mounts: readonly MountRequest[];
-}
 
 /** Runs an instance's command and keeps what it changed; see `OperationWork.perform`. */
 export async function performInstance(
@@ -70,10 +56,11 @@ export async function performInstance(
 
 async function runCommand(
   state: EngineState,
-  { image, spec, lent, copies, mounts: requested }: Instance,
+  instance: Instance,
   run: OperationRun,
   processes: InstanceProcesses,
 ): Promise<() => Outcome> {
+  const { image, spec, copies } = instance;
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
@@ -83,26 +70,17 @@ async function runCommand(
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
 
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
-  const mounts = await prepareInTime(state, requested, spec.timeoutSeconds, run);
+  const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
   const outcome = await runInSandbox(state, {
     id: run.uuid,
     directory: run.directory,
     layers: [top, ...below],
-    ...(copies.length + spec.entries.length === 0 && spec.lentFiles === undefined
-      ? { files: spec.files }
-      : {
-          files: [],
-          fill: async (upper) =>
-            (await loadCopies()).fillUpper(state, upper, {
-              image,
-              copies,
-              entries: spec.entries,
-              files: spec.files,
-              lent,
-              runsCommand: true,
-              signal: run.signal,
-            }),
-        }),
+    async fill(upper) {
+      if (copies.length + spec.entries.length + spec.files.length === 0 && spec.lentFiles === undefined)
+        return;
+      const { fillUpper } = await loadCopies();
+      await fillUpper(state, upper, instance, { runsCommand: true, signal: run.signal });
+    },
     mounts,
     process(root) {
       processes.accounts = readAccounts(root);
@@ -143,11 +121,8 @@ async function runCommand(
 }
 
 /** Makes the image with its files and copies, where no command is named. Nothing is started for it. */
-async function makeImage(
-  state: EngineState,
-  { image, spec, lent, copies }: Instance,
-  run: OperationRun,
-): Promise<() => Outcome> {
+async function makeImage(state: EngineState, instance: Instance, run: OperationRun): Promise<() => Outcome> {
+  const { image, spec } = instance;
   const startedAt = state.clock.now();
   const upper = join(run.directory, "upper");
   mkdirSync(upper);
@@ -156,9 +131,8 @@ async function makeImage(
   const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies");
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
-    ({ linkedLayers } = await (await loadCopies()).fillUpper(state, upper, {
-      ...{ image, copies, entries: spec.entries, files: spec.files, lent, runsCommand: false, signal },
-    }));
+    const { fillUpper } = await loadCopies();
+    ({ linkedLayers } = await fillUpper(state, upper, instance, { runsCommand: false, signal }));
   } catch (error) {
     forgetDamaged(state, error);
   } finally {

@@ -1,8 +1,10 @@
 import type { Database } from "bun:sqlite";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
+import type { LentFile } from "../../service/wire/file.ts";
 import type { NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
+import { readFiles, type StoredFile } from "../copies/file-spec.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   type Fields,
@@ -15,11 +17,10 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
-import { type MountSpec, readMounts } from "../mounts/mount-spec.ts";
+import { type MountRequest, type MountSpec, readMounts } from "../mounts/mount-spec.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
+import type { Image } from "../records/images.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
-import { readStagedFiles } from "../sandbox/root/staged-files.ts";
-import type { PlacedFile } from "../sandbox/root/staging.ts";
 import { readTerminal } from "../terminal/terminal-spec.ts";
 
 /** Seconds. */
@@ -28,7 +29,7 @@ export const maxTimeout = 86_400;
 /** The body of `POST /v1/instances`, checked and with its defaults. */
 export interface InstanceSpec extends ExecSpec {
   image: string;
-  files: PlacedFile[];
+  files: StoredFile[];
   /** Extension `lent-files`: what the client has lent, after the files. */
   lentFiles: string | undefined;
   /** Extension `entries`: directories and links, before the files. */
@@ -49,6 +50,16 @@ export interface InstanceSpec extends ExecSpec {
   terminal: TerminalSize | undefined;
   /** Extension `history`: the steps that the result has beyond the image's, one of them with a layer. */
   history: readonly HistoryLine[];
+}
+
+/** What a request is about: its body, with what that names. */
+export interface Instance {
+  image: Image;
+  spec: InstanceSpec;
+  /** Lent for it. */
+  lent: Iterable<LentFile>;
+  copies: readonly { spec: ImageCopySpec; image: Image }[];
+  mounts: readonly MountRequest[];
 }
 
 const instanceFields = [
@@ -88,7 +99,7 @@ export async function readInstanceSpec(
   return {
     ...exec,
     image,
-    files: await readStagedFiles(optionalFields(body, "files") ?? {}, database, layout),
+    files: await readFiles(optionalFields(body, "files") ?? {}, database, layout),
     lentFiles: optionalString(body, "lent_files"),
     entries: readEntries(optionalFields(body, "entries") ?? {}),
     copies: readCopies(body.copies),

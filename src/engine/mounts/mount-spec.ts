@@ -1,5 +1,6 @@
 import { normalize } from "node:path";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
+import { type PlacedFile, readFiles, readMode } from "../copies/file-spec.ts";
 import {
   asFields,
   type Fields,
@@ -15,8 +16,6 @@ import { readId, refuseNul } from "../processes/exec-spec.ts";
 import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { Records } from "../records/whole-layers.ts";
-import { readMode, readStagedFiles } from "../sandbox/root/staged-files.ts";
-import type { PlacedFile } from "../sandbox/root/staging.ts";
 
 /** Whose something is, and how it may be used. */
 interface Access {
@@ -185,12 +184,12 @@ async function readContents(
     Object.fromEntries(Object.entries(paths).map(([path, value]) => [`/${path}`, value]));
   if (lone !== undefined && Object.keys(files).length + Object.keys(entries).length > 1)
     refuse(`${name}.files`, 'has the path "", which must be the only one');
-  const [file] = lone === undefined ? [] : await readStagedFiles({ "/file": lone }, database, layout);
+  const [file] = lone === undefined ? [] : await readFiles({ "/file": lone }, database, layout);
   const [directory] = root === undefined ? [] : readEntries({ "/root": root });
   if (directory?.type === "symlink") refuse(`${name}.entries`, 'has a link with the path ""');
   return {
     type: "files",
-    files: await readStagedFiles(rooted(others), database, layout),
+    files: await readFiles(rooted(others), database, layout),
     entries: readEntries(rooted(below)),
     lone: file,
     root: { uid: directory?.uid ?? 0, gid: directory?.gid ?? 0, mode: directory?.mode ?? 0o755 },

@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { inTransaction } from "../../database.ts";
+import { BoughError } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import type { FileRecord } from "../../service/wire/file.ts";
 import { isSha256 } from "../../sha256.ts";
@@ -58,11 +59,24 @@ export async function storeFile(
   }
 }
 
+/** Stored files are not what was sent any more. The client that reads "no longer" sends them again. */
+export class DamagedFilesError extends BoughError {
+  /** SHA-256 of what was sent. */
+  readonly damaged: ReadonlySet<string>;
+
+  constructor(files: readonly { sha256: string; destination: string }[]) {
+    const many =
+      files.length === 1 ? "a stored file no longer has" : `${files.length} stored files no longer have`;
+    super(`${many} the bytes that were uploaded (for ${files[0]?.destination}): upload again`);
+    this.damaged = new Set(files.map(({ sha256 }) => sha256));
+  }
+}
+
 /**
  * Drops those of the files whose bytes are not what their name says: they count as never sent. One that was sent again
  * meanwhile stays.
  */
-export function dropDamagedFiles(database: Database, layout: Layout, hashes: readonly string[]): void {
+export function dropDamagedFiles(database: Database, layout: Layout, hashes: Iterable<string>): void {
   for (const sha256 of hashes) {
     inTransaction(database, () => {
       const path = filePath(layout, sha256);

@@ -12,7 +12,6 @@ import type { NamespaceMount } from "./root/mount-namespace.ts";
 import type { MountPoints } from "./root/mount-points.ts";
 import type { NamespaceSupply } from "./root/namespace-supply.ts";
 import type { Locate } from "./root/root-path.ts";
-import type { PlacedFile } from "./root/staging.ts";
 import type { SandboxMount, SandboxProcess } from "./sandbox-config.ts";
 
 export interface SandboxHost {
@@ -51,8 +50,7 @@ export interface SandboxRequest {
   directory: string;
   /** The image's layers, the uppermost first. */
   layers: readonly [number, ...number[]];
-  files: readonly PlacedFile[];
-  /** Puts more into the upper directory before it is mounted: before the files. */
+  /** Puts into the upper directory, before it is mounted, what comes with the request. */
   fill?: ((upper: string) => Promise<unknown>) | undefined;
   /** The request's own mounts. */
   mounts: RequestMounts;

@@ -16,7 +16,6 @@ import {
   provideMountPoints,
   removeMountPoints,
 } from "./root/mount-points.ts";
-import { stageFiles } from "./root/staging.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
 import { processConfig, type SandboxMount, type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
@@ -49,7 +48,6 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       clock: host.clock,
       command: [...guard.prefix, ...runcCommand(host, request)],
     });
-    await stageFiles(namespace.root, request.files);
     const points = provideMountPoints(namespace.root, upper);
     const { mounts, locate, requireStable } = request.mounts.place(
       namespace.root,

@@ -12,7 +12,6 @@ import {
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../../errors.ts";
 import { resolveInRoot } from "./root-path.ts";
-import { makeDirectories } from "./staging.ts";
 
 /** The directories that the sandbox mounts its own file systems on: what an image has there is not to be seen inside. */
 export const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
@@ -67,11 +66,30 @@ export function provideMountPoint(
 
 /** Makes a mount point as `provideMountPoint` does, in a tree that is thrown away. */
 export function makeMountPoint(root: string, path: string, type: "file" | "directory", mode: number): void {
-  const directory = makeDirectories(root, dirname(path), `mount ${path}`);
+  const directory = makeParent(root, path);
   const made = join(directory, basename(path));
   if (type === "file") writeFileSync(made, "", { flag: "wx" });
   else mkdirSync(made);
   chmodSync(made, mode);
+}
+
+/** Makes the directory that `mount` is in, where missing: root's, 0755. Returns its path on this machine. */
+function makeParent(root: string, mount: string): string {
+  const found = resolveInRoot(root, dirname(mount), { followLast: true });
+  if (found.stats?.isDirectory()) return found.path;
+  let path = root;
+  for (const component of found.inside.split("/").filter((name) => name !== "")) {
+    path = join(path, component);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats?.isDirectory()) continue;
+    if (stats !== undefined)
+      throw new BoughError(
+        `cannot mount ${mount}: ${path.slice(root.length)} in the image is not a directory`,
+      );
+    mkdirSync(path);
+    chmodSync(path, 0o755);
+  }
+  return path;
 }
 
 /** Takes away again what `provideMountPoints` made, as far as the command made no use of it. */

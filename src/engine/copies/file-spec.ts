@@ -1,29 +1,31 @@
 import type { Database } from "bun:sqlite";
-import { createPace } from "../../../pace.ts";
-import { RequestError } from "../../http/answers.ts";
-import { asFields, type Fields, readString, refuse, refuseUnknown } from "../../http/fields.ts";
-import type { Layout } from "../../layout.ts";
-import { readId, refuseNul } from "../../processes/exec-spec.ts";
-import { filePath, findFile } from "../../records/files.ts";
-import type { PlacedFile } from "./staging.ts";
+import { createPace } from "../../pace.ts";
+import type { LentFile } from "../../service/wire/file.ts";
+import { RequestError } from "../http/answers.ts";
+import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
+import type { Layout } from "../layout.ts";
+import { readId, refuseNul } from "../processes/exec-spec.ts";
+import { filePath, findFile } from "../records/files.ts";
+
+/** A file on its way to a place in an image, with where its bytes are on this machine. */
+export type PlacedFile = LentFile & { path: string };
+
+/** One whose bytes were uploaded. */
+export type StoredFile = PlacedFile & { uuid: string };
 
 /** The field `files` of a request: what is put in place before its command starts. */
-export async function readStagedFiles(
-  fields: Fields,
-  database: Database,
-  layout: Layout,
-): Promise<PlacedFile[]> {
+export async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<StoredFile[]> {
   // A large context has very many, each with a look at the disk.
   const pace = createPace(undefined);
-  const files: PlacedFile[] = [];
+  const files: StoredFile[] = [];
   for (const [destination, value] of Object.entries(fields)) {
-    files.push(readStagedFile(destination, value, database, layout));
+    files.push(readFile(destination, value, database, layout));
     await pace.step();
   }
   return files;
 }
 
-function readStagedFile(destination: string, value: unknown, database: Database, layout: Layout): PlacedFile {
+function readFile(destination: string, value: unknown, database: Database, layout: Layout): StoredFile {
   const name = `files[${JSON.stringify(destination)}]`;
   const last = destination.split("/").at(-1);
   if (!destination.startsWith("/") || last === "" || last === "." || last === "..") {
@@ -38,7 +40,7 @@ function readStagedFile(destination: string, value: unknown, database: Database,
   return {
     destination,
     uuid,
-    source: filePath(layout, stored.sha256),
+    path: filePath(layout, stored.sha256),
     sha256: stored.sha256,
     size: stored.size,
     uid: readId(file, "uid") ?? 0,

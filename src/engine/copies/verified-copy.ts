@@ -1,0 +1,144 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  futimesSync,
+  lstatSync,
+  openSync,
+  readSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { errorCode } from "../../system-error.ts";
+import { isUnreadable, readingStored } from "../records/stored-content.ts";
+import type { PlacedFile } from "./file-spec.ts";
+
+/** Why a file is not in place: its bytes are not what was hashed, or a directory is where it was to come. */
+export type CopyProblem = "changed" | "directory";
+
+/** Below it a copy is over before a task could be handed to another thread for its bytes alone. */
+export const smallBytes = 256 * 1024;
+const chunkBytes = 1024 * 1024;
+
+/**
+ * Copies files smaller than `smallBytes` one after the other, through one buffer. What stands at `target` gives way, unless it is a
+ * directory. The bytes that are hashed are the bytes that are written; where there is a problem, `target` is of no use.
+ */
+export function createSmallCopier() {
+  const buffer = Buffer.allocUnsafe(smallBytes + 1);
+  return (file: PlacedFile, target: string): CopyProblem | undefined => {
+    try {
+      return copySmall(file, target, buffer) ? undefined : "changed";
+    } catch (error) {
+      if (errorCode(error) !== "EEXIST") throw error;
+      // Seldom: something was put there for this very image before.
+      if (!clearFile(target)) return "directory";
+      return copySmall(file, target, buffer) ? undefined : "changed";
+    }
+  };
+}
+
+/** Does what `createSmallCopier` does, for larger files. */
+export function createLargeCopier() {
+  let buffers: [Buffer, Buffer] | undefined;
+  return async (file: PlacedFile, target: string): Promise<CopyProblem | undefined> => {
+    buffers ??= [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)];
+    if (!clearFile(target)) return "directory";
+    return (await copyLarge(file, target, buffers)) ? undefined : "changed";
+  };
+}
+
+/** Removes what is at `target`. False: it is a directory, and stays. */
+function clearFile(target: string): boolean {
+  const stats = lstatSync(target, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) return false;
+  if (stats !== undefined) rmSync(target);
+  return true;
+}
+
+/** `buffer` has room for one byte more than the content. Throws EEXIST where something is at `target`. */
+function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
+  const length = readWhole(file, buffer);
+  if (length !== file.size) return false;
+  const bytes = buffer.subarray(0, length);
+  if (Bun.CryptoHasher.hash("sha256", bytes, "hex") !== file.sha256) return false;
+  const descriptor = openSync(target, creating, 0o600);
+  try {
+    for (let written = 0; written < length; ) written += writeSync(descriptor, bytes, written);
+    fchownSync(descriptor, file.uid, file.gid);
+    // The owner comes first, since its change takes setuid and setgid away.
+    fchmodSync(descriptor, file.mode);
+    if (file.mtime !== undefined) futimesSync(descriptor, file.mtime, file.mtime);
+  } finally {
+    closeSync(descriptor);
+  }
+  return true;
+}
+
+/** Returns how many bytes there are: one more than there should be of a file that has grown; `undefined` where none can be read. */
+function readWhole({ path, size }: PlacedFile, buffer: Buffer): number | undefined {
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(path, readingStored);
+    // A pipe that is empty gives nothing, a directory can't be read, and of anything else the hash is another one.
+    return readSync(descriptor, buffer, 0, size + 1, null);
+  } catch (error) {
+    return undefinedIfUnreadable(error);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
+/** While one chunk is hashed on this thread, it is written and the next one read on others. */
+async function copyLarge(
+  file: PlacedFile,
+  path: string,
+  [first, second]: [Buffer, Buffer],
+): Promise<boolean> {
+  const source = await open(file.path, readingStored).catch(undefinedIfUnreadable);
+  if (source === undefined) return false;
+  let target: FileHandle | undefined;
+  try {
+    if (!(await source.stat()).isFile()) return false;
+    target = await open(path, creating, 0o600);
+    const hasher = new Bun.CryptoHasher("sha256");
+    let total = 0;
+    let [chunk, other] = [first, second];
+    let length = await readChunk(source, chunk);
+    while (length !== undefined && length > 0 && total + length <= file.size) {
+      total += length;
+      const bytes = chunk.subarray(0, length);
+      const work = [readChunk(source, other), writeAll(target, bytes)] as const;
+      hasher.update(bytes);
+      [length] = await Promise.all(work);
+      [chunk, other] = [other, chunk];
+    }
+    if (length !== 0 || total !== file.size || hasher.digest("hex") !== file.sha256) return false;
+    await target.chown(file.uid, file.gid);
+    await target.chmod(file.mode);
+    if (file.mtime !== undefined) await target.utimes(file.mtime, file.mtime);
+    return true;
+  } finally {
+    await source.close();
+    await target?.close();
+  }
+}
+
+function readChunk(source: FileHandle, buffer: Buffer): Promise<number | undefined> {
+  return source
+    .read(buffer, 0, buffer.length, null)
+    .then(({ bytesRead }) => bytesRead, undefinedIfUnreadable);
+}
+
+async function writeAll(target: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let written = 0; written < bytes.length; )
+    written += (await target.write(bytes, written)).bytesWritten;
+}
+
+const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
+function undefinedIfUnreadable(error: unknown): undefined {
+  if (!isUnreadable(error)) throw error;
+}
