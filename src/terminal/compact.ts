@@ -4,7 +4,7 @@ import type { LogLine } from "./build-log.ts";
 import { truncateToWidth } from "./fit.ts";
 import type { LiveStep } from "./live-state.ts";
 import { formatDuration } from "./quantity.ts";
-import { stageCounter, stepCounter } from "./step-count.ts";
+import { stepCounter } from "./step-count.ts";
 
 /** Instructions that take time: of the others nobody wants to hear. */
 const working = /^(FROM|RUN|COPY|ADD)\b/i;
@@ -18,15 +18,12 @@ export function isToldInCompact(event: BuildEvent, { level, isAlways }: LogLine)
 
 /** `[2/5] RUN make all  12.3 s`, at most `columns` wide; `undefined` for a step that has done nothing. */
 export function renderFinishedStep(
-  { stage, step, steps, inStage }: LiveStep,
+  step: LiveStep,
   { instruction, cached, seconds }: StepRecord,
   columns: number,
 ): string | undefined {
   if (!working.test(instruction)) return undefined;
-  const counter =
-    stage === null || inStage === undefined
-      ? stepCounter({ stage, step }, steps, true)
-      : stageCounter(stage, inStage);
+  const counter = stepCounter(step);
   const end = cached === true ? "cached" : formatDuration(seconds);
   const room = columns - counter.length - end.length - 3;
   return `${counter} ${truncateToWidth(instruction, Math.max(8, room))}  ${end}`;

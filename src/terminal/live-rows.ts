@@ -2,7 +2,7 @@ import { paintDim, paintHeading } from "./color.ts";
 import { truncateToWidth } from "./fit.ts";
 import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
 import { tailRows } from "./output/output-tail.ts";
-import { stageCounter, stepCounter } from "./step-count.ts";
+import { stepCounter } from "./step-count.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
 interface RowStyle {
@@ -35,7 +35,7 @@ export function renderLiveRows(state: LiveState, now: number, style: RowStyle): 
   const dim = style.hasColor ? paintDim : plain;
   const width = style.columns - 1;
   const rows = shown.flatMap((step, index) => [
-    headline(step, now, { ...style, isAlone: steps.length === 1 }),
+    headline(step, now, style),
     ...lastOf(details[index] ?? [], level).map((row) => dim(truncateToWidth(indent + row, width))),
   ]);
   return hidden === 0 || room === 1 ? rows : [...rows, dim(truncateToWidth(`… and ${hidden} more`, width))];
@@ -59,14 +59,10 @@ function lastOf(rows: readonly string[], count: number): readonly string[] {
   return count === 0 ? [] : rows.slice(-count);
 }
 
-interface HeadlineStyle extends RowStyle {
-  isAlone: boolean;
-}
-
 /** `[3/9] RUN make ...   12.3s`: the time at the right edge, even where the title is wider than it was taken to be. */
-function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: HeadlineStyle): string {
+function headline(step: LiveStep, now: number, { columns, hasColor }: RowStyle): string {
   const width = columns - 1;
-  const counter = `${sanitizeRow(counterOf(step, isAlone, width))} `;
+  const counter = `${sanitizeRow(counterOf(step, width))} `;
   const elapsed = ` ${formatElapsed(now - step.since)}`;
   const room = width - counter.length - elapsed.length;
   if (room < 1) return truncateToWidth(counter.trimEnd(), width);
@@ -77,12 +73,11 @@ function headline(step: LiveStep, now: number, { columns, hasColor, isAlone }: H
 }
 
 /** A stage's long name leaves room for what it does. */
-function counterOf(step: LiveStep, isAlone: boolean, width: number): string {
-  const { stage, inStage } = step;
-  if (stage === null || inStage === undefined) return stepCounter(step, step.steps, isAlone);
+function counterOf(step: LiveStep, width: number): string {
+  const { stage } = step;
+  if (!stage?.name) return stepCounter(step);
   const maxName = Math.max(minNameColumns, Math.floor(width / 3));
-  const name = stage.name === null ? null : truncateToWidth(stage.name, maxName);
-  return stageCounter({ ...stage, name }, inStage);
+  return stepCounter({ ...step, stage: { ...stage, name: truncateToWidth(stage.name, maxName) } });
 }
 
 /** `0.4s`, `59.9s`, `1m05s`, `1h02m` */

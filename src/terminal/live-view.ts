@@ -96,7 +96,7 @@ export function createLiveView({
           const line = renderFinishedStep(step, event.record, terminal.columns - levelWidth);
           if (line !== undefined) log.info(line);
         }
-        for (const line of renderBuildEvent(event, labels.stageLabelOf(event), labels.running))
+        for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
           if (!isCompact || isToldInCompact(event, line)) logLine(line);
       }
     },

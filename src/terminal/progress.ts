@@ -42,7 +42,7 @@ export interface Writers {
  */
 export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile }: PlainOptions): Progress {
   const labels = createStepLabels();
-  const output = createStreamedOutput(write.output, (stream, label) => log.info(`${label}${stream}:`));
+  const output = createStreamedOutput(write.output, (stream) => log.info(`${stream}:`));
   const labelled = createLabelledOutput({
     ...{ write: write.output, clock },
     isShared: () => labels.running > 1,
@@ -56,11 +56,11 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
     const label = labels.labelOf(event);
     if (event.type === "ran") {
       labelled.end(step);
-      output.end(step, label);
+      output.end(step);
       held.tell(step, event, label);
     } else if (!isStreamed) held.hold(step, event.chunk);
-    else if (labels.stageLabelOf(event) !== "") labelled.show(step, event.chunk, label);
-    else output.show(step, event.chunk, label, event.isRest);
+    else if (label !== "") labelled.show(step, event.chunk, label);
+    else output.show(step, event.chunk, event.isRest);
   }
 
   function endLine(): void {
@@ -83,7 +83,7 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
     emit(event) {
       labels.note(event);
       if (event.type === "output" || event.type === "ran") return show(event);
-      for (const line of renderBuildEvent(event, labels.stageLabelOf(event), labels.running))
+      for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
         after(() => logLine(line));
     },
     fail: () => false,

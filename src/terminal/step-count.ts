@@ -2,15 +2,13 @@ import type { BuildEvent, StepInStage } from "../builder/events.ts";
 import type { StepRecord } from "../builder/result.ts";
 import type { StageLabel, StepPlace } from "../builder/step-place.ts";
 
-/** `[3/9]`; `[build 3/9]` where other steps are at work, too. */
-export function stepCounter({ stage, step }: StepPlace, steps: number, isAlone: boolean): string {
-  const name = isAlone || !stage?.name ? "" : `${stage.name} `;
-  return `[${name}${step}/${steps}]`;
-}
+/** A step of so many; `inStage` where it is shown by its stage. */
+type CountedStep = StepPlace & { steps: number; inStage?: StepInStage | undefined };
 
-/** `[build 2/5]`, `[stage-1 2/5]`: Docker's, the second of five in that stage. */
-export function stageCounter(stage: StageLabel, { step, steps }: StepInStage): string {
-  return `[${stageName(stage)} ${step}/${steps}]`;
+/** `[3/9]`; where it is shown by its stage, `[build 2/5]` or `[stage-1 2/5]`: Docker's. */
+export function stepCounter({ stage, step, steps, inStage }: CountedStep): string {
+  if (stage === null || inStage === undefined) return `[${step}/${steps}]`;
+  return `[${stageName(stage)} ${inStage.step}/${inStage.steps}]`;
 }
 
 /** `build`, or `stage-1` of one without a name: Docker's. */
@@ -21,10 +19,8 @@ export function stageName({ index, name }: StageLabel): string {
 /** Tells steps apart that are at work at once. */
 interface StepLabels {
   note(event: BuildEvent): void;
-  /** `[build 3/9] `; empty for a step that is alone and not shown by its stage. */
-  labelOf(place: StepPlace): string;
   /** `[build 2/5] ` for all lines of a step that is shown by its stage; empty for others, and for what is no step's. */
-  stageLabelOf(place: { step?: number | undefined }): string;
+  labelOf(place: { step?: number | undefined }): string;
   /** Steps at work. */
   readonly running: number;
 }
@@ -32,23 +28,16 @@ interface StepLabels {
 export function createStepLabels(): StepLabels {
   const running = new Set<number>();
   /** Labels by step. */
-  const stageLabels = new Map<number, string>();
-  let steps = 0;
-  const stageLabelOf: StepLabels["stageLabelOf"] = ({ step }) =>
-    (step === undefined ? undefined : stageLabels.get(step)) ?? "";
+  const labels = new Map<number, string>();
   return {
     note(event) {
       if (event.type === "forgotten-layer") running.clear();
       if (event.type === "step-end" || event.type === "step-failed") running.delete(event.step);
       if (event.type !== "step") return;
-      const { stage, step, inStage } = event;
-      running.add(step);
-      steps = event.steps;
-      if (stage !== null && inStage !== undefined) stageLabels.set(step, `${stageCounter(stage, inStage)} `);
+      running.add(event.step);
+      if (event.inStage !== undefined) labels.set(event.step, `${stepCounter(event)} `);
     },
-    labelOf: (place) =>
-      stageLabelOf(place) || (running.size <= 1 ? "" : `${stepCounter(place, steps, false)} `),
-    stageLabelOf,
+    labelOf: ({ step }) => (step === undefined ? undefined : labels.get(step)) ?? "",
     get running() {
       return running.size;
     },

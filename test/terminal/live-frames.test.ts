@@ -203,7 +203,7 @@ describe("steps of two stages at once", () => {
     make({ type: "output", chunk: { stream: "stderr", text: "cc b.c" } });
     await clock.advance(100);
     expect(rowsOf(writes)).toEqual([
-      "[build 2/4] RUN make               0.1s",
+      "[2/4] RUN make                     0.1s",
       "  cc a.c",
       "  cc b.c",
       "[4/4] RUN test                     0.1s",
@@ -269,7 +269,7 @@ describe("steps of two stages at once", () => {
       begin(number, two)({ type: "output", chunk: { stream: "stdout", text: "1\n2\n3\n" } });
     await clock.advance(100);
     expect(rowsOf(writes)).toEqual([
-      "[build 2/4] RUN make               0.1s",
+      "[2/4] RUN make                     0.1s",
       "  3",
       "[4/4] RUN test                     0.1s",
       "  3",

@@ -10,7 +10,7 @@ import { createPlainProgress } from "../../src/terminal/progress.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
-const dockerfile = parseDockerfile("FROM a AS build\nRUN make\nFROM a\nRUN test\n", "Dockerfile");
+const dockerfile = parseDockerfile("FROM a\nRUN make\n", "Dockerfile");
 
 function start(logLevel: LogLevel = "info") {
   let written = "";
@@ -25,25 +25,16 @@ function start(logLevel: LogLevel = "info") {
   return { ...progress, written: () => written };
 }
 
-const steps = stepsOf(dockerfile);
-const place = (number: number) => {
-  const step = steps[number - 1];
-  if (step === undefined) throw new Error("no such step");
-  return step;
-};
+const [, place] = stepsOf(dockerfile);
+if (place === undefined) throw new Error("no such step");
+const { stage, step } = place;
 
-const begin = (number: number): BuildEvent => {
-  return { type: "step", ...place(number), steps: steps.length };
-};
-
-const output = (stream: OutputChunk["stream"], text: string, number = 2): BuildEvent => {
-  const { stage, step } = place(number);
-  return { type: "output", stage, step, chunk: { stream, text } };
-};
+const output = (stream: OutputChunk["stream"], text: string): BuildEvent => ({
+  ...{ type: "output", stage, step, chunk: { stream, text } },
+});
 
 /** `stdout` and `stderr`: what no event has brought before. */
-function ran(stdout: string, stderr: string, succeeded = true, number = 2): BuildEvent[] {
-  const { stage, step } = place(number);
+function ran(stdout: string, stderr: string, succeeded = true): BuildEvent[] {
   const rest = (stream: OutputChunk["stream"], text: string): BuildEvent[] =>
     text === "" ? [] : [{ type: "output", stage, step, chunk: { stream, text }, isRest: true }];
   const all = { bytes: 0, truncated: false };
@@ -53,12 +44,6 @@ function ran(stdout: string, stderr: string, succeeded = true, number = 2): Buil
     { type: "ran", stage, step, operation: "op", succeeded, stdout: all, stderr: all },
   ];
 }
-
-const end = (number: number): BuildEvent => {
-  const { stage, step } = place(number);
-  const made = { layer: null, image: null, operation: null, cached: null, seconds: 0 };
-  return { type: "step-end", stage, step, record: { stage, step, line: step, instruction: "RUN", ...made } };
-};
 
 const tagged: BuildEvent = { type: "tagged", image: "i", tag: "t" };
 
@@ -110,36 +95,6 @@ describe("is", () => {
       events: [output("stdout", "1\n"), ...ran("", "", false)],
       logLevel: "error",
       log: "[ERROR] stdout:\n1\n",
-    },
-    {
-      title: "of two stages at once, each behind a header that says whose it is",
-      events: [
-        ...[begin(2), begin(4), output("stdout", "a\n", 2), output("stderr", "b\n", 2)],
-        ...[output("stdout", "x\n", 4), output("stdout", "c\n", 2), ...ran("", "", true, 2)],
-        ...[output("stdout", "y\n", 4), ...ran("", "", true, 4)],
-      ],
-      log:
-        "[INFO] [build 2/4] stdout:\na\nb\n[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nc\n" +
-        "[INFO] [4/4] stdout:\ny\n",
-    },
-    {
-      title: "in whole lines where another stage's could break them",
-      events: [
-        ...[begin(2), begin(4), output("stdout", "a", 2), output("stdout", "x\ny", 4)],
-        ...[output("stdout", "b\nc", 2), ...ran("", "", true, 2), ...ran("", "", true, 4)],
-      ],
-      log: "[INFO] [4/4] stdout:\nx\n[INFO] [build 2/4] stdout:\nab\nc\n[INFO] [4/4] stdout:\ny\n",
-    },
-    {
-      title: "named no longer once the other stage's step is over",
-      events: [begin(2), begin(4), end(2), output("stdout", "x\n", 4), ...ran("", "", true, 4)],
-      log: "[INFO] stdout:\nx\n",
-    },
-    {
-      title: "of a failing one of two, part of the error",
-      events: [begin(2), begin(4), output("stdout", "a\n", 2), ...ran("", "", false, 2)],
-      logLevel: "error",
-      log: "[ERROR] [build 2/4] stdout:\na\n",
     },
   ];
   test.each(rows)("$title", ({ events, logLevel, log }) => {

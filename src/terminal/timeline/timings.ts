@@ -2,7 +2,7 @@ import type { StepPlace } from "../../builder/step-place.ts";
 import { visible } from "../../visible.ts";
 import { truncateToWidth } from "../fit.ts";
 import { formatCount, formatDuration } from "../quantity.ts";
-import { stageCounter, stepCounter } from "../step-count.ts";
+import { stepCounter } from "../step-count.ts";
 import { findCriticalPath } from "./critical-path.ts";
 import type { RecordedBuild, StepSpan } from "./spans.ts";
 
@@ -79,10 +79,7 @@ export function renderTimings(timings: Timings, build: RecordedBuild, columns: n
 const timeWidth = 10;
 
 function renderRow(step: StepSpan, bar: string, width: number): string {
-  const { stage, inStage, steps, name } = step;
-  const counter =
-    stage !== null && inStage !== undefined ? stageCounter(stage, inStage) : stepCounter(step, steps, true);
-  const title = truncateToWidth(`  ${visible(`${counter} ${name}`)}`, width - timeWidth - 2);
+  const title = truncateToWidth(`  ${visible(`${stepCounter(step)} ${step.name}`)}`, width - timeWidth - 2);
   const padding = " ".repeat(Math.max(0, width - timeWidth - 2 - Bun.stringWidth(title)));
   return `${title}${padding}${formatDuration(secondsOf(step)).padStart(timeWidth)}  ${bar}`.trimEnd();
 }
