@@ -21,6 +21,11 @@ const file: StagedEntry = {
   content: { kind: "text", text: "" },
 };
 
+const imageWithoutLinks = {
+  isDirectoryInImage: async (path: string) => path === "/usr/bin",
+  readLinkInImage: async () => undefined,
+};
+
 describe("where one file goes, with /srv as the working directory and /usr/bin in the image", () => {
   test.each([
     ["/app/", "/app/a.txt"],
@@ -41,26 +46,15 @@ describe("where one file goes, with /srv as the working directory and /usr/bin i
       ["/staged/below", made(0o755, true)],
       ["/staged/file", file],
     ]);
-    const inImage = async (asked: string) => asked === "/usr/bin";
-    const destination = await resolveDestination(
-      given,
-      "/srv",
-      staged,
-      { count: 1, makesDirectory: false },
-      inImage,
-    );
+    const place = { ...imageWithoutLinks, workdir: "/srv", staged };
+    const destination = await resolveDestination(given, { count: 1, makesDirectory: false }, place);
     expect(placeEntry(destination, { source: "a.txt", isDirectory: false, entries: [] }, "a.txt")).toBe(path);
   });
 });
 
 test("a directory's contents go below the destination", async () => {
-  const destination = await resolveDestination(
-    "app",
-    "/",
-    new Map(),
-    { count: 1, makesDirectory: true },
-    async () => false,
-  );
+  const place = { ...imageWithoutLinks, workdir: "/", staged: new Map() };
+  const destination = await resolveDestination("app", { count: 1, makesDirectory: true }, place);
   expect(placeEntry(destination, { source: "src", isDirectory: true, entries: [] }, "lib/a.txt")).toBe(
     "/app/lib/a.txt",
   );

@@ -1,6 +1,5 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import type { InstanceEntry, Loan } from "../../service/wire/file.ts";
 import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { environmentOf, lookUp, predefinedArguments } from "../interpreter/scope.ts";
@@ -129,23 +128,12 @@ function wordsOf(command: ExpandedCommand): string[] {
 /** `user`: as a request can carry it; see `resolveUser`. */
 export function requestOf(
   { command, env, cwd, network }: RunSpec,
+  user: string | undefined,
   {
     image,
-    files,
-    user,
-    timeout,
-    copies,
-    entries,
-    loan,
-  }: Required<Pick<InstanceRequest, "image" | "files" | "timeout">> & {
-    user: string | undefined;
-    copies: ImageCopy[] | undefined;
-    entries?: Record<string, InstanceEntry>;
-    loan?: Loan;
-  },
+    ...placed
+  }: Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries" | "copies" | "timeout">,
 ): InstanceRequest {
   const process = processFields(command, user);
-  const lent = loan && { lent_files: loan.id };
-  const extensions = { ...lent, ...(entries && { entries }), ...(copies && { copies }) };
-  return { image, ...process, env, cwd, files, ...extensions, timeout, disposable: false, ...network };
+  return { image, ...process, env, cwd, ...placed, disposable: false, ...network };
 }

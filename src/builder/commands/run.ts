@@ -106,19 +106,19 @@ async function runForLayer(
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
   let place: StepPlace | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
-    const placement = await placeStaged(hash, mounting.stage, build);
+    const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
     try {
       const copies = await spec.copies?.();
       const needsNoShell = spec.isCommit && (await takesEntries(build));
-      const given = { ...placement, user, copies, timeout: build.timeoutSeconds };
-      const request = await mounting.addTo(requestOf({ ...spec, env }, given), spec, user);
+      const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
+      const request = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
       const history = await linesToSend(stage, build);
       const whole = { ...(needsNoShell ? filesAlone(request, stage) : request), ...history };
       const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
-      place = { request: whole, user, lacksMounts, lent: placement.loan?.files };
+      place = { request: whole, user, lacksMounts, lent: loan?.files };
       return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
     } finally {
-      placement.loan?.end();
+      loan?.end();
     }
   });
   collectGarbage(stage.staged.size);

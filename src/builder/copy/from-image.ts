@@ -6,8 +6,7 @@ import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry } from "../staging/staged.ts";
-import type { Destination } from "./destination.ts";
-import { resolveLinkedDestination } from "./destination-links.ts";
+import { type Destination, resolveDestination } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import { isRoot, type Owner, resolveFileOwner, root } from "./ownership.ts";
 import { readFromImage } from "./read-image.ts";
@@ -77,7 +76,7 @@ async function findDestination(
   { config, staged, layer }: StageState,
   { facts }: BuildJob,
 ): Promise<Destination> {
-  return resolveLinkedDestination(
+  return resolveDestination(
     word,
     { count: 1, makesDirectory: type === "directory" },
     {

@@ -13,8 +13,13 @@ import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { BuildMode } from "../job.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
-import { type Destination, type DestinationSources, placeEntry, type StagedTypes } from "./destination.ts";
-import { resolveLinkedDestination } from "./destination-links.ts";
+import {
+  type Destination,
+  type DestinationPlace,
+  type DestinationSources,
+  placeEntry,
+  resolveDestination,
+} from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 import { type CopyWords, isArchive } from "./words.ts";
 
@@ -63,20 +68,13 @@ export interface PlannedUrl extends Placed {
 export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
 
 /** What a plan depends on beside the words. */
-export interface PlanOptions {
+export interface PlanOptions extends DestinationPlace {
   mode: BuildMode;
   context: BuildContext;
   ignore: IgnoreRules;
   /** What the context is read through; the machine's own where it is left out. */
   files?: FileSystem | undefined;
   signal: AbortSignal;
-  workdir: string;
-  /** Types of what earlier instructions have staged. */
-  staged: StagedTypes;
-  /** Says whether the destination is a directory, where nothing else does. */
-  isDirectoryInImage(path: string): Promise<boolean>;
-  /** The target of a link in the image; `undefined` for anything else. */
-  readLinkInImage(path: string): Promise<string | undefined>;
   /** What the sources come to, where that is known already. */
   found?: ResolvedSources | undefined;
   lookup: Lookup;
@@ -107,7 +105,7 @@ export async function planCopy(
           signal: options.signal,
         }));
   const sources = destinationSources(matches, words, instruction, options.mode);
-  const destination = await resolveLinkedDestination(words.destination, sources, options);
+  const destination = await resolveDestination(words.destination, sources, options);
   const change = words.changeMode;
   const items: PlannedItem[] = [];
   const pace = createPace(options.signal);

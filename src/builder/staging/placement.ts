@@ -1,6 +1,6 @@
 import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
@@ -15,14 +15,10 @@ import { instanceEntries, instanceFiles, takesEntries, takesTimes } from "./requ
 import type { Staged } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
-/** What the next operation starts from, and the files that it still has to be given. */
-export interface Placement {
-  image: string;
-  files: Record<string, InstanceFile>;
-  /** The service takes these itself; to be ended once the operation is over. */
+/** What the next operation starts from, and what its request still has to bring. */
+interface Placement extends Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries"> {
+  /** To be ended once the operation is over. */
   loan?: StagedLoan;
-  /** Directories and links, where the service takes them with the request. */
-  entries?: Record<string, InstanceEntry>;
 }
 
 /**
@@ -31,14 +27,12 @@ export interface Placement {
  * chain hash of the layer that comes of it.
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
+  const { image } = stage.layer;
   const lend = await lenderOf(stage.staged, build);
-  if (lend !== undefined)
-    return {
-      image: stage.layer.image,
-      files: {},
-      entries: instanceEntries(stage.staged),
-      loan: await lendStaged(stage.staged, lend, build),
-    };
+  if (lend !== undefined) {
+    const loan = await lendStaged(stage.staged, lend, build);
+    return { image, files: {}, lent_files: loan.id, entries: instanceEntries(stage.staged), loan };
+  }
   const packed = await packImageFiles(stage, build);
   const staged =
     packed === undefined
@@ -57,16 +51,13 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   } = placeLinkedFiles(isMade ? found : [], all, `/.bough-${hash.slice(0, 16)}`);
   const unpacking = packed === undefined ? "" : unpackScript(packed.path);
   const script = `${made === "" && isMade ? prelude : made}${unpacking}${names}`;
-  if (script === "") return { image: stage.layer.image, files };
+  if (script === "") return { image, files };
   if (packed === undefined && !isMade && (await takesEntries(build)))
-    return { image: stage.layer.image, files, entries: instanceEntries(staged) };
+    return { image, files, entries: instanceEntries(staged) };
 
   const placed = { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) };
   const outcome = await runOperation(
-    {
-      image: stage.layer.image,
-      ...scriptFields(script, { files: placed }, build),
-    },
+    { image, ...scriptFields(script, { files: placed }, build) },
     {
       key: placementKey(hash),
       title: "(makes the staged directories and links)",

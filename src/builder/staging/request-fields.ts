@@ -1,8 +1,9 @@
-/** What is staged as fields of a request, and which of them the service takes. */
+/** What is staged as fields of a request, which of them the service takes, and what is uploaded for them. */
+import type { LocalFile } from "../../service/service.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
 import { madeByScript } from "./placement-script.ts";
-import { type Staged, wireTime } from "./staged.ts";
+import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 
 /** A default build does not ask a service that told nothing of the image's configuration: it is spared one request a build. */
 export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
@@ -25,6 +26,14 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
 export async function takesTimes(staged: Staged, { service: { capabilities } }: BuildJob): Promise<boolean> {
   if (staged.size === 0 || !capabilities.has("config")) return false;
   return (await capabilities.extensions()).has("file-times");
+}
+
+/** What is to be uploaded for it, each made when its turn comes: of a large context, all at once would be felt. */
+export function* localFiles(entries: Iterable<StagedEntry>): Generator<LocalFile, undefined> {
+  for (const entry of entries) {
+    if (entry.type !== "file" || entry.content.kind !== "local") continue;
+    yield { absolutePath: entry.content.absolutePath, sha256: entry.sha256, size: entry.size };
+  }
 }
 
 export function instanceFiles(

@@ -1,8 +1,9 @@
-import type { LocalFile, UploadProgress } from "../../service/service.ts";
+import type { UploadProgress } from "../../service/service.ts";
 import type { BuildJob } from "../job.ts";
 import { download } from "../remote-files/download.ts";
 import { collectGarbage, createUploadCollector } from "./gc.ts";
 import { uploadImageFiles } from "./image-upload.ts";
+import { localFiles } from "./request-fields.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
 /**
@@ -56,13 +57,6 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);
   return ids;
-}
-
-/** Each made when its turn comes: of a large context, all at once would be felt. */
-function* localFiles(files: Iterable<StagedFile>): Generator<LocalFile> {
-  for (const { content, sha256, size } of files) {
-    if (content.kind === "local") yield { absolutePath: content.absolutePath, sha256, size };
-  }
 }
 
 /** Contents that are no file of the context: a here-document, or a URL whose upload the service has lost. */

@@ -1,12 +1,12 @@
 import { networkFields, requireHostNetwork } from "../../builder/commands/network.ts";
 import { scriptFields } from "../../builder/operations/script.ts";
 import { placementScript } from "../../builder/staging/placement-script.ts";
+import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
 import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
-import type { LocalFile } from "../../service/service.ts";
-import type { InstanceFile, Loan } from "../../service/wire/file.ts";
+import type { Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest, NetworkMode, ResourcesLimits } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { describeGone } from "../../terminal/quantity.ts";
@@ -121,7 +121,8 @@ async function makeInstance(
 ): Promise<InstanceRequest> {
   const fields: Partial<FailedStep["fields"]> = request.step?.fields ?? {};
   const { entries, copies, mounts, networking } = fields;
-  const files = { ...fields.files, ...instanceFiles(staged, await service.uploadFiles(localFiles(staged))) };
+  const ids = await service.uploadFiles(localFiles(staged.values()));
+  const files = { ...fields.files, ...instanceFiles(staged, ids, false) };
   const all = [...(mounts ?? []), ...request.volumes];
   const loan = request.lent && { lent_files: request.lent.id };
   const placed = { files, ...loan, ...(entries && { entries }), ...(copies && { copies }) };
@@ -174,28 +175,8 @@ async function historyOf(
 
 /** Returns how many there were to forget. */
 function forgetUploads(staged: Staged, { store }: Connection): number {
-  const known = localFiles(staged).filter(({ sha256 }) => store.uploads.get(sha256) !== undefined);
+  const known = localFiles(staged.values()).filter(({ sha256 }) => store.uploads.get(sha256) !== undefined);
   const hashes = new Set(known.map(({ sha256 }) => sha256));
   for (const sha256 of hashes) store.uploads.delete(sha256);
   return hashes.size;
-}
-
-function localFiles(staged: Staged): LocalFile[] {
-  return [...staged.values()].flatMap((entry) =>
-    entry.type === "file" && entry.content.kind === "local"
-      ? [{ absolutePath: entry.content.absolutePath, sha256: entry.sha256, size: entry.size }]
-      : [],
-  );
-}
-
-function instanceFiles(staged: Staged, ids: ReadonlyMap<string, string>): Record<string, InstanceFile> {
-  return Object.fromEntries(
-    [...staged].flatMap(([path, entry]): [string, InstanceFile][] => {
-      if (entry.type !== "file") return [];
-      const uuid = ids.get(entry.sha256);
-      if (uuid === undefined) throw new Error(`no file id for ${path}`);
-      const { uid, gid } = entry;
-      return [[path, { uuid, uid, gid, mode: entry.mode.toString(8).padStart(4, "0") }]];
-    }),
-  );
 }

@@ -1,6 +1,6 @@
 /** Where a destination leads that is a link: to a place inside the root, which BuildKit writes to. */
 import { expect, test } from "bun:test";
-import { followLinks } from "../../../src/builder/copy/destination-links.ts";
+import { followLinks } from "../../../src/builder/copy/destination.ts";
 import type { Staged } from "../../../src/builder/staging/staged.ts";
 
 const links: Record<string, string> = {
