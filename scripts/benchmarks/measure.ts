@@ -13,13 +13,12 @@ export interface Run {
   stderr: string;
   /** Its largest resident memory; 0 where it was not watched. */
   peakBytes: number;
+  /** What it has read so far, by any call, when it was looked at last. */
+  readBytes: number;
 }
 
 /** Rejects where the program fails: a benchmark of a failure says nothing. */
-export async function run(
-  { words, cwd, env }: Command,
-  options: { watchesMemory?: boolean } = {},
-): Promise<Run> {
+export async function run({ words, cwd, env }: Command, options: { watches?: boolean } = {}): Promise<Run> {
   const started = performance.now();
   const child = Bun.spawn([...words], {
     ...(cwd === undefined ? {} : { cwd }),
@@ -29,9 +28,11 @@ export async function run(
     stderr: "pipe",
   });
   let peakBytes = 0;
-  const watch = options.watchesMemory
+  let readBytes = 0;
+  const watch = options.watches
     ? setInterval(() => {
         peakBytes = Math.max(peakBytes, peakOf(child.pid));
+        readBytes = Math.max(readBytes, readOf(child.pid));
       }, watchMilliseconds)
     : undefined;
   const [stdout, stderr, exitCode] = await Promise.all([
@@ -42,7 +43,7 @@ export async function run(
   const milliseconds = performance.now() - started;
   clearInterval(watch);
   if (exitCode !== 0) throw new Error(`${words.join(" ")}: exit code ${exitCode}\n${stderr}${stdout}`);
-  return { milliseconds, stdout, stderr, peakBytes };
+  return { milliseconds, stdout, stderr, peakBytes, readBytes };
 }
 
 /** The peak is the kernel's own: it is looked at often enough to be there at the end, and no more, for looking takes time. */
@@ -50,9 +51,16 @@ const watchMilliseconds = 25;
 
 /** What the kernel says itself: the parent's accounting of a child counts the parent's own memory in. */
 function peakOf(pid: number): number {
+  return numberIn(`/proc/${pid}/status`, /^VmHWM:\s+(\d+) kB$/m) * 1024;
+}
+
+function readOf(pid: number): number {
+  return numberIn(`/proc/${pid}/io`, /^rchar: (\d+)$/m);
+}
+
+function numberIn(path: string, pattern: RegExp): number {
   try {
-    const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-    return Number(kilobytes ?? 0) * 1024;
+    return Number(pattern.exec(readFileSync(path, "utf8"))?.[1] ?? 0);
   } catch {
     return 0;
   }

@@ -104,6 +104,7 @@ export function createService(options: ServiceOptions): Service {
     removeTag: images.removeTag,
     removeImage: images.removeImage,
     uploadFiles: files.uploadFiles,
+    sendUnhashed: files.sendUnhashed,
     lendFiles: options.lendFiles,
     findFile: files.findFile,
     uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),

@@ -56,6 +56,12 @@ export interface ImageService extends ImageFiles {
   ): Promise<Map<string, string>>;
 
   /**
+   * Sends a large file, and hashes it meanwhile. Where the service is slow the hash is known before all is sent, and a content
+   * that it turns out to have is not sent to its end. Rejects where a file's bytes are no longer those that were opened.
+   */
+  sendUnhashed(file: UnhashedFile, options: UnhashedOptions): Promise<SentFile>;
+
+  /**
    * Lets a service in this very process take files where they are, for the request that names the loan; they are asked for when the
    * service comes to them. `undefined`: the service is elsewhere. Only with the extension `lent-files`.
    */
@@ -204,6 +210,38 @@ export interface LocalFile {
   absolutePath: string;
   sha256: string;
   size: number;
+}
+
+/** A file that is read for its hash and for the service at once. */
+export interface UnhashedFile {
+  size: number;
+  /** Throws where it is not the file that was found. */
+  open(): OpenFile;
+}
+
+export interface OpenFile {
+  descriptor: number;
+  /** Returns the number of bytes that were read. */
+  read(buffer: Uint8Array, length: number, position: number): number;
+  /** Throws where it is no longer the file that was found. */
+  requireUnchanged(): void;
+  /** Makes the error that it has changed. */
+  changed(): Error;
+  close(): void;
+}
+
+export interface UnhashedOptions {
+  signal: AbortSignal;
+  /** Tells the number of bytes that were passed on so far. */
+  onBytes(bytes: number): void;
+  /** Called before everything is sent, or where it can't be sent, too. */
+  onHash(sha256: string): void;
+}
+
+export interface SentFile {
+  uuid: string;
+  sha256: string;
+  isReused: boolean;
 }
 
 export interface StreamOptions {

@@ -1,5 +1,5 @@
 /** What is sent to the service before the RUN that needs it, and what is not. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunScript } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -68,6 +68,49 @@ test("where layers are known, nothing is sent that no RUN is certain to need", a
   const ended = await build("FROM base:1\nCOPY a b /x/\nADD c /\nRUN one\n");
   expect(ended.stderr).toContain("no such file or directory in the build context: c");
   expect(sent()).toBe(0);
+});
+
+describe("a file of 64 MiB", () => {
+  const size = 64 * 1024 * 1024;
+  const requests = () =>
+    service.requests.filter(({ path }) => path.startsWith("/v1/files")).map(({ method }) => method);
+
+  test.each([
+    ["to be copied onto an image that no layer is known of", "FROM base:1\nCOPY a large /\nRUN one\n"],
+    ["named by a variable", "FROM base:1\nARG NAME=large\nCOPY a $NAME /\nRUN one\n"],
+    ["needed after a RUN", "FROM base:1\nRUN one\nCOPY a large /\nRUN two\n"],
+  ])("%s is sent before its hash is known, and asked for by nobody", async (_, dockerfile) => {
+    writeFiles(context, { a: "a", large: "x".repeat(size) });
+    const ended = await build(dockerfile);
+    expect(ended.exitCode).toBe(0);
+    expect(requests()).toEqual(["POST", "POST"]);
+    expect(ended.stderr).toContain("2 files uploaded (67 MB)");
+    service.clearRequests();
+    expect((await build(dockerfile)).stderr).toContain("0 files uploaded");
+    expect(requests()).toEqual([]);
+  });
+
+  test("is hashed and asked for first where a layer of it may be known", async () => {
+    writeFiles(context, { large: "x".repeat(size) });
+    expect((await build("FROM base:1\nCOPY large /\nRUN one\n")).exitCode).toBe(0);
+    service.clearRequests();
+    writeFiles(context, { large: "y".repeat(size) });
+    expect((await build("FROM base:1\nCOPY large /\nRUN one\n")).exitCode).toBe(0);
+    expect(requests()).toEqual(["GET", "POST"]);
+  });
+
+  test("that is refused while it is hashed is sent again", async () => {
+    writeFiles(context, { large: "x".repeat(size) });
+    service.intercept = ({ url }) => {
+      if (!url.endsWith("/v1/files")) return undefined;
+      service.intercept = undefined;
+      return Response.json({ error: "not now" }, { status: 413 });
+    };
+    const ended = await build("FROM base:1\nCOPY large /\nRUN one\n");
+    expect(ended.exitCode).toBe(0);
+    expect(requests()).toEqual(["POST", "GET", "POST"]);
+    expect(ended.stderr).toContain("1 file uploaded (67 MB)");
+  });
 });
 
 test("a RUN that fails does not wait for what is being sent for the next", async () => {

@@ -31,7 +31,10 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     context: await openBuildContext(directory, "/"),
     ignore: ignoreRules([], { defaultExcludes: true }),
     hashes,
-    early: { offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)) },
+    early: {
+      offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)),
+      hashWhileSending: async () => undefined,
+    },
     clock,
     signal: new AbortController().signal,
   });

@@ -125,8 +125,11 @@ describe.each([
   });
 });
 
-describe("a file while it is uploaded", () => {
-  const size = 48 * 1024 * 1024;
+describe.each([
+  ["uploaded", 48],
+  ["uploaded and hashed at once", 64],
+])("a file while it is %s", (_, mebibytes) => {
+  const size = mebibytes * 1024 * 1024;
 
   test.each(changes)("%s: nothing passes for what it was", async (_, change) => {
     const { path, sha256 } = prepare(size);

@@ -17,7 +17,7 @@ export async function measureEngineMemory(bench: Bench): Promise<Row[]> {
     return context;
   });
   const { peakBytes, milliseconds } = await run(bench.build(watched ?? "", "engine"), {
-    watchesMemory: true,
+    watches: true,
   });
   const name = "100,000 files on the engine, first build";
   return [

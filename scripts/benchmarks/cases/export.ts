@@ -35,7 +35,7 @@ export async function measureExport(bench: Bench): Promise<Row[]> {
     time(buildah.push("large:1", `oci-archive:${archive}:1`)),
   );
   rmSync(archive);
-  const { peakBytes } = await run(toArchive, { watchesMemory: true });
+  const { peakBytes } = await run(toArchive, { watches: true });
   rmSync(archive);
   const name = "export of 1 GiB, 20 layers";
   return [

@@ -45,7 +45,7 @@ export async function measureImport(bench: Bench): Promise<Row[]> {
       () => time(pull(next())),
       () => time(importInto(home, "large:2")),
     );
-    const { peakBytes } = await run(importInto(next(), "large:1"), { watchesMemory: true });
+    const { peakBytes } = await run(importInto(next(), "large:1"), { watches: true });
     const name = "import of 450 MB, 8 layers";
     return [
       {

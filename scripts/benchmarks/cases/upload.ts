@@ -82,8 +82,8 @@ export async function measureMemory(bench: Bench): Promise<Row[]> {
   writeManyFiles(context, { count: 100_000, bytes: 64 });
   writeDockerfile(context, 1);
   const build = bench.build(context, service);
-  const first = await runFresh(build, { watchesMemory: true });
-  const again = await run(build, { watchesMemory: true });
+  const first = await runFresh(build, { watches: true });
+  const again = await run(build, { watches: true });
   rmSync(context, { recursive: true });
   const row = (name: string, { peakBytes, milliseconds }: typeof first): Row => ({
     case: `memory, 100,000 files, ${name}`,

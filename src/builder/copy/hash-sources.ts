@@ -14,17 +14,21 @@ export async function hashSources(
   files: readonly FileEntry[],
   {
     early,
+    decided = Promise.resolve(),
     inputs,
     ...options
-  }: Omit<HashOptions, "cache" | "onHash"> & {
+  }: Omit<HashOptions, "cache" | "onHash" | "hashOnTheWay"> & {
     cache: ContextHashes;
-    early: Pick<EarlyUploads, "offer">;
+    early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "hashWhileSending">>;
+    /** Resolves when it can be said whether they will have to be sent, where that is not so already. */
+    decided?: Promise<unknown>;
     inputs: InputObserver | undefined;
   },
 ): Promise<ReadonlyMap<string, string>> {
   const before = options.cache.unsaved;
   const hashes = await hashFiles(files, {
     ...options,
+    hashOnTheWay: async (file, onBytes) => early.hashWhileSending?.(file, onBytes, decided),
     onHash(file, sha256) {
       early.offer(file, sha256);
       inputs?.file(file.contextPath, sha256);

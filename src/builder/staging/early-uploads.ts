@@ -1,3 +1,4 @@
+import { type FileToHash, openToHash } from "../../context/hashing/hash-file.ts";
 import type { ImageService, LocalFile, UploadProgress } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
 import { createUploadCollector } from "./gc.ts";
@@ -9,6 +10,15 @@ import { createUploadCollector } from "./gc.ts";
 export interface EarlyUploads {
   /** A file that some COPY or ADD stages. */
   offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
+  /**
+   * Sends a large file before its hash is known, and hashes it meanwhile; `undefined` where it is not certain to be needed, or
+   * another one is on its way. A service that turns out to have the content is not sent the rest.
+   */
+  hashWhileSending(
+    file: FileToHash,
+    onBytes: (bytes: number) => void,
+    decided: Promise<unknown>,
+  ): Promise<string | undefined>;
   /** What is offered from the last `hold` on will be needed. */
   begin(): void;
   /** What is offered from here on may or may not be needed; whoever needs what was offered before sends the rest of it. */
@@ -25,7 +35,7 @@ export interface EarlyUploads {
 }
 
 interface EarlyUploadsOptions {
-  service: Pick<ImageService, "uploadFiles">;
+  service: Pick<ImageService, "uploadFiles" | "sendUnhashed">;
   uploads: UploadCache;
   signal: AbortSignal;
 }
@@ -49,8 +59,11 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   let waiting: LocalFile[] = [];
   let isNeeded = false;
   let sending: Promise<void> | undefined;
+  let sendingUnhashed: Promise<void> | undefined;
   /** Bytes of files that are not whole at the service yet. */
   let bytesUnderWay = 0;
+  let unhashedBytes = 0;
+  let onBegin = () => {};
   let count = 0;
   let onOutcome = (_sha256: string, _content: Content) => {};
   let onChange = () => {};
@@ -87,6 +100,44 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     bytesUnderWay = 0;
   }
 
+  /** Resolves with the hash as soon as that is known; the rest of the file is sent behind it. */
+  function sendUnhashed(file: FileToHash, onBytes: (bytes: number) => void): Promise<string> {
+    const known = Promise.withResolvers<string>();
+    const content: Content = { size: file.size, outcome: "under way" };
+    let hash: string | undefined;
+    const source = { size: file.size, open: () => openToHash(file) };
+    const sent = service.sendUnhashed(source, {
+      signal,
+      onBytes(bytes) {
+        onBytes(Math.max(0, bytes - unhashedBytes));
+        unhashedBytes = bytes;
+        onChange();
+      },
+      onHash(sha256) {
+        hash = sha256;
+        begun.set(sha256, content);
+        known.resolve(sha256);
+      },
+    });
+    sendingUnhashed = sent
+      .then(({ sha256, isReused }) => {
+        unhashedBytes = 0;
+        content.outcome = isReused ? "reused" : "sent";
+        onOutcome(sha256, content);
+      })
+      .catch((error: unknown) => {
+        // With a hash, whoever needs the content hears of it.
+        unhashedBytes = 0;
+        if (hash !== undefined) begun.delete(hash);
+        isNeeded = false;
+        known.reject(error);
+      })
+      .finally(() => {
+        sendingUnhashed = undefined;
+      });
+    return known.promise;
+  }
+
   function go(): void {
     if (!isNeeded || sending !== undefined || waiting.length === 0) return;
     sending = send(takeBatch()).then(() => {
@@ -101,8 +152,17 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       waiting.push({ absolutePath, sha256, size });
       go();
     },
+    async hashWhileSending(file, onBytes, decided) {
+      const beginning = new Promise<void>((resolve) => {
+        onBegin = resolve;
+      });
+      if (!isNeeded) await Promise.race([beginning, decided]);
+      if (!isNeeded || sendingUnhashed !== undefined || signal.aborted) return undefined;
+      return sendUnhashed(file, onBytes);
+    },
     begin() {
       isNeeded = true;
+      onBegin();
       go();
     },
     hold() {
@@ -120,9 +180,9 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       onOutcome = (sha256, content) => {
         if (taken.has(sha256)) add(done, content);
       };
-      onChange = () => onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay });
-      if (sending !== undefined && taken.size > 0) onChange();
-      await sending;
+      onChange = () => onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay + unhashedBytes });
+      if ((sending ?? sendingUnhashed) !== undefined && taken.size > 0) onChange();
+      await Promise.all([sending, sendingUnhashed]);
       onOutcome = () => {};
       onChange = () => {};
       for (const sha256 of taken) begun.delete(sha256);
@@ -130,7 +190,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     },
     async stop() {
       stopping.abort();
-      await sending;
+      await Promise.all([sending, sendingUnhashed]);
     },
   };
 }

@@ -41,7 +41,7 @@ interface LookAheadOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   hashes: ContextHashes;
-  early: Pick<EarlyUploads, "offer">;
+  early: Pick<EarlyUploads, "offer" | "hashWhileSending">;
   inputs?: InputObserver | undefined;
   clock: Clock;
   signal: AbortSignal;
@@ -51,6 +51,8 @@ interface Search {
   since: number;
   sources: Promise<ResolvedSources>;
   hashes: Promise<ReadonlyMap<string, string>>;
+  /** Tells that somebody waits for it. */
+  onTaken(): void;
   /** Progress, for who waits for it. */
   onProgress?: HashOptions["onProgress"];
 }
@@ -63,6 +65,9 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
   const { mode, dockerfile, context, ignore, hashes: cache, early, inputs, clock } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
+  const stopped = new Promise<void>((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
   const searches = new Map<CopyInstruction | AddInstruction, Search>();
   /** Instructions in the order of the Dockerfile. */
   let waiting: Iterator<CopyInstruction | AddInstruction, undefined> = [].values();
@@ -81,13 +86,15 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
 
   function search(instruction: CopyInstruction | AddInstruction): Search {
     const sources = find(instruction);
+    const { promise: taken, resolve: onTaken } = Promise.withResolvers<void>();
+    const decided = Promise.race([taken, stopped]);
     const hashes = sources.then((resolved) =>
       hashSources(filesOf(resolved), {
-        ...{ signal, clock, cache, early, inputs },
+        ...{ signal, clock, cache, early, decided, inputs },
         onProgress: (done) => begun.onProgress?.(done),
       }),
     );
-    const begun: Search = { since: clock.now(), sources, hashes };
+    const begun: Search = { since: clock.now(), sources, hashes, onTaken };
     // Whoever takes it hears of what went wrong.
     last = settled(hashes);
     return begun;
@@ -110,6 +117,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
       const taken = searches.get(instruction);
       searches.delete(instruction);
       searchOn();
+      taken?.onTaken();
       if (taken === undefined) return undefined;
       const isFresh = clock.now() - taken.since < freshMilliseconds;
       return {

@@ -13,6 +13,7 @@ export interface StageFeed {
 /** A service in this process takes files where they are. */
 const noEarlyUploads: EarlyUploads = {
   offer() {},
+  hashWhileSending: async () => undefined,
   begin() {},
   hold() {},
   has: () => false,

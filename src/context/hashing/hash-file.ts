@@ -34,12 +34,25 @@ export function createFileHasher(pace: Pace) {
       : hashLarge(entry, bufferFor(chunkBytes), pace, onBytes);
 }
 
+/** A file, open, for somebody else to hash. Throws as the hasher does. */
+export function openToHash(entry: FileToHash) {
+  const descriptor = openUnchanged(entry);
+  return {
+    descriptor,
+    read: (buffer: Uint8Array, length: number, position: number) =>
+      read(descriptor, buffer, { length, position }, entry),
+    requireUnchanged: () => requireUnchanged(descriptor, entry, entry.size),
+    changed: () => changed(entry, "changed"),
+    close: () => closeSync(descriptor),
+  };
+}
+
 /** In one go, without giving way. */
 function hashSmall(entry: FileToHash, buffer: Buffer, onBytes: (bytes: number) => void): string {
   const descriptor = openUnchanged(entry);
   try {
     // One byte more than there should be, to notice a file that has grown.
-    const length = read(descriptor, buffer, entry.size + 1, entry);
+    const length = read(descriptor, buffer, { length: entry.size + 1 }, entry);
     requireUnchanged(descriptor, entry, length);
     onBytes(length);
     return Bun.CryptoHasher.hash("sha256", buffer.subarray(0, length), "hex");
@@ -59,7 +72,7 @@ async function hashLarge(
     const hasher = new Bun.CryptoHasher("sha256");
     let total = 0;
     for (;;) {
-      const length = read(descriptor, buffer, buffer.length, entry);
+      const length = read(descriptor, buffer, { length: buffer.length }, entry);
       if (length === 0) break;
       hasher.update(buffer.subarray(0, length));
       total += length;
@@ -101,9 +114,14 @@ function requireUnchanged(descriptor: number, entry: FileToHash, bytesRead: numb
   if (bytesRead !== entry.size || !isSameStat(now, entry.stat)) throw changed(entry, "changed");
 }
 
-function read(descriptor: number, buffer: Buffer, length: number, entry: FileToHash): number {
+function read(
+  descriptor: number,
+  buffer: Uint8Array,
+  { length, position = null }: { length: number; position?: number | null },
+  entry: FileToHash,
+): number {
   try {
-    return readSync(descriptor, buffer, 0, length, null);
+    return readSync(descriptor, buffer, 0, length, position);
   } catch (error) {
     throw fileError("read", entry.contextPath, error);
   }

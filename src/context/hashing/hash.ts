@@ -14,10 +14,17 @@ export interface HashOptions {
   onProgress?: (done: { files: number; bytes: number }) => void;
   /** Each file's hash as soon as it is known, in no certain order. */
   onHash?: (entry: FileEntry, sha256: string) => void;
+  /**
+   * Hashes a large file while something else is done with its bytes; `undefined` where there is nothing to be done.
+   * `onBytes`: called with the number of bytes that were read since it was called last.
+   */
+  hashOnTheWay?: (entry: FileEntry, onBytes: (bytes: number) => void) => Promise<string | undefined>;
 }
 
 /** Files from this size on are left for the end, where several are hashed at once; below it, asking a thread costs too much. */
 const largeBytes = 256 * 1024;
+/** A lone file from this size on may be hashed on its way elsewhere; of several, each processor hashes one. */
+const onTheWayBytes = 64 * 1024 * 1024;
 
 /**
  * The SHA-256 of each file's content in lower-case hex, by its absolute path.
@@ -65,6 +72,9 @@ export async function hashFiles(
       add(entry, typeof hash === "string" ? hash : await hash, readAt);
     }
   }
+  const largest = [...large.values()].filter(({ size }) => size >= onTheWayBytes);
+  const [lone] = largest.length === 1 && options.hashOnTheWay !== undefined ? largest : [];
+  if (lone !== undefined) large.delete(lone.absolutePath);
   const rest = [...large.values()];
   if (shouldUseThreads(rest)) {
     const readAt = clock.now();
@@ -79,6 +89,14 @@ export async function hashFiles(
       const readAt = clock.now();
       add(entry, await hashFile(entry, onBytes), readAt);
     }
+  }
+  if (lone !== undefined) {
+    const readAt = clock.now();
+    const onMoreBytes = (bytes: number) => {
+      onBytes(bytes);
+      report();
+    };
+    add(lone, (await options.hashOnTheWay?.(lone, onMoreBytes)) ?? (await hashFile(lone, onBytes)), readAt);
   }
   return hashes;
 }

@@ -7,6 +7,7 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageService, LocalFile, UploadProgress } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
+import { sendUnhashed } from "./unhashed-file.ts";
 
 /** The local memory of what a service has: file ids by SHA-256. */
 export interface KnownFiles {
@@ -23,7 +24,7 @@ interface FilesOptions {
   knownFiles?: KnownFiles;
 }
 
-export type Files = Pick<ImageService, "uploadFiles" | "findFile">;
+export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "findFile">;
 
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
@@ -70,7 +71,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         contentLength: file.size,
         reconcile: () => find(file.sha256, stop.signal),
         signal: stop.signal,
-        timeoutMilliseconds: uploadTimeoutMilliseconds + (file.size / slowestBytesPerSecond) * 1000,
+        timeoutMilliseconds: timeoutOf(file),
       });
       if (stored.sha256 === undefined) await guard.checkContent();
       return checked(file, stored).uuid;
@@ -85,6 +86,15 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     async findFile(sha256) {
       const answer = await find(sha256, signal);
       return answer === undefined ? undefined : readFile(answer)?.uuid;
+    },
+
+    async sendUnhashed(file, options) {
+      const stopping = AbortSignal.any([signal, options.signal]);
+      const sending = { transport, clock, find, timeoutMilliseconds: timeoutOf(file) };
+      const sent = await sendUnhashed(sending, file, { ...options, signal: stopping });
+      knownFiles?.set(sent.sha256, sent.uuid);
+      knownFiles?.flush?.();
+      return sent;
     },
 
     async uploadFiles(files, progress, options = {}) {
@@ -129,6 +139,10 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       return ids;
     },
   };
+}
+
+function timeoutOf({ size }: Pick<LocalFile, "size">): number {
+  return uploadTimeoutMilliseconds + (size / slowestBytesPerSecond) * 1000;
 }
 
 function checked(file: LocalFile, stored: StoredFile): StoredFile {

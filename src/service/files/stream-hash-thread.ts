@@ -1,5 +1,6 @@
 /** A thread's own program: hashes the pieces that lie in buffers which it shares with the one that sends them. */
-import type { HashAnswer, HashRequest } from "./stream-hash.ts";
+import { readSync } from "node:fs";
+import type { FileRest, HashAnswer, HashRequest } from "./stream-hash.ts";
 
 declare const self: Worker;
 
@@ -12,10 +13,23 @@ self.onmessage = ({ data: request }: MessageEvent<HashRequest>) => {
     buffers = request.buffers.map((each) => new Uint8Array(each));
     return;
   }
+  if ("rest" in request) return say({ digest: digestRest(request.rest) });
   const { index, length } = request;
   hasher.update(buffers[index]?.subarray(0, length) ?? new Uint8Array());
   say({ index });
 };
+
+/** A file that has become shorter gives another digest, as one that has changed otherwise. */
+function digestRest({ descriptor, from, size }: FileRest): string {
+  const buffer = Buffer.allocUnsafe(1024 * 1024);
+  for (let at = from; at < size; ) {
+    const length = readSync(descriptor, buffer, 0, Math.min(buffer.length, size - at), at);
+    if (length === 0) break;
+    hasher.update(buffer.subarray(0, length));
+    at += length;
+  }
+  return hasher.digest("hex");
+}
 
 function say(answer: HashAnswer): void {
   self.postMessage(answer);

@@ -40,12 +40,29 @@ export function createStreamHash(): StreamHash {
   };
 }
 
-/** What the thread is told: its buffers, then the length of the piece in the buffer of that index, then nothing. */
-export type HashRequest = { buffers: SharedArrayBuffer[] } | { index: number; length: number } | "end";
+/** A hash that can be taken to its end without the pieces, from the file that they are of. */
+interface FileHash extends StreamHash {
+  /** Hashes the rest of the file on the thread; no piece is to be given any more. Returns the digest. */
+  digestRest(rest: FileRest): Promise<string>;
+}
+
+export interface FileRest {
+  /** An open file. */
+  descriptor: number;
+  from: number;
+  size: number;
+}
+
+/** What the thread is told: its buffers, then the length of the piece in the buffer of that index, then nothing or the rest. */
+export type HashRequest =
+  | { buffers: SharedArrayBuffer[] }
+  | { index: number; length: number }
+  | { rest: FileRest }
+  | "end";
 export type HashAnswer = { index: number } | { digest: string };
 
 /** Hashes on a thread of its own, while the pieces are sent: for streams that are worth the start of one. */
-export function createThreadedStreamHash(): StreamHash {
+export function createThreadedStreamHash(): FileHash {
   const memory = Array.from({ length: bufferCount }, () => new SharedArrayBuffer(pieceBytes));
   const buffers = memory.map((each) => new Uint8Array(each));
   const free = buffers.map(() => Promise.resolve());
@@ -78,6 +95,11 @@ export function createThreadedStreamHash(): StreamHash {
     },
     digest() {
       if (!ended) say("end");
+      ended = true;
+      return digest;
+    },
+    digestRest(rest) {
+      if (!ended) say({ rest });
       ended = true;
       return digest;
     },

@@ -1,0 +1,134 @@
+/** Upload of a large file that nobody has hashed yet: read once, and hashed as it is sent. */
+import type { Clock } from "../../clock.ts";
+import { abandonable, childOf, DeadlineError } from "../http/abort.ts";
+import type { Answer } from "../http/answer.ts";
+import type { Transport } from "../http/transport.ts";
+import type { OpenFile, SentFile, UnhashedFile, UnhashedOptions } from "../service.ts";
+import { postFile, readFile } from "./file-calls.ts";
+import { createThreadedStreamHash } from "./stream-hash.ts";
+
+interface SendOptions {
+  transport: Transport;
+  clock: Clock;
+  find(sha256: string, signal: AbortSignal): Promise<Answer | undefined>;
+  timeoutMilliseconds: number;
+}
+
+/**
+ * A service that takes less is not waited for: the rest of the file is hashed ahead of the sending, which takes a fraction of
+ * its time, and the service is asked whether it has the content already.
+ */
+const keepsUpBytesPerSecond = 256 * 1024 * 1024;
+const lookMilliseconds = 500;
+
+/** Rejects where the file could not be sent, after `onHash`; without it where there is no hash either. */
+export async function sendUnhashed(
+  { transport, clock, find, timeoutMilliseconds }: SendOptions,
+  { size, open }: UnhashedFile,
+  { signal, onBytes, onHash }: UnhashedOptions,
+): Promise<SentFile> {
+  const file = open();
+  const hash = createThreadedStreamHash();
+  const stop = childOf(signal);
+  const { promise: known, resolve, reject } = Promise.withResolvers<string>();
+  known.catch(() => undefined);
+  let attempts = 0;
+  /** Bytes that were hashed on the way. */
+  let hashed = 0;
+  let isAhead = false;
+  let isSending = true;
+  let found: string | undefined;
+
+  const settle = async (digest: Promise<string>) => {
+    try {
+      const sha256 = await digest;
+      file.requireUnchanged();
+      onHash(sha256);
+      resolve(sha256);
+      if (!isAhead || !isSending) return;
+      const answer = await find(sha256, stop.signal);
+      found = answer === undefined ? undefined : readFile(answer)?.uuid;
+      if (found !== undefined) stop.abort(new DeadlineError("the service has it already"));
+    } catch (error) {
+      reject(error);
+    }
+  };
+  const hashAhead = () => {
+    if (isAhead || hashed === size) return;
+    isAhead = true;
+    settle(hash.digestRest({ descriptor: file.descriptor, from: hashed, size }));
+  };
+  const watch = async () => {
+    const since = clock.now();
+    while (!isAhead && hashed < size) {
+      await clock.sleep(lookMilliseconds, stop.signal);
+      if (hashed < ((clock.now() - since) / 1000) * keepsUpBytesPerSecond) hashAhead();
+    }
+  };
+
+  async function* passing(attempt: number) {
+    try {
+      for (let at = 0; at < size; ) {
+        const buffer = await hash.nextBuffer();
+        // Another attempt has begun.
+        if (attempt !== attempts) return;
+        const length = file.read(buffer, Math.min(buffer.length, size - at), at);
+        if (length === 0) throw file.changed();
+        const piece = buffer.subarray(0, length);
+        if (!isAhead) {
+          hash.update(piece);
+          hashed += length;
+          if (hashed === size) settle(hash.digest());
+        }
+        at += length;
+        onBytes(at);
+        yield piece;
+      }
+    } catch (error) {
+      stop.abort(error);
+      throw error;
+    }
+  }
+
+  try {
+    watch().catch(() => undefined);
+    const stored = await postFile(transport, {
+      body() {
+        // The next attempt begins anew, and what was hashed has been sent for nothing.
+        if (attempts > 0) hashAhead();
+        return passing(++attempts);
+      },
+      contentLength: size,
+      reconcile: async () => find(await known, stop.signal),
+      signal: stop.signal,
+      timeoutMilliseconds,
+    });
+    const sha256 = await abandonable(stop.signal, known);
+    const actual = stored.sha256 ?? (isAhead ? await hashAgain(file, size) : sha256);
+    file.requireUnchanged();
+    if (actual !== sha256) throw file.changed();
+    return { sha256, uuid: stored.uuid, isReused: false };
+  } catch (error) {
+    isSending = false;
+    signal.throwIfAborted();
+    hashAhead();
+    const sha256 = await abandonable(signal, known);
+    if (found !== undefined) return { sha256, uuid: found, isReused: true };
+    throw error;
+  } finally {
+    stop.abort(new DeadlineError("the upload is over"));
+    stop.release();
+    hash.close();
+    file.close();
+  }
+}
+
+/** What a service has stored that does not say its hash is taken for what the file still is. */
+async function hashAgain({ descriptor }: OpenFile, size: number): Promise<string> {
+  const hash = createThreadedStreamHash();
+  try {
+    return await hash.digestRest({ descriptor, from: 0, size });
+  } finally {
+    hash.close();
+  }
+}
