@@ -1,26 +1,18 @@
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 // Written by scripts/licenses.ts; a test compares.
 import text from "./licenses.txt" with { type: "text" };
 
-const definitions: ArgumentDefinitions = {};
-
-export const licenses: Command = {
-  definition: {
-    meta: {
-      name: "licenses",
-      description: "Print the licences of bough and of all that its executable holds.",
-    },
-    args: definitions,
-    run: ({ data }) => printLicenses(data),
-  },
+export const licenses = command({
+  name: "licenses",
+  description: "Print the licences of bough and of all that its executable holds.",
+  run: printLicenses,
   examples: [
     ["licenses | less", "page by page"],
     ["licenses -q", "what there is, without the texts"],
   ],
   agentNote: "It prints some 500 lines; with -q it is one for each part.",
-};
+});
 
 function printLicenses(invocation: Invocation): void {
   const components = listComponents(text);

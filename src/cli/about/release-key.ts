@@ -1,20 +1,17 @@
-import { type ArgsDef, defineCommand } from "citty";
-import type { Command } from "../command-line/command.ts";
+import { command } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 
 /** What bough's releases are signed with, in minisign's format. `scripts/release --make-key` writes another one. */
 export const releaseKey = "RWSIviRf33Bf4SpP8Q5y6iHCVkqr01D/RNrwpE+M6rDODXMM2Jfp5kwE";
 
-export const releaseKeyCommand: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "release-key", description: "Print the public key that bough's releases are signed with." },
-    args: {},
-    run: ({ data }) =>
-      printResult(data, { id: releaseKey, json: { key: releaseKey }, table: () => `${releaseKey}\n` }),
-  }),
+export const releaseKeyCommand = command({
+  name: "release-key",
+  description: "Print the public key that bough's releases are signed with.",
+  run: (invocation) =>
+    printResult(invocation, { id: releaseKey, json: { key: releaseKey }, table: () => `${releaseKey}\n` }),
   examples: [
     ["release-key", "the key, as minisign -P takes it"],
     ["release-key | xargs minisign -Vm SHA256SUMS -P", "verify a release's checksums with minisign"],
   ],
   agentNote: "A copy of bough that is trusted vouches for the next release; install.sh has the same key.",
-};
+});

@@ -1,37 +1,33 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError, messageOf } from "../../errors.ts";
 import { parseBaseUrl, urlOf } from "../../service/http/address.ts";
 import type { Account } from "../../service/profiles/account.ts";
 import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { type ArgumentDefinitions, oneOf } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { oneOf } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { probe } from "../service/probe.ts";
 import { loadProfiles, storeProfiles } from "./profiles.ts";
 import { askSecret, canAsk, readSecretLine } from "./secret.ts";
 
-const definitions: ArgumentDefinitions = {
-  type: {
-    type: "string",
-    completes: ["iam", "jwt"],
-    valueHint: "iam|jwt",
-    description: "Kind of the token (default: iam with a project, else jwt)",
-  },
-  "no-verify": { type: "boolean", description: "Save without asking the service whether it takes the token" },
-};
-
-export const save: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "auth",
-      description:
-        "Save a profile: a service's address and token. The service's other clients use the same profiles.",
+export const save = command({
+  name: "auth",
+  description:
+    "Save a profile: a service's address and token. The service's other clients use the same profiles.",
+  args: {
+    type: {
+      type: "string",
+      completes: ["iam", "jwt"],
+      valueHint: "iam|jwt",
+      description: "Kind of the token (default: iam with a project, else jwt)",
     },
-    args: definitions,
-    run: ({ data }) => saveCommand(data),
-  }),
+    "no-verify": {
+      type: "boolean",
+      description: "Save without asking the service whether it takes the token",
+    },
+  },
+  run: saveCommand,
   examples: [
     ["auth --url https://service.example", "asks for the token, and saves the profile `default`"],
     [
@@ -42,7 +38,7 @@ export const save: Command = {
   ],
   agentNote:
     "The token is --token, else CONTREE_TOKEN or NEBIUS_API_KEY, else asked for; --token - reads standard input.",
-};
+});
 
 async function saveCommand(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;

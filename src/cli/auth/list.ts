@@ -1,29 +1,23 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { messageOf } from "../../errors.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { probe } from "../service/probe.ts";
 import { loadProfiles } from "./profiles.ts";
 
-export const list: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "list",
-      description: "List the saved profiles, and ask each service whether it takes the token.",
-    },
-    args: {},
-    run: ({ data }) => listProfiles(data),
-  }),
+export const list = command({
+  name: "list",
+  description: "List the saved profiles, and ask each service whether it takes the token.",
+  run: listProfiles,
   examples: [
     ["auth list", "all of them; * is the active one"],
     ["auth list -f json", "as JSON, with the reason where something is wrong"],
   ],
   agentNote: "Tokens are never printed.",
-};
+});
 
 /** `refused`: the service does not take the token; `failed`: it could not be asked, or has no answer. */
 interface Status {

@@ -1,30 +1,22 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { removeProfile } from "../../service/profiles/profile-editor.ts";
 import { visible } from "../../visible.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { loadProfiles, requireProfile, storeProfiles } from "./profiles.ts";
 
-const definitions: ArgumentDefinitions = {
-  name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
-};
-
-export const remove: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "remove",
-      description: "Remove a profile with its token; other sections of the files stay.",
-    },
-    args: definitions,
-    run: ({ data }) => removeNamed(data),
-  }),
+export const remove = command({
+  name: "remove",
+  description: "Remove a profile with its token; other sections of the files stay.",
+  args: {
+    name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
+  },
+  run: removeNamed,
   examples: [
     ["auth remove work", "the profile `work`"],
     ["auth list", "which ones there are"],
   ],
   agentNote: "The token stays valid at the service: it is only forgotten here.",
-};
+});
 
 function removeNamed(invocation: Invocation): void {
   const { values, runtime, log } = invocation;

@@ -1,30 +1,22 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { switchProfile } from "../../service/profiles/profile-editor.ts";
 import { visible } from "../../visible.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { loadProfiles, requireProfile, storeProfiles } from "./profiles.ts";
 
-const definitions: ArgumentDefinitions = {
-  name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
-};
-
-export const switchCommand: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "switch",
-      description: "Make another profile the active one, for all of the service's clients.",
-    },
-    args: definitions,
-    run: ({ data }) => switchTo(data),
-  }),
+export const switchCommand = command({
+  name: "switch",
+  description: "Make another profile the active one, for all of the service's clients.",
+  args: {
+    name: { type: "positional", completes: "profile", required: true, description: "A saved profile" },
+  },
+  run: switchTo,
   examples: [
     ["auth switch work", "from now on"],
     ["-p work images", "for one command there is -p, or CONTREE_PROFILE"],
   ],
   agentNote: "It changes one line of the shared files. Prefer -p NAME: it leaves no trace.",
-};
+});
 
 function switchTo(invocation: Invocation): void {
   const { values, runtime } = invocation;

@@ -1,27 +1,24 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
 import { BoughError } from "../../errors.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { type Cell, renderTable } from "../../terminal/table.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { listScopeNames } from "./scope-argument.ts";
 
 const maxConcurrent = 4;
 
-export const list: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "list", description: "List the scopes that builds share their layers in." },
-    args: {},
-    run: ({ data }) => listScopes(data),
-  }),
+export const list = command({
+  name: "list",
+  description: "List the scopes that builds share their layers in.",
+  run: listScopes,
   examples: [
     ["cache list", "all of them"],
     ["cache list -f json", "as JSON, for other programs"],
   ],
   agentNote: "Each scope's index is read for it: one small download each.",
-};
+});
 
 async function listScopes(invocation: Invocation): Promise<void> {
   const { runtime, log } = invocation;

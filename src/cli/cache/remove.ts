@@ -1,24 +1,22 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { listIndexImages } from "../../builder/scopes/index-images.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { noSuchScope, readScopeArgument, scopeArgument } from "./scope-argument.ts";
 
-export const remove: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "remove", description: "Remove a scope; the images of its layers stay." },
-    args: { scope: scopeArgument },
-    run: ({ data }) => removeScope(data),
-  }),
+export const remove = command({
+  name: "remove",
+  description: "Remove a scope; the images of its layers stay.",
+  args: { scope: scopeArgument },
+  run: removeScope,
   examples: [
     ["cache remove feature/x", "that of a branch that is gone"],
     ["cache remove main", "the next builds start without it"],
   ],
   agentNote:
     "This command is mutating, for all machines. It does not ask. A build that is just writing may leave it again.",
-};
+});
 
 async function removeScope(invocation: Invocation): Promise<void> {
   const { values } = invocation;

@@ -1,25 +1,23 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { readScope } from "../../builder/scopes/read-scope.ts";
 import type { Entry } from "../../builder/scopes/scope-index.ts";
 import { formatBytes, formatDuration } from "../../terminal/quantity.ts";
 import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { noSuchScope, readScopeArgument, scopeArgument } from "./scope-argument.ts";
 
-export const show: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "show", description: "Show the layers of a scope, the last used first." },
-    args: { scope: scopeArgument },
-    run: ({ data }) => showScope(data),
-  }),
+export const show = command({
+  name: "show",
+  description: "Show the layers of a scope, the last used first.",
+  args: { scope: scopeArgument },
+  run: showScope,
   examples: [
     ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
     ["cache show main -f json", "as JSON, with whole hashes"],
   ],
   agentNote: "That an image is listed does not say that the service still has it: the next build finds out.",
-};
+});
 
 async function showScope(invocation: Invocation): Promise<void> {
   const { values, log } = invocation;

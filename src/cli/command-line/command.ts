@@ -1,7 +1,7 @@
-import type { CommandDef } from "citty";
+import { type CommandDef, defineCommand } from "citty";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { TakesRest, Values } from "./arguments.ts";
+import type { ArgumentDefinitions, TakesRest, Values } from "./arguments.ts";
 import type { GlobalOptions } from "./globals.ts";
 
 /**
@@ -18,6 +18,20 @@ export interface Command {
   takesRest?: TakesRest;
   /** What to do instead of options that other programs have, by option: `--target`. */
   foreignOptions?: Readonly<Record<string, string>>;
+}
+
+interface CommandForm extends Omit<Command, "definition"> {
+  /** Its own, without those of the groups that it is in. */
+  name: string;
+  description: string;
+  args?: ArgumentDefinitions;
+  run(invocation: Invocation): unknown;
+}
+
+/** `build` has its command without this function, so that it need not load citty. */
+export function command({ name, description, args = {}, run, ...shown }: CommandForm): Command {
+  const definition = defineCommand({ meta: { name, description }, args, run: ({ data }) => run(data) });
+  return { definition, ...shown };
 }
 
 /** A command, loaded when it is called, or a group of them. */

@@ -1,24 +1,16 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { visible } from "../../visible.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import { oneOf } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { type Shell, scripts, shells } from "./completion-scripts.ts";
 
-const definitions: ArgumentDefinitions = {
-  shell: { type: "positional", required: true, completes: shells, description: shells.join(", ") },
-};
-
-export const completion: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "completion",
-      description:
-        "Print the script that lets a shell complete bough's command lines: tags, sessions and branches, too.",
-    },
-    args: definitions,
-    run: ({ data }) => complete(data),
-  }),
+export const completion = command({
+  name: "completion",
+  description:
+    "Print the script that lets a shell complete bough's command lines: tags, sessions and branches, too.",
+  args: {
+    shell: { type: "positional", required: true, completes: shells, description: shells.join(", ") },
+  },
+  run: complete,
   examples: [
     ["completion bash > ~/.local/share/bash-completion/completions/bough", "bash, for good"],
     ["completion zsh > ~/.zfunc/_bough", "zsh, with ~/.zfunc in its fpath"],
@@ -26,7 +18,7 @@ export const completion: Command = {
   ],
   agentNote: "It only prints; in bash `source <(bough completion bash)` is enough to try it.",
   takesRest: "hidden",
-};
+});
 
 /** The scripts themselves ask `bough completion candidates -- LINE`, with the line up to the cursor. */
 async function complete({ values, runtime, commands }: Invocation): Promise<void> {

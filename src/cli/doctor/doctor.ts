@@ -1,29 +1,23 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { commit, commitDate, version } from "../../version.ts";
 import { visible } from "../../visible.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { CheckResult } from "./check-result.ts";
 import { checkCredentials, checkSecrets, findService } from "./service.ts";
 import { checkState } from "./state.ts";
 
-export const doctor: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "doctor",
-      description:
-        "Check what bough needs: the service, the credentials, the state directory, and what the embedded engine stands on.",
-    },
-    args: {},
-    run: ({ data }) => examine(data),
-  }),
+export const doctor = command({
+  name: "doctor",
+  description:
+    "Check what bough needs: the service, the credentials, the state directory, and what the embedded engine stands on.",
+  run: examine,
   examples: [
     ["doctor", "what is in order and what is not, each with a fix"],
     ["--local doctor", "whether the embedded engine can work here"],
   ],
   agentNote: "Exits with 1 where something that is needed is broken; a warning alone is 0.",
-};
+});
 
 async function examine(invocation: Invocation): Promise<number> {
   const results = await diagnose(invocation);

@@ -1,43 +1,35 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type ArgsDef, defineCommand } from "citty";
 import type { Damage, EngineCheckReport } from "../../engine/check/report.ts";
 import { openStore } from "../../store/store.ts";
 import { isCi } from "../../terminal/color.ts";
 import { createProgressRow } from "../../terminal/progress-row.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { engineDirectory } from "./engine-directory.ts";
 
-const definitions: ArgumentDefinitions = {
-  repair: {
-    type: "boolean",
-    description: "Drop what is damaged: the next build uploads, imports or builds it again",
-  },
-};
-
-export const check: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "check",
-      description:
-        "Read everything that the embedded engine keeps, and say what of it is damaged: uploaded files, layers, images.",
+export const check = command({
+  name: "check",
+  description:
+    "Read everything that the embedded engine keeps, and say what of it is damaged: uploaded files, layers, images.",
+  args: {
+    repair: {
+      type: "boolean",
+      description: "Drop what is damaged: the next build uploads, imports or builds it again",
     },
-    args: definitions,
-    run: ({ data }) => checkEngine(data),
-  }),
+  },
+  run: checkEngine,
   examples: [
     ["engine check", "say what is damaged; the exit code is 1 where something is"],
     ["engine check --repair", "and drop it"],
   ],
   agentNote:
     "It may take minutes, and builds may go on meanwhile. Exits with 1 where something is damaged and was not dropped. A layer whose content changes is noticed from the second check on.",
-};
+});
 
 /** What is damaged, and who has to know. */
 interface Finding extends Damage {

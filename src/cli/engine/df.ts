@@ -1,30 +1,24 @@
-import { type ArgsDef, defineCommand } from "citty";
 import type { EngineUsage, LayerOwner } from "../../engine/prune/usage.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
 import { defaultSelection } from "./prune-options.ts";
 import { addScopeUses, scopeOwner } from "./scope-images.ts";
 import { withSessionImages } from "./session-images.ts";
 
-export const df: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "df",
-      description:
-        "Show what the embedded engine keeps, whose it is, how much room it takes, and what `bough engine prune` would free.",
-    },
-    args: {},
-    run: ({ data }) => showUsage(data),
-  }),
+export const df = command({
+  name: "df",
+  description:
+    "Show what the embedded engine keeps, whose it is, how much room it takes, and what `bough engine prune` would free.",
+  run: showUsage,
   examples: [
     ["engine df", "what there is"],
     ["engine df -f json", "as JSON, in bytes"],
   ],
   agentNote: "It only looks. `bough engine prune` says what could be removed.",
-};
+});
 
 async function showUsage(invocation: Invocation): Promise<void> {
   const { runtime } = invocation;

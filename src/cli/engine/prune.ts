@@ -1,26 +1,21 @@
-import { type ArgsDef, defineCommand } from "citty";
 import type { PrunePlan } from "../../engine/prune/prune.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { visible } from "../../visible.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
 import { pruneArguments, readSelection } from "./prune-options.ts";
 import { addScopeUses } from "./scope-images.ts";
 import { withSessionImages } from "./session-images.ts";
 
-export const prune: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "prune",
-      description: [
-        "Remove what nothing needs: layers that a later build of the same Dockerfile has superseded, images without a tag that no session",
-        "is at, uploaded files, caches of RUN --mount, old logs of operations.",
-      ].join("\n"),
-    },
-    args: pruneArguments,
-    run: ({ data }) => pruneEngine(data),
-  }),
+export const prune = command({
+  name: "prune",
+  description: [
+    "Remove what nothing needs: layers that a later build of the same Dockerfile has superseded, images without a tag that no session",
+    "is at, uploaded files, caches of RUN --mount, old logs of operations.",
+  ].join("\n"),
+  args: pruneArguments,
+  run: pruneEngine,
   examples: [
     ["engine prune", "say what would be removed"],
     ["engine prune -y", "remove it"],
@@ -32,7 +27,7 @@ export const prune: Command = {
     "With -y this command removes images. What the latest builds found stays cached, unless --keep, --sessions or --all takes it:",
     "then it is built anew. Images with a tag, and what runs, stay; --all takes tags as well.",
   ].join("\n"),
-};
+});
 
 async function pruneEngine(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;

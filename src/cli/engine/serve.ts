@@ -1,31 +1,23 @@
 import { timingSafeEqual } from "node:crypto";
-import { type ArgsDef, defineCommand } from "citty";
 import { withGzip } from "../../engine/http/gzip.ts";
 import { BoughError, messageOf } from "../../errors.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { startEngine } from "../service/engine-host.ts";
 import { describeExposure, listen, parseListenAddress } from "./listen.ts";
 
-const definitions: ArgumentDefinitions = {
-  listen: {
-    type: "string",
-    valueHint: "HOST:PORT|unix:PATH",
-    description: "Where to listen (default: 127.0.0.1 and a free port)",
-  },
-};
-
-export const serve: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "serve",
-      description:
-        "Serve the embedded engine over HTTP, for other clients of the service's API, until it is interrupted.",
+export const serve = command({
+  name: "serve",
+  description:
+    "Serve the embedded engine over HTTP, for other clients of the service's API, until it is interrupted.",
+  args: {
+    listen: {
+      type: "string",
+      valueHint: "HOST:PORT|unix:PATH",
+      description: "Where to listen (default: 127.0.0.1 and a free port)",
     },
-    args: definitions,
-    run: ({ data }) => serveEngine(data),
-  }),
+  },
+  run: serveEngine,
   examples: [
     ["serve", "on a free port of the loopback interface, with a token made for the occasion"],
     ["serve --listen 127.0.0.1:8080 --token s3cret-s3cret", "and in another terminal:"],
@@ -33,7 +25,7 @@ export const serve: Command = {
   ],
   agentNote:
     "It runs until it is interrupted: start it in the background. The address and the token are printed once.",
-};
+});
 
 async function serveEngine(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;

@@ -1,33 +1,28 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
 
-const definitions: ArgumentDefinitions = {
-  path: {
-    type: "positional",
-    completes: "image-path",
-    required: true,
-    multiple: true,
-    description: pathDescription,
+export const cat = command({
+  name: "cat",
+  description: "Print files of an image, byte for byte, without starting anything.",
+  args: {
+    path: {
+      type: "positional",
+      completes: "image-path",
+      required: true,
+      multiple: true,
+      description: pathDescription,
+    },
   },
-};
-
-export const cat: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "cat", description: "Print files of an image, byte for byte, without starting anything." },
-    args: definitions,
-    run: ({ data }) => printFiles(data),
-  }),
+  run: printFiles,
   examples: [
     ["cat /etc/os-release", "of the session's image"],
     ["cat app:dev:/usr/local/bin/app | sha256sum", "of a tagged image"],
   ],
   agentNote: "Cheaper than a `run -- cat`: no operation is started, and nothing is cut off.",
-};
+});
 
 async function printFiles(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;

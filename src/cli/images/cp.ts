@@ -1,42 +1,34 @@
 import { resolve } from "node:path";
-import { type ArgsDef, defineCommand } from "citty";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import type { Service } from "../../service/client.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { copyDirectory, copyFile } from "./copy-out.ts";
 import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
 
-const definitions: ArgumentDefinitions = {
-  source: { type: "positional", completes: "image-path", required: true, description: pathDescription },
-  destination: {
-    type: "positional",
-    completes: "file",
-    required: true,
-    description: "A local path, as for cp -r; - writes a tar archive to standard output",
-  },
-};
-
-export const cp: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "cp",
-      description: "Copy a file or a directory out of an image, without starting anything.",
+export const cp = command({
+  name: "cp",
+  description: "Copy a file or a directory out of an image, without starting anything.",
+  args: {
+    source: { type: "positional", completes: "image-path", required: true, description: pathDescription },
+    destination: {
+      type: "positional",
+      completes: "file",
+      required: true,
+      description: "A local path, as for cp -r; - writes a tar archive to standard output",
     },
-    args: definitions,
-    run: ({ data }) => copyOut(data),
-  }),
+  },
+  run: copyOut,
   examples: [
     ["cp /etc/os-release .", "a file of the session's image"],
     ["cp app:dev:/srv/site ./site", "a directory of a tagged image; with /. at its end, what is in it"],
     ["cp /var/log - | tar -t", "as a tar archive"],
   ],
   agentNote: "Into an image files get with `run -F HOST:PATH`, or with COPY in a build.",
-};
+});
 
 async function copyOut(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;

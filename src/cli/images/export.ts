@@ -1,31 +1,23 @@
-import { type ArgsDef, defineCommand } from "citty";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { type Destination, parseDestination, refuseTerminal } from "../export/destination.ts";
 import { exportOptions } from "../export/options.ts";
 import { exportNamedImage } from "./exported-image.ts";
 import { imageDescription } from "./image-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: { type: "positional", completes: "image", required: true, description: imageDescription },
-  destination: {
-    type: "positional",
-    required: true,
-    description:
-      "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR or tar:FILE; - for FILE is standard output",
-  },
-  ...exportOptions,
-};
-
-export const exportCommand: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "export",
-      description: "Write an image where other programs take it: with its layers, or its files alone.",
+export const exportCommand = command({
+  name: "export",
+  description: "Write an image where other programs take it: with its layers, or its files alone.",
+  args: {
+    image: { type: "positional", completes: "image", required: true, description: imageDescription },
+    destination: {
+      type: "positional",
+      required: true,
+      description:
+        "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR or tar:FILE; - for FILE is standard output",
     },
-    args: definitions,
-    run: ({ data }) => exportOne(data),
-  }),
+    ...exportOptions,
+  },
+  run: exportOne,
   examples: [
     ["images export app:dev docker-archive:app.tar", "for docker load, under its own tag"],
     ["images export app:dev oci:./layout:dev", "into an OCI image layout, beside others that it has"],
@@ -33,7 +25,7 @@ export const exportCommand: Command = {
     ["images export app:dev tar:- | tar -t", "its files alone"],
   ],
   agentNote: "The same image exported twice is the same bytes. With SOURCE_DATE_EPOCH no time is later.",
-};
+});
 
 async function exportOne(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;

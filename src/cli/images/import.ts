@@ -1,4 +1,3 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -7,49 +6,43 @@ import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { askSecret, canAsk, readSecretLine } from "../auth/secret.ts";
-import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
-const definitions: ArgumentDefinitions = {
-  reference: {
-    type: "positional",
-    required: true,
-    multiple: true,
-    description: "What to import: alpine:3.20, docker://host/app:1, oci:/path:tag, ...",
-  },
-  tag: {
-    type: "string",
-    completes: "tag",
-    valueHint: "NAME[:TAG]",
-    description:
-      "Tag of the new image, of a single REFERENCE (default: the reference's own, if no image has it)",
-  },
-  username: {
-    type: "string",
-    valueHint: "NAME",
-    description: "For a registry that asks; the password is asked for",
-  },
-  "password-stdin": { type: "boolean", description: "Take the password from standard input" },
-  timeout: {
-    type: "string",
-    alias: "t",
-    valueHint: "SEC",
-    description: "Seconds that each import may take (default: 1800)",
-  },
-};
-
-export const importCommand: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "import",
-      description: "Import images, so that FROM finds them. Local transports work on the embedded engine.",
+export const importCommand = command({
+  name: "import",
+  description: "Import images, so that FROM finds them. Local transports work on the embedded engine.",
+  args: {
+    reference: {
+      type: "positional",
+      required: true,
+      multiple: true,
+      description: "What to import: alpine:3.20, docker://host/app:1, oci:/path:tag, ...",
     },
-    args: definitions,
-    run: ({ data }) => importImages(data),
-  }),
+    tag: {
+      type: "string",
+      completes: "tag",
+      valueHint: "NAME[:TAG]",
+      description:
+        "Tag of the new image, of a single REFERENCE (default: the reference's own, if no image has it)",
+    },
+    username: {
+      type: "string",
+      valueHint: "NAME",
+      description: "For a registry that asks; the password is asked for",
+    },
+    "password-stdin": { type: "boolean", description: "Take the password from standard input" },
+    timeout: {
+      type: "string",
+      alias: "t",
+      valueHint: "SEC",
+      description: "Seconds that each import may take (default: 1800)",
+    },
+  },
+  run: importImages,
   examples: [
     ["images import alpine:3.20 debian:12", "from the public registry"],
     [
@@ -63,7 +56,7 @@ export const importCommand: Command = {
   ],
   agentNote:
     "This command is mutating: it stores images and sets tags. A tag that an image has is moved with --tag only.",
-};
+});
 
 async function importImages(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;

@@ -1,11 +1,10 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import { formatMode } from "../../image/file-mode.ts";
 import type { LayerChange } from "../../service/wire/layer-changes.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
@@ -13,38 +12,32 @@ import { imageDescription, requireSessionImage, resolveDescribedImage } from "./
 import { findLayers, type InspectedLayer, sizeOf } from "./inspected-layers.ts";
 import { renderInspection } from "./inspection.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: {
-    type: "positional",
-    completes: "image",
-    required: false,
-    description: `${imageDescription} (default: the session's image)`,
-  },
-  layer: {
-    type: "string",
-    valueHint: "N",
-    description: "List what layer N adds, changes and deletes, the largest first",
-  },
-  limit: { type: "string", alias: "n", valueHint: "N", description: "The first N of them only" },
-};
-
-export const inspect: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "inspect",
-      description:
-        "Show an image's configuration and its layers: what made each, how large it is, and what it adds, changes and deletes.",
+export const inspect = command({
+  name: "inspect",
+  description:
+    "Show an image's configuration and its layers: what made each, how large it is, and what it adds, changes and deletes.",
+  args: {
+    image: {
+      type: "positional",
+      completes: "image",
+      required: false,
+      description: `${imageDescription} (default: the session's image)`,
     },
-    args: definitions,
-    run: ({ data }) => inspectImage(data),
-  }),
+    layer: {
+      type: "string",
+      valueHint: "N",
+      description: "List what layer N adds, changes and deletes, the largest first",
+    },
+    limit: { type: "string", alias: "n", valueHint: "N", description: "The first N of them only" },
+  },
+  run: inspectImage,
   examples: [
     ["inspect app:dev", "why it is so large"],
     ["inspect app:dev --layer 3 -n 20", "the 20 largest files of its third layer"],
     ["inspect app:dev -f json", "all of it, with its history"],
   ],
   agentNote: "Nothing is started. A service other than bough's says nothing of sizes and files of layers.",
-};
+});
 
 async function inspectImage(invocation: Invocation): Promise<void> {
   const { values, log } = invocation;

@@ -1,48 +1,41 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
-import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
 
-const definitions: ArgumentDefinitions = {
-  all: {
-    type: "boolean",
-    alias: "a",
-    description:
-      "Every image: each layer of a build is one (default: those with a tag, and each session's newest)",
-  },
-  tag: {
-    type: "string",
-    completes: "tag",
-    valueHint: "PREFIX",
-    description: "Only images with a tag that begins with PREFIX",
-  },
-  tagged: { type: "boolean", description: "Only images with a tag" },
-  since: {
-    type: "string",
-    valueHint: "WHEN",
-    description: "Made since then: a date, or an age such as 24h or 7d",
-  },
-  until: { type: "string", valueHint: "WHEN", description: "Made until then" },
-  limit: { type: "string", alias: "n", valueHint: "N", description: "The first N only (default: all)" },
-};
-
-export const list: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "list",
-      description: "List the images that have a tag and the newest of each session, the newest first.",
+export const list = command({
+  name: "list",
+  description: "List the images that have a tag and the newest of each session, the newest first.",
+  args: {
+    all: {
+      type: "boolean",
+      alias: "a",
+      description:
+        "Every image: each layer of a build is one (default: those with a tag, and each session's newest)",
     },
-    args: definitions,
-    run: ({ data }) => listImages(data),
-  }),
+    tag: {
+      type: "string",
+      completes: "tag",
+      valueHint: "PREFIX",
+      description: "Only images with a tag that begins with PREFIX",
+    },
+    tagged: { type: "boolean", description: "Only images with a tag" },
+    since: {
+      type: "string",
+      valueHint: "WHEN",
+      description: "Made since then: a date, or an age such as 24h or 7d",
+    },
+    until: { type: "string", valueHint: "WHEN", description: "Made until then" },
+    limit: { type: "string", alias: "n", valueHint: "N", description: "The first N only (default: all)" },
+  },
+  run: listImages,
   examples: [
     ["images", "what builds and sessions have come to"],
     ["images --all --wide", "every layer's image, too, with whole ids and times"],
@@ -50,7 +43,7 @@ export const list: Command = {
     ["images --tagged -f json", "as JSON, for other programs"],
   ],
   agentNote: "An image with several tags has a line for each. -q prints UUIDs and nothing else.",
-};
+});
 
 /** An image under one of its tags, and the sessions whose image it is. */
 type ListedImage = ImageRecord & { sessions: string[] };

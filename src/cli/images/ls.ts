@@ -1,35 +1,30 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { formatMode } from "../../image/file-mode.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
 
-const definitions: ArgumentDefinitions = {
-  path: {
-    type: "positional",
-    completes: "image-path",
-    required: false,
-    description: `${pathDescription} (default: /)`,
+export const ls = command({
+  name: "ls",
+  description: "List files of an image, without starting anything.",
+  args: {
+    path: {
+      type: "positional",
+      completes: "image-path",
+      required: false,
+      description: `${pathDescription} (default: /)`,
+    },
   },
-};
-
-export const ls: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "ls", description: "List files of an image, without starting anything." },
-    args: definitions,
-    run: ({ data }) => listFiles(data),
-  }),
+  run: listFiles,
   examples: [
     ["ls /etc", "a directory of the session's image"],
     ["ls app:dev:/usr/local/bin", "of a tagged image"],
     ["ls -q /opt", "names and nothing else"],
   ],
   agentNote: "Cheaper than a `run -- ls`: no operation is started.",
-};
+});
 
 async function listFiles(invocation: Invocation): Promise<void> {
   const { values } = invocation;

@@ -1,30 +1,22 @@
-import { type ArgsDef, defineCommand } from "citty";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { pushDestination, registryDestination } from "../export/destination.ts";
 import { exportOptions } from "../export/options.ts";
 import { exportNamedImage } from "./exported-image.ts";
 import { imageDescription } from "./image-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: { type: "positional", completes: "image", required: true, description: imageDescription },
-  reference: {
-    type: "positional",
-    required: false,
-    description: "Where to, HOST/NAME:TAG (default: the image's own tag)",
-  },
-  ...exportOptions,
-};
-
-export const push: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "push",
-      description: "Send an image to a registry. Only what the registry lacks is sent.",
+export const push = command({
+  name: "push",
+  description: "Send an image to a registry. Only what the registry lacks is sent.",
+  args: {
+    image: { type: "positional", completes: "image", required: true, description: imageDescription },
+    reference: {
+      type: "positional",
+      required: false,
+      description: "Where to, HOST/NAME:TAG (default: the image's own tag)",
     },
-    args: definitions,
-    run: ({ data }) => pushOne(data),
-  }),
+    ...exportOptions,
+  },
+  run: pushOne,
   examples: [
     ["push registry.example/team/app:1.0", "the image of this tag, to the place that the tag names"],
     ["push app:dev localhost:5000/app:dev", "somewhere else"],
@@ -33,7 +25,7 @@ export const push: Command = {
     "This command is mutating: it sets a tag in the registry.",
     "Credentials are those of `docker login` or `skopeo login`.",
   ].join("\n"),
-};
+});
 
 async function pushOne(invocation: Invocation): Promise<void> {
   const [reference = "", given] = invocation.values.positionals;

@@ -1,44 +1,36 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError, messageOf } from "../../errors.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
 import { imageDescription, isBeginningOf, resolveImageArgument } from "./image-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: {
-    type: "positional",
-    completes: "image",
-    required: true,
-    multiple: true,
-    description: `${imageDescription}. A tag goes alone where its image has others`,
-  },
-  force: {
-    type: "boolean",
-    description: "Also what a session works on, and by its UUID an image with several tags",
-  },
-};
-
-export const remove: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "remove",
-      description: "Remove images with their tags; what other images stand on stays.",
+export const remove = command({
+  name: "remove",
+  description: "Remove images with their tags; what other images stand on stays.",
+  args: {
+    image: {
+      type: "positional",
+      completes: "image",
+      required: true,
+      multiple: true,
+      description: `${imageDescription}. A tag goes alone where its image has others`,
     },
-    args: definitions,
-    run: ({ data }) => removeImages(data),
-  }),
+    force: {
+      type: "boolean",
+      description: "Also what a session works on, and by its UUID an image with several tags",
+    },
+  },
+  run: removeImages,
   examples: [
     ["images remove app:dev", "the tag, and the image where that was its last"],
     ["rmi 0d0f6a54 3c1be2aa", "by the first digits of their UUIDs"],
   ],
   agentNote:
     "This command is mutating. Other layers of the same build stay cached: `bough engine prune` frees what nothing needs.",
-};
+});
 
 interface Removal {
   image: string;

@@ -1,31 +1,23 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { parseTag } from "../../service/images/tag.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { imageDescription, resolveImageArgument } from "./image-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: { type: "positional", completes: "image", required: true, description: imageDescription },
-  name: {
-    type: "positional",
-    completes: "tag",
-    required: true,
-    description: "The new tag, NAME[:TAG]; `latest` where TAG is left out",
-  },
-};
-
-export const tag: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "tag",
-      description: "Give an image a tag. A tag names one image: it moves if it is another's.",
+export const tag = command({
+  name: "tag",
+  description: "Give an image a tag. A tag names one image: it moves if it is another's.",
+  args: {
+    image: { type: "positional", completes: "image", required: true, description: imageDescription },
+    name: {
+      type: "positional",
+      completes: "tag",
+      required: true,
+      description: "The new tag, NAME[:TAG]; `latest` where TAG is left out",
     },
-    args: definitions,
-    run: ({ data }) => tagImage(data),
-  }),
+  },
+  run: tagImage,
   examples: [
     ["tag app:dev app:1.0", "the image of one tag gets another"],
     ["tag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11 app:fixed", "an image by its UUID"],
@@ -34,7 +26,7 @@ export const tag: Command = {
     "This command is mutating: whoever uses the tag gets another image from now on.",
     "The engine keeps several tags of an image; some services keep one, the last.",
   ].join("\n"),
-};
+});
 
 async function tagImage(invocation: Invocation): Promise<void> {
   const { values } = invocation;

@@ -1,36 +1,31 @@
-import { type ArgsDef, defineCommand } from "citty";
 import type { Service } from "../../service/client.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { isBeginningOf, resolveImageArgument } from "./image-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: {
-    type: "positional",
-    completes: "tag",
-    required: true,
-    description:
-      "A tag (or tag:NAME): it goes, others of its image stay. A UUID, or its first 8 digits: all tags of the image go",
+export const untag = command({
+  name: "untag",
+  description: "Take a tag away; the image stays.",
+  args: {
+    image: {
+      type: "positional",
+      completes: "tag",
+      required: true,
+      description:
+        "A tag (or tag:NAME): it goes, others of its image stay. A UUID, or its first 8 digits: all tags of the image go",
+    },
   },
-};
-
-export const untag: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "untag", description: "Take a tag away; the image stays." },
-    args: definitions,
-    run: ({ data }) => untagImage(data),
-  }),
+  run: untagImage,
   examples: [
     ["untag app:dev", "this tag"],
     ["untag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11", "all tags of an image"],
   ],
   agentNote:
     "This command is mutating. An image without a tag goes by its UUID; the engine's prune may remove it.",
-};
+});
 
 async function untagImage(invocation: Invocation): Promise<void> {
   const { values } = invocation;

@@ -1,18 +1,10 @@
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command } from "../command-line/command.ts";
+import { command } from "../command-line/command.ts";
 
-const definitions: ArgumentDefinitions = {};
-
-export const mcp: Command = {
-  definition: {
-    meta: {
-      name: "mcp",
-      description:
-        "Serve bough's tools to a coding agent, by the Model Context Protocol on standard input and output.",
-    },
-    args: definitions,
-    run: async ({ data }) => (await import("./serve.ts")).serveAgent(data),
-  },
+export const mcp = command({
+  name: "mcp",
+  description:
+    "Serve bough's tools to a coding agent, by the Model Context Protocol on standard input and output.",
+  run: async (invocation) => (await import("./serve.ts")).serveAgent(invocation),
   examples: [
     ["mcp", "what an agent's client is configured to start"],
     ["mcp --local", "on the embedded engine, whatever is configured"],
@@ -22,4 +14,4 @@ export const mcp: Command = {
     'A client starts it: {"command": "bough", "args": ["mcp"]}. Paths are counted from the directory that it is started in.',
     "It ends with its standard input, after what runs has been cancelled.",
   ].join("\n"),
-};
+});

@@ -1,34 +1,26 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import { visible } from "../../visible.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
 import { operationsArgument, readOperations } from "./operation-argument.ts";
 import { statusOf } from "./operation-words.ts";
 
-const definitions: ArgumentDefinitions = {
-  op: operationsArgument("running-operation"),
-  all: { type: "boolean", alias: "a", description: "All that are under way" },
-};
-
-export const kill: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "kill",
-      description: "Cancel operations, and wait until the service says that they have ended.",
-    },
-    args: definitions,
-    run: ({ data }) => killOperations(data),
-  }),
+export const kill = command({
+  name: "kill",
+  description: "Cancel operations, and wait until the service says that they have ended.",
+  args: {
+    op: operationsArgument("running-operation"),
+    all: { type: "boolean", alias: "a", description: "All that are under way" },
+  },
+  run: killOperations,
   examples: [
     ["kill 5a2c3d38", "one"],
     ["kill --all", "all that are under way, of other people, too, where the service has several"],
   ],
   agentNote:
     "This command is mutating: a cancelled command leaves no image. One that has ended already is an error.",
-};
+});
 
 async function killOperations(invocation: Invocation): Promise<void> {
   const { values } = invocation;

@@ -1,31 +1,23 @@
-import { type ArgsDef, defineCommand } from "citty";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { createOutputRelay } from "../run/output-relay.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { operationArgument, requireOperation } from "./operation-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  op: operationArgument,
-  follow: { type: "boolean", alias: "f", description: "Go on until the operation has ended" },
-};
-
-export const logs: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "logs",
-      description: "Print an operation's output, byte for byte: stdout to stdout, stderr to stderr.",
-    },
-    args: definitions,
-    run: ({ data }) => printLogs(data),
-  }),
+export const logs = command({
+  name: "logs",
+  description: "Print an operation's output, byte for byte: stdout to stdout, stderr to stderr.",
+  args: {
+    op: operationArgument,
+    follow: { type: "boolean", alias: "f", description: "Go on until the operation has ended" },
+  },
+  run: printLogs,
   examples: [
     ["logs 5a2c3d38", "what there is so far"],
     ["logs --follow 5a2c3d38", "and what is still to come; Ctrl-C leaves the operation alone"],
   ],
   agentNote: "Its own exit code is 0, whatever the command's was: `bough show OP` has that.",
-};
+});
 
 async function printLogs(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;

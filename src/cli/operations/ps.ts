@@ -1,10 +1,9 @@
-import { type ArgsDef, defineCommand } from "citty";
 import type { OperationFilter } from "../../service/operations/operation-records.ts";
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { type ArgumentDefinitions, oneOf, positiveInteger } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { oneOf, positiveInteger } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
@@ -12,35 +11,32 @@ import { findOperations } from "./find-operations.ts";
 import { kindNames, kindOf, statusOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
 
-const definitions: ArgumentDefinitions = {
-  all: { type: "boolean", alias: "a", description: "Those that have ended, too" },
-  status: {
-    type: "string",
-    completes: operationStatuses,
-    valueHint: "STATUS",
-    description: `Only ${operationStatuses.join(", ")}`,
+export const ps = command({
+  name: "ps",
+  description: "List the operations that are under way, newest first.",
+  args: {
+    all: { type: "boolean", alias: "a", description: "Those that have ended, too" },
+    status: {
+      type: "string",
+      completes: operationStatuses,
+      valueHint: "STATUS",
+      description: `Only ${operationStatuses.join(", ")}`,
+    },
+    kind: {
+      type: "string",
+      completes: kindNames,
+      valueHint: "KIND",
+      description: "Only `run` or `import`",
+    },
+    since: {
+      type: "string",
+      valueHint: "WHEN",
+      description: "Started since then: a date, or an age such as 1h",
+    },
+    until: { type: "string", valueHint: "WHEN", description: "Started until then" },
+    limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
   },
-  kind: {
-    type: "string",
-    completes: kindNames,
-    valueHint: "KIND",
-    description: "Only `run` or `import`",
-  },
-  since: {
-    type: "string",
-    valueHint: "WHEN",
-    description: "Started since then: a date, or an age such as 1h",
-  },
-  until: { type: "string", valueHint: "WHEN", description: "Started until then" },
-  limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
-};
-
-export const ps: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "ps", description: "List the operations that are under way, newest first." },
-    args: definitions,
-    run: ({ data }) => listOperations(data),
-  }),
+  run: listOperations,
   examples: [
     ["ps", "what runs now"],
     ["ps --all --since 1h", "and what has ended in the last hour"],
@@ -48,7 +44,7 @@ export const ps: Command = {
   ],
   agentNote:
     "`status` SUCCESS of -f json says that a command was run to its end; `exitCode`, or `bough show OP`, how.",
-};
+});
 
 async function listOperations(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;

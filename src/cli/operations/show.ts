@@ -1,10 +1,8 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
@@ -12,16 +10,13 @@ import { operationArgument, requireOperation } from "./operation-argument.ts";
 import { kindOf, statusOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
 
-const definitions: ArgumentDefinitions = {
-  op: { ...operationArgument, multiple: true },
-};
-
-export const show: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "show", description: "Show operations: status, exit code and resulting image." },
-    args: definitions,
-    run: ({ data }) => showOperation(data),
-  }),
+export const show = command({
+  name: "show",
+  description: "Show operations: status, exit code and resulting image.",
+  args: {
+    op: { ...operationArgument, multiple: true },
+  },
+  run: showOperation,
   examples: [
     ["show 5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9", "one that `run -d`, `ps` or a build's log names"],
     ["show 5a2c3d38 -f json", "as JSON; the first digits will do; an array of several"],
@@ -29,7 +24,7 @@ export const show: Command = {
   ],
   agentNote:
     "`hasEnded` and `exitCode` of -f json say whether it is over and how; `bough logs OP` has the output.",
-};
+});
 
 async function showOperation(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;

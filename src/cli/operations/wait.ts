@@ -1,45 +1,38 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { operationsArgument, readOperations } from "./operation-argument.ts";
 import { statusOf } from "./operation-words.ts";
 import { withoutSecrets } from "./secrets.ts";
 
-const definitions: ArgumentDefinitions = {
-  op: operationsArgument("running-operation"),
-  all: { type: "boolean", alias: "a", description: "Wait for all that are under way" },
-  timeout: {
-    type: "string",
-    alias: "t",
-    valueHint: "SEC",
-    description: "Wait no longer than that (default: to their end); exit code 1 if one has not ended",
-  },
-};
-
-export const wait: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "wait",
-      description:
-        "Wait until operations have ended, and say how. The exit code is 0, that of the first command that exited with another, or 1.",
+export const wait = command({
+  name: "wait",
+  description:
+    "Wait until operations have ended, and say how. The exit code is 0, that of the first command that exited with another, or 1.",
+  args: {
+    op: operationsArgument("running-operation"),
+    all: { type: "boolean", alias: "a", description: "Wait for all that are under way" },
+    timeout: {
+      type: "string",
+      alias: "t",
+      valueHint: "SEC",
+      description: "Wait no longer than that (default: to their end); exit code 1 if one has not ended",
     },
-    args: definitions,
-    run: ({ data }) => waitForOperations(data),
-  }),
+  },
+  run: waitForOperations,
   examples: [
     ["wait 5a2c3d38 8f0e1b77", "two that `run -d` has started"],
     ["wait --all --timeout 300", "all that are under way, five minutes at most"],
   ],
   agentNote:
     "It only looks: Ctrl-C and the timeout leave the operations alone, and no session's image moves.",
-};
+});
 
 async function waitForOperations(invocation: Invocation): Promise<number> {
   const { values, runtime } = invocation;

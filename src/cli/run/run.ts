@@ -1,8 +1,7 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
-import { type ArgumentDefinitions, positiveInteger, type Values } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { positiveInteger, type Values } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";
@@ -13,63 +12,57 @@ import { readSurroundings, surroundingsDefinitions } from "./surroundings-option
 import { requireTerminal, terminalSeconds } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
-const definitions: ArgumentDefinitions = {
-  disposable: {
-    type: "boolean",
-    alias: "D",
-    description: "Throw the changes away: the session's image stays",
-  },
-  tty: {
-    type: "boolean",
-    alias: ["it", "ti"],
-    description: "On this terminal: for a shell, an editor, a debugger; see also `bough shell`",
-  },
-  interactive: {
-    type: "boolean",
-    alias: "i",
-    description: "As docker has it; what is piped in is the command's standard input with or without it",
-  },
-  script: {
-    type: "string",
-    completes: "file",
-    alias: "I",
-    valueHint: "FILE|-",
-    description:
-      "Run a local script, or the one piped in: by sh, or what its first line names; COMMAND is its arguments",
-  },
-  shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
-  ...surroundingsDefinitions,
-  timeout: {
-    type: "string",
-    alias: "t",
-    valueHint: "SEC",
-    description: "Seconds that the command may take (default: 600)",
-  },
-  use: { type: "string", completes: "image", valueHint: "IMAGE", description: "The same as IMAGE" },
-  detach: {
-    type: "boolean",
-    alias: "d",
-    description: "Print the operation's id and do not wait for its end",
-  },
-  image: {
-    type: "positional",
-    completes: "image",
-    required: false,
-    description:
-      "Run in this image, as after `bough use IMAGE` (default: the session's image; then COMMAND stands after --)",
-  },
-};
-
-export const run: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "run",
-      description:
-        "Run one command in an image, or in the session's: without COMMAND its ENTRYPOINT and CMD. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
+export const run = command({
+  name: "run",
+  description:
+    "Run one command in an image, or in the session's: without COMMAND its ENTRYPOINT and CMD. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
+  args: {
+    disposable: {
+      type: "boolean",
+      alias: "D",
+      description: "Throw the changes away: the session's image stays",
     },
-    args: definitions,
-    run: ({ data }) => runCommand(data),
-  }),
+    tty: {
+      type: "boolean",
+      alias: ["it", "ti"],
+      description: "On this terminal: for a shell, an editor, a debugger; see also `bough shell`",
+    },
+    interactive: {
+      type: "boolean",
+      alias: "i",
+      description: "As docker has it; what is piped in is the command's standard input with or without it",
+    },
+    script: {
+      type: "string",
+      completes: "file",
+      alias: "I",
+      valueHint: "FILE|-",
+      description:
+        "Run a local script, or the one piped in: by sh, or what its first line names; COMMAND is its arguments",
+    },
+    shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
+    ...surroundingsDefinitions,
+    timeout: {
+      type: "string",
+      alias: "t",
+      valueHint: "SEC",
+      description: "Seconds that the command may take (default: 600)",
+    },
+    use: { type: "string", completes: "image", valueHint: "IMAGE", description: "The same as IMAGE" },
+    detach: {
+      type: "boolean",
+      alias: "d",
+      description: "Print the operation's id and do not wait for its end",
+    },
+    image: {
+      type: "positional",
+      completes: "image",
+      required: false,
+      description:
+        "Run in this image, as after `bough use IMAGE` (default: the session's image; then COMMAND stands after --)",
+    },
+  },
+  run: runCommand,
   examples: [
     ["run -D app:dev app --version", "another command in it"],
     ["-S work run -- apt-get install -y curl", "the result is the new image of the session `work`"],
@@ -95,7 +88,7 @@ export const run: Command = {
       "Nothing that runs has a name: `bough ps` lists ids; with -S KEY the result is that session's image.",
     "--entrypoint": "A command that is given is run as it stands, without the image's ENTRYPOINT.",
   },
-};
+});
 
 async function runCommand(invocation: Invocation): Promise<number> {
   const request = readRequest(invocation);

@@ -1,7 +1,5 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { type AskedRun, withStep } from "./image-command.ts";
@@ -10,30 +8,24 @@ import { readSurroundings, surroundingsDefinitions } from "./surroundings-option
 import { requireTerminal, terminalSeconds } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: {
-    type: "positional",
-    completes: "image",
-    required: false,
-    description: "An image, or a session for that one's image (default: the session's, see -S)",
-  },
-  keep: {
-    type: "boolean",
-    description: "Keep what is changed: the result is the session's new image, as that of `run` is",
-  },
-  ...surroundingsDefinitions,
-};
-
-export const shell: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "shell",
-      description:
-        "Open a shell in an image, on this terminal: bash where the image has it, else sh. Without --keep its changes are thrown away.",
+export const shell = command({
+  name: "shell",
+  description:
+    "Open a shell in an image, on this terminal: bash where the image has it, else sh. Without --keep its changes are thrown away.",
+  args: {
+    image: {
+      type: "positional",
+      completes: "image",
+      required: false,
+      description: "An image, or a session for that one's image (default: the session's, see -S)",
     },
-    args: definitions,
-    run: ({ data }) => openShell(data),
-  }),
+    keep: {
+      type: "boolean",
+      description: "Keep what is changed: the result is the session's new image, as that of `run` is",
+    },
+    ...surroundingsDefinitions,
+  },
+  run: openShell,
   examples: [
     ["shell app:dev", "look around in an image"],
     ["-S work shell --keep", "work in the session `work`; `session rollback` takes it back"],
@@ -42,7 +34,7 @@ export const shell: Command = {
   ],
   agentNote:
     "It is for people: without a terminal it ends with exit code 2. Give commands to `bough run`, one at a time.",
-};
+});
 
 async function openShell(invocation: Invocation): Promise<number> {
   const { values, runtime, globals, log } = invocation;

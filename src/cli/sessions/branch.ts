@@ -1,10 +1,8 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { parseHistoryReference, requireReferred } from "./history-reference.ts";
@@ -12,35 +10,32 @@ import { checkBranchName, requireBranch, requireEntry, requireHistory } from "./
 import { sessionKey } from "./session-key.ts";
 import { shortLayer } from "./working-branch.ts";
 
-const definitions: ArgumentDefinitions = {
-  name: {
-    type: "positional",
-    completes: "branch",
-    required: false,
-    description: "Branch to make (default: list them)",
+export const branch = command({
+  name: "branch",
+  description: "List the session's branches, make one, or delete one.",
+  args: {
+    name: {
+      type: "positional",
+      completes: "branch",
+      required: false,
+      description: "Branch to make (default: list them)",
+    },
+    from: {
+      type: "string",
+      completes: "branch",
+      valueHint: "BRANCH|ID",
+      description: "Where it begins: a branch, or the number of a history entry (default: the active branch)",
+    },
+    delete: { type: "boolean", description: "Delete the branch NAME; its history stays" },
   },
-  from: {
-    type: "string",
-    completes: "branch",
-    valueHint: "BRANCH|ID",
-    description: "Where it begins: a branch, or the number of a history entry (default: the active branch)",
-  },
-  delete: { type: "boolean", description: "Delete the branch NAME; its history stays" },
-};
-
-export const branch: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "branch", description: "List the session's branches, make one, or delete one." },
-    args: definitions,
-    run: ({ data }) => branchSession(data),
-  }),
+  run: branchSession,
   examples: [
     ["-S work session branch", "list them"],
     ["-S work session branch try --from main", "a new one; `session checkout try` goes there"],
     ["-S work session branch try --delete", "and away with it"],
   ],
   agentNote: "Branch before you try something: going back is then a `bough session checkout`.",
-};
+});
 
 function branchSession(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;

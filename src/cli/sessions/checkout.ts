@@ -1,30 +1,22 @@
-import { type ArgsDef, defineCommand } from "citty";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { requireSessionImage } from "../images/image-argument.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
 import { requireBranch } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
 
-const definitions: ArgumentDefinitions = {
-  branch: {
-    type: "positional",
-    completes: "branch",
-    required: true,
-    description: "A branch; of a build's layer:<hash> the first digits will do",
-  },
-};
-
-export const checkout: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "checkout",
-      description: "Make another branch the session's active one: `run` goes on there.",
+export const checkout = command({
+  name: "checkout",
+  description: "Make another branch the session's active one: `run` goes on there.",
+  args: {
+    branch: {
+      type: "positional",
+      completes: "branch",
+      required: true,
+      description: "A branch; of a build's layer:<hash> the first digits will do",
     },
-    args: definitions,
-    run: ({ data }) => checkOut(data),
-  }),
+  },
+  run: checkOut,
   examples: [
     ["-S work session checkout try", "go on from the branch `try`"],
     [
@@ -34,7 +26,7 @@ export const checkout: Command = {
   ],
   agentNote:
     "A build's layers never move: the first `run` without -D on one makes a branch debug:<hash> and goes on there.",
-};
+});
 
 function checkOut(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;

@@ -1,34 +1,29 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { visible } from "../../visible.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { requireHistory } from "./session-argument.ts";
 
-const definitions: ArgumentDefinitions = {
-  session: {
-    type: "positional",
-    completes: "session",
-    required: true,
-    multiple: true,
-    description: "Keys of sessions",
+export const deleteCommand = command({
+  name: "delete",
+  description: "Delete sessions with their history and branches; images stay.",
+  args: {
+    session: {
+      type: "positional",
+      completes: "session",
+      required: true,
+      multiple: true,
+      description: "Keys of sessions",
+    },
   },
-};
-
-export const deleteCommand: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: { name: "delete", description: "Delete sessions with their history and branches; images stay." },
-    args: definitions,
-    run: ({ data }) => deleteSessions(data),
-  }),
+  run: deleteSessions,
   examples: [
     ["session delete work", "the session `work`"],
     ["session delete build:0123456789abcdef", "a build's: its next build starts without a cache"],
   ],
   agentNote:
     "It does not ask. The service's images are not touched; `bough engine prune` frees the engine's.",
-};
+});
 
 function deleteSessions(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;

@@ -1,10 +1,9 @@
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { formatCount } from "../../terminal/quantity.ts";
-import { type ArgumentDefinitions, positiveInteger } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
 import { parseHistoryReference, requireReferred } from "./history-reference.ts";
@@ -12,23 +11,17 @@ import { requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
 import { isLayerBranch, workingBranch } from "./working-branch.ts";
 
-const definitions: ArgumentDefinitions = {
-  steps: {
-    type: "positional",
-    required: false,
-    description: "How many images to go back (default: 1); @N is the entry N of the history, +N forward",
-  },
-};
-
-export const rollback: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "rollback",
-      description: "Take the active branch back to the image before the last command.",
+export const rollback = command({
+  name: "rollback",
+  description: "Take the active branch back to the image before the last command.",
+  args: {
+    steps: {
+      type: "positional",
+      required: false,
+      description: "How many images to go back (default: 1); @N is the entry N of the history, +N forward",
     },
-    args: definitions,
-    run: ({ data }) => rollBack(data),
-  }),
+  },
+  run: rollBack,
   examples: [
     ["-S work session rollback", "undo the last `run` or `use`"],
     ["-S work session rollback 3", "the last three, as HEAD~3"],
@@ -36,7 +29,7 @@ export const rollback: Command = {
   ],
   agentNote:
     "Nothing is lost: `session show` lists what was rolled back, `session branch NAME --from ID` brings it back.",
-};
+});
 
 function rollBack(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;

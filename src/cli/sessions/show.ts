@@ -1,35 +1,27 @@
-import { type ArgsDef, defineCommand } from "citty";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import { renderTable, type TableStyle } from "../../terminal/table.ts";
 import { drawTree } from "../../terminal/tree.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { requireHistory } from "./session-argument.ts";
 import { sessionKey } from "./session-key.ts";
 import { shortLayer } from "./working-branch.ts";
 
-const definitions: ArgumentDefinitions = {
-  session: {
-    type: "positional",
-    completes: "session",
-    required: false,
-    description:
-      "The session's key, such as build:0123456789abcdef (default: -S, else BOUGH_SESSION, else default)",
-  },
-};
-
-export const show: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "show",
+export const show = command({
+  name: "show",
+  description:
+    "Show a session's history as a tree: every image, what made it, and the branches that are at it.",
+  args: {
+    session: {
+      type: "positional",
+      completes: "session",
+      required: false,
       description:
-        "Show a session's history as a tree: every image, what made it, and the branches that are at it.",
+        "The session's key, such as build:0123456789abcdef (default: -S, else BOUGH_SESSION, else default)",
     },
-    args: definitions,
-    run: ({ data }) => showSession(data),
-  }),
+  },
+  run: showSession,
   examples: [
     ["session show build:0123456789abcdef", "the layers of a context's builds"],
     ["-S work session show", "the session `work`"],
@@ -39,7 +31,7 @@ export const show: Command = {
     "A filled circle is where the session works; every entry's image can be given to `bough use`.",
     "KIND commit: no instruction of its own, but what a build has made of those before it, such as files that were staged at the end.",
   ].join("\n"),
-};
+});
 
 function showSession(invocation: Invocation): void {
   const { values, globals, runtime } = invocation;

@@ -1,9 +1,7 @@
 import { basename } from "node:path";
-import { type ArgsDef, defineCommand } from "citty";
 import { BoughError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
-import type { Command, Invocation } from "../command-line/command.ts";
+import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { imageDescription, requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
@@ -12,29 +10,23 @@ import { parseHistoryReference, requireReferred } from "./history-reference.ts";
 import { sessionKey } from "./session-key.ts";
 import { appendEntries, workingBranch } from "./working-branch.ts";
 
-const definitions: ArgumentDefinitions = {
-  image: {
-    type: "positional",
-    completes: "image",
-    required: false,
-    description: `${imageDescription}; @N or HEAD~N is one of the history (default: show the session's image)`,
-  },
-  new: {
-    type: "boolean",
-    alias: "N",
-    description: "Begin a session of a new name, and print what makes it this shell's: for eval",
-  },
-};
-
-export const use: Command = {
-  definition: defineCommand<ArgsDef>({
-    meta: {
-      name: "use",
-      description: "Set the image that the session works in; without one, show the session.",
+export const use = command({
+  name: "use",
+  description: "Set the image that the session works in; without one, show the session.",
+  args: {
+    image: {
+      type: "positional",
+      completes: "image",
+      required: false,
+      description: `${imageDescription}; @N or HEAD~N is one of the history (default: show the session's image)`,
     },
-    args: definitions,
-    run: ({ data }) => useImage(data),
-  }),
+    new: {
+      type: "boolean",
+      alias: "N",
+      description: "Begin a session of a new name, and print what makes it this shell's: for eval",
+    },
+  },
+  run: useImage,
   examples: [
     ["-S work use tag:app:dev", "the session `work` goes on from the image that a build has tagged"],
     ["-S work use", "which image, on which branch"],
@@ -45,7 +37,7 @@ export const use: Command = {
     "Sessions are bough's own, on this machine: this changes nothing on the service.",
     "Give every task a session of its own with -S KEY or BOUGH_SESSION; without one it is `default`.",
   ].join("\n"),
-};
+});
 
 async function useImage(invocation: Invocation): Promise<void> {
   const { values, globals, runtime } = invocation;
