@@ -42,6 +42,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       images: createSingleFlight({ keeps: build.mode === "docker" }),
       layers: createSingleFlight(),
       questions: createSingleFlight(),
+      repositories: createSingleFlight({ keeps: true }),
     };
     const running: RunningBuild = { ...request, explain, shared };
     try {

@@ -53,6 +53,8 @@ export type StepEvent =
   | { type: "download-progress"; bytes: number; total: number | undefined }
   | { type: "downloaded"; url: string; bytes: number; sha256: string }
   | { type: "url-cache-hit"; url: string }
+  /** What an address of a git repository means now. `cached`: what the commit comes to is known; else it is fetched. */
+  | { type: "repository"; url: string; ref: string | undefined; commit: string; cached: boolean }
   | { type: "uploading"; files: number; bytes: number }
   | { type: "upload-progress"; files: number; sentBytes: number; reused: number }
   | { type: "uploaded"; files: number; sentBytes: number; reused: number }

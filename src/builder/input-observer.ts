@@ -3,6 +3,8 @@ export interface InputObserver {
   image(reference: string, uuid: string): void;
   /** The URL has no credentials. */
   url(url: string, sha256: string): void;
+  /** A commit of a git repository, whose address has no credentials. */
+  repository(url: string, commit: { ref: string | undefined; commit: string }): void;
   /** A file of the context, by its path there. */
   file(path: string, sha256: string): void;
 }

@@ -21,6 +21,8 @@ import type { InputObserver } from "./input-observer.ts";
 import type { StageState } from "./interpreter/state.ts";
 import type { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { GivenSecrets } from "./mounts/secrets.ts";
+import type { GitProgram } from "./repositories/git-program.ts";
+import type { FoundCommit } from "./repositories/repository-address.ts";
 import type { SingleFlight } from "./stages/single-flight.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
@@ -52,6 +54,8 @@ export interface SharedWork {
   images: SingleFlight<FoundImage>;
   layers: SingleFlight<Layer>;
   questions: SingleFlight<OperationOutcome>;
+  /** Commits by address: a build takes one of each. */
+  repositories: SingleFlight<FoundCommit>;
 }
 
 /** What is to be built, and what a step of it is performed with. */
@@ -79,7 +83,7 @@ export interface BuildJob {
   limits: ResourcesLimits | undefined;
   /** Secrets for `RUN --mount`. */
   secrets: GivenSecrets;
-  /** The size limit of one `ADD <url>`. */
+  /** The size limit of one `ADD <url>`, or of one repository. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */
   tags: readonly string[];
@@ -110,6 +114,7 @@ export interface BuildJob {
   ): AsyncGenerator<Uint8Array>;
   /** Fetches for `ADD <url>`; the service is never reached through this one. */
   fetchUrl: Fetch;
+  git: GitProgram;
   clock: Clock;
   signal: AbortSignal;
   /** Bound to the step. */

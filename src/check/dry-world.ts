@@ -240,7 +240,7 @@ function filesOf(
 }
 
 function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {
-  return plan.items.map((item) => [item.path, item.kind === "entry" ? item.entry : { type: "file" }]);
+  return plan.items.map((item) => [item.path, item.kind === "entry" ? item.entry : describeItem(item)]);
 }
 
 /** Instructions whose variables are replaced when a command runs, and by the shell. */

@@ -41,6 +41,10 @@ export function describeItem(item: PlannedItem): Pick<PlannedFile, "type" | "sou
       const { document, text, mode } = item;
       return { type: "file", source: `<<${document.name}`, mode, size: Buffer.byteLength(text) };
     }
+    case "repository": {
+      const { remote } = item.address;
+      return { type: "directory", source: redactUrl(remote), mode: undefined, size: undefined };
+    }
     case "url":
       return { type: "file", source: redactUrl(item.url), mode: item.mode, size: undefined };
     case "entry": {

@@ -102,7 +102,8 @@ export interface CopyInstruction extends InstructionBase<"COPY">, CopyFields {
 
 export interface AddInstruction extends InstructionBase<"ADD">, CopyFields {
   checksum: string | undefined;
-  keepGitDir: boolean;
+  /** Undefined: an address may say it. */
+  keepGitDir: boolean | undefined;
   /** Undefined where the Dockerfile leaves the choice to the kind of source. */
   unpack: boolean | undefined;
 }

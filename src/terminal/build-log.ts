@@ -61,6 +61,12 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
       return info(`downloaded ${event.url} (${formatBytes(event.bytes)}, sha256:${event.sha256})`);
     case "url-cache-hit":
       return info(`URL cache hit (HEAD validators match) ${event.url}`);
+    case "repository": {
+      const { url, commit, ref = "as named", cached } = event;
+      return info(
+        cached ? `git cache hit (${commit} is known) ${url}` : `fetching ${url} at ${commit} (${ref})`,
+      );
+    }
     case "uploading":
       return [
         {

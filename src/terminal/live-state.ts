@@ -78,6 +78,8 @@ function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
       return amount("hashing", { done: 0, total: event.bytes }, { done: 0, total: event.files });
     case "downloading":
       return amount(`downloading ${event.url}:`, { done: 0, total: undefined });
+    case "repository":
+      return event.cached ? state : text(`fetching ${event.url}`);
     case "uploading":
       return amount("uploading", { done: 0, total: event.bytes }, { done: 0, total: event.files });
     case "hashed":

@@ -7,6 +7,7 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";
+import { commitTime, type GitServer, makeRepository, serveRepositories } from "../support/git-server.ts";
 import { problemsOfArchive, problemsOfLayout } from "../support/image-spec.ts";
 import { Registry } from "../support/registry.ts";
 
@@ -17,6 +18,8 @@ const epoch = { SOURCE_DATE_EPOCH: "1700000000" };
 const homes: string[] = [];
 let registry: Registry;
 let web: ReturnType<typeof Bun.serve>;
+let repositories: GitServer;
+let commit: string;
 let base: string;
 
 const secret = "hunter2-hunter2";
@@ -29,6 +32,8 @@ const dockerfile = () =>
     "COPY app /app",
     "COPY --from=other:1 /etc/passwd /other",
     `ADD ${web.url}file /added`,
+    `ADD ${repositories.url.replace("://", `://me:${secret}@`)}/app.git#v1 /repository`,
+    `RUN stat -c %Y:%U /repository/a | grep -qx ${commitTime}:root`,
     "RUN --mount=type=secret,id=password --mount=type=bind,source=only-here,target=/here cat /here >/dev/null",
     "",
   ].join("\n");
@@ -36,6 +41,10 @@ const dockerfile = () =>
 beforeAll(async () => {
   registry = await Registry.start();
   web = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("from the web\n") });
+  const { commit: add, git } = makeRepository(join(places, "repositories/app.git"));
+  commit = add({ a: "a\n" });
+  git("tag", "v1");
+  repositories = serveRepositories(join(places, "repositories"));
   base = await makeBusyboxLayout(join(places, "base"));
   writeFiles(join(places, "context"), {
     Dockerfile: dockerfile(),
@@ -55,7 +64,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await Promise.all([registry?.stop(), web?.stop(true)]);
+  await Promise.all([registry?.stop(), web?.stop(true), repositories?.stop()]);
 });
 
 const bough = (home = "", words: readonly string[], environment = {}) =>
@@ -115,6 +124,7 @@ test("is what the image was made from, and nothing else", async () => {
       imported("base@1"),
       imported("other@1"),
       { uri: `${web.url}file`, digest: { sha256: sha256("from the web\n") } },
+      { uri: `git+${repositories.url}/app.git@refs/tags/v1`, digest: { gitCommit: commit } },
     ],
   });
   expect(statement.predicate.runDetails.metadata).toEqual({ finishedOn: "2023-11-14T22:13:20.000Z" });

@@ -31,7 +31,7 @@ export async function stageArchive(
   stage: StageState,
   build: BuildJob,
 ): Promise<Awaited<ReturnType<typeof stageItems>> | undefined> {
-  if (item.kind === "document") return undefined;
+  if (item.kind === "document" || item.kind === "repository") return undefined;
   const place = item.kind === "url" ? { url: item.url } : { absolutePath: item.entry.absolutePath };
   const digest = await hashOf(item, checksum, build);
   const entries = await readArchive(place, digest, build);
@@ -53,7 +53,7 @@ export async function stageArchive(
 }
 
 async function hashOf(
-  item: Exclude<PlannedItem, { kind: "document" }>,
+  item: Extract<PlannedItem, { kind: "entry" | "url" }>,
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<string> {

@@ -1,26 +1,35 @@
 import { BoughError } from "../../errors.ts";
 import type { BuildJob } from "../job.ts";
-import type { Staged } from "../staging/staged.ts";
+import type { Staged, UnpackedContent } from "../staging/staged.ts";
 import { nameOf } from "./open-archive.ts";
 import { sendContents } from "./read-archive.ts";
 
 /**
- * The ids, by SHA-256, of what archives have staged. All was sent as the archive was read; where the service has forgotten
- * some of it since, the archive is read again.
+ * The ids, by SHA-256, of what archives and repositories have staged. All was sent as it was read; where the service has
+ * forgotten some of it since, it is read again.
  */
 export async function uploadArchives(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const { uploads } = build.store;
   const ids = new Map<string, string>();
   for (const entry of staged.values()) {
-    if (entry.type !== "file" || entry.content.kind !== "archive" || ids.has(entry.sha256)) continue;
-    const { archive, digest } = entry.content;
-    if (uploads.get(entry.sha256) === undefined) await sendContents(archive, digest, build);
-    const id = uploads.get(entry.sha256);
-    if (id === undefined)
-      throw new BoughError(`${nameOf(archive, build)} has changed since it was unpacked`, {
-        hint: "Build again.",
-      });
-    ids.set(entry.sha256, id);
+    if (entry.type !== "file" || ids.has(entry.sha256)) continue;
+    const { content, sha256 } = entry;
+    if (content.kind !== "archive" && content.kind !== "repository") continue;
+    if (uploads.get(sha256) === undefined) await sendAgain(content, build);
+    const id = uploads.get(sha256);
+    if (id === undefined) {
+      const name = content.kind === "archive" ? nameOf(content.archive, build) : content.repository.shown;
+      throw new BoughError(`${name} has changed since it was unpacked`, { hint: "Build again." });
+    }
+    ids.set(sha256, id);
   }
   return ids;
+}
+
+async function sendAgain(content: UnpackedContent, build: BuildJob): Promise<void> {
+  if (content.kind === "archive") await sendContents(content.archive, content.digest, build);
+  else {
+    const { sendRepository } = await import("../repositories/read-repository.ts");
+    await sendRepository(content.repository, build);
+  }
 }

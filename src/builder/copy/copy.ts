@@ -17,6 +17,7 @@ import { defaultDirectoryMode } from "./made-directories.ts";
 import { isRoot, resolveFileOwner, root } from "./ownership.ts";
 import type { CopyPlan, PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
 import { stageItems } from "./stage-items.ts";
+import type { CopyWords } from "./words.ts";
 
 /** What the sources come to is staged for the next RUN; of it only URLs go to the service already. */
 export async function stageCopy(
@@ -43,8 +44,8 @@ export async function stageCopy(
   if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
-  const unpacking = { destination, owner, line, checksum: words.checksum };
-  const { items, ...unpacked } = await stageArchives(instruction, plan.items, unpacking, stage, build);
+  const unpacking = { destination, owner, line, words };
+  const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
   if (build.mode === "docker") requireSameKinds(items, unpacked.stage.staged);
   const owned = { ...owner, line };
@@ -52,6 +53,7 @@ export async function stageCopy(
   const toStaged = (item: PlannedItem, mayBeThere: boolean) => {
     if (item.kind === "entry") return stageEntry(item, hashes, owned, mayBeThere);
     if (item.kind === "document") return stageDocument(item, owned);
+    if (item.kind === "repository") throw new Error("a repository is staged as a tree");
     return stageUrl(item, owned, words.checksum, build);
   };
   const placed = { destination, items, isSourceRoot, isNestedDirectory, toStaged };
@@ -82,8 +84,7 @@ function requireFiles(
       `${name} of several sources needs a directory as its destination: ${path} is none, and does not end in a slash`,
       { kind: "usage", hint },
     );
-  if (items.some((item) => item.kind === "entry" && item.isSourceRoot))
-    throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
+  if (items.some(isSourceRoot)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
   const message = `all sources go to the one file ${path}, where the last is left, as in Docker: ${path}/ would be a directory`;
   emit({ type: "warning", message, line: range.start });
 }
@@ -103,22 +104,27 @@ function requireSameKinds(items: readonly PlannedItem[], staged: Staged): void {
   }
 }
 
-/** Stages what the archives among the items hold; the other ones are left. */
-async function stageArchives(
+/** Stages what the archives and repositories among the items hold; the other ones are left. */
+async function stageTrees(
   instruction: CopyInstruction | AddInstruction,
   items: readonly PlannedItem[],
-  unpacking: Unpacking,
+  { words, ...place }: Pick<Unpacking, "destination" | "owner" | "line"> & { words: CopyWords },
   stage: StageState,
   build: BuildJob,
 ): Promise<{ items: readonly PlannedItem[]; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
-  if (!items.some((item) => mayUnpack(instruction, item, build.mode))) return { items, ...done };
-  const { stageArchive } = await import("../archives/unpack.ts");
+  const stageTree = async (item: PlannedItem) => {
+    if (item.kind === "repository") {
+      const { stageRepository } = await import("../repositories/stage-repository.ts");
+      return stageRepository(item.address, { words, ...place }, done.stage, build);
+    }
+    if (!mayUnpack(instruction, item, build.mode)) return undefined;
+    const { stageArchive } = await import("../archives/unpack.ts");
+    return stageArchive(item, { checksum: words.checksum, ...place }, done.stage, build);
+  };
   const others: PlannedItem[] = [];
   for (const item of items) {
-    const made = mayUnpack(instruction, item, build.mode)
-      ? await stageArchive(item, unpacking, done.stage, build)
-      : undefined;
+    const made = await stageTree(item);
     if (made === undefined) {
       others.push(item);
       continue;
@@ -132,13 +138,13 @@ async function stageArchives(
 
 /** Returns whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */
 function mayGoInto(destination: string, item: PlannedItem): boolean {
-  if (item.kind === "document") return false;
+  if (item.kind === "document" || item.kind === "repository") return false;
   const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;
   return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);
 }
 
 function isSourceRoot(item: PlannedItem): boolean {
-  return item.kind === "entry" && item.isSourceRoot;
+  return item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot);
 }
 
 function isNestedDirectory(item: PlannedItem): boolean {

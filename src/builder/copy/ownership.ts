@@ -139,6 +139,7 @@ async function readAccounts(
       return build.facts.readTextFile(entry.content.image, entry.content.path);
     case "url":
     case "archive":
+    case "repository":
       return "unsupported";
   }
 }

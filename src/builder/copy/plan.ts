@@ -13,6 +13,7 @@ import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { BuildMode } from "../job.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
+import type { RepositoryAddress } from "../repositories/repository-address.ts";
 import {
   type Destination,
   type DestinationPlace,
@@ -65,7 +66,13 @@ export interface PlannedUrl extends Placed {
   url: string;
 }
 
-export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl;
+/** What a git repository has goes into the directory that `path` is, or becomes. */
+export interface PlannedRepository extends Placed {
+  kind: "repository";
+  address: RepositoryAddress;
+}
+
+export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl | PlannedRepository;
 
 /** What a plan depends on beside the words. */
 export interface PlanOptions extends DestinationPlace {
@@ -119,6 +126,8 @@ export async function planCopy(
   }
   for (const document of words.documents) items.push(planDocument(document, destination, change, options));
   for (const url of words.urls) items.push(planUrl(url, destination, change));
+  for (const address of words.repositories)
+    items.push({ kind: "repository", path: destination.path, mode: defaultDirectoryMode, address });
   await pace.step();
   return {
     destination,
@@ -136,14 +145,14 @@ export async function planCopy(
  */
 function destinationSources(
   matches: readonly SourceMatch[],
-  { urls, documents }: CopyWords,
+  { urls, documents, repositories, beginsWithRepository }: CopyWords,
   { name, parents, sources }: CopyInstruction | AddInstruction,
   mode: BuildMode,
 ): DestinationSources {
-  const count = matches.length + urls.length + documents.length;
+  const count = matches.length + urls.length + documents.length + repositories.length;
   const isPattern = mode === "default" && sources.length === 1 && count > 1;
   const isUnpacked = name === "ADD" && matches.some(({ source }) => isArchive(source));
-  const isDirectoryFirst = matches[0]?.isDirectory === true;
+  const isDirectoryFirst = beginsWithRepository || matches[0]?.isDirectory === true;
   return { count, makesDirectory: parents || isPattern || (isUnpacked && count > 1) || isDirectoryFirst };
 }
 

@@ -5,12 +5,21 @@ import { BoughError } from "../../errors.ts";
 import { type ModeChange, parseMode } from "../../image/mode-change.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
 import { isUrl, redactUrl } from "../remote-files/source-url.ts";
+import {
+  isRepository,
+  parseRepositoryAddress,
+  type RepositoryAddress,
+} from "../repositories/repository-address.ts";
 
 /** The words of a COPY or ADD once their variables are replaced. */
 export interface CopyWords {
   /** Paths relative to the context; an empty one is its root. */
   paths: readonly string[];
   urls: readonly string[];
+  /** What ADD takes of git repositories. */
+  repositories: readonly RepositoryAddress[];
+  /** The first source is one of them. */
+  beginsWithRepository: boolean;
   documents: readonly HereDocument[];
   /** Empty: the WORKDIR. */
   destination: string;
@@ -31,6 +40,7 @@ export function expandCopyWords(
   instruction: CopyInstruction | AddInstruction,
   lookup: Lookup,
   escape: EscapeCharacter,
+  mode: "default" | "docker",
 ): CopyWords {
   const expand = (word: string) => expandWord(word, lookup, escape);
   const sources = instruction.sources.flatMap((source) =>
@@ -40,23 +50,27 @@ export function expandCopyWords(
     source.kind === "heredoc" ? [source.document] : [],
   );
   const isAdd = instruction.name === "ADD";
-  const checksum =
-    isAdd && instruction.checksum !== undefined ? parseChecksum(expand(instruction.checksum)) : undefined;
-  const urls = isAdd ? sources.filter(isUrl) : [];
-  const paths = isAdd ? sources.filter((source) => !isUrl(source)) : sources;
+  const repositories = isAdd ? sources.filter(isRepository) : [];
+  const urls = isAdd ? sources.filter((source) => isUrl(source) && !isRepository(source)) : [];
+  const paths = isAdd ? sources.filter((source) => !isUrl(source) && !isRepository(source)) : sources;
+  const given = isAdd ? expand(instruction.checksum ?? "") : "";
+  if (isAdd) requireAddable({ repositories, urls, paths }, given, mode);
+  else if (mode === "docker" && instruction.from === undefined) requireLocal(paths);
+  const options = { checksum: given, keepGitDir: isAdd ? instruction.keepGitDir : undefined };
   const destination = expand(instruction.destination);
   const chmod = expand(instruction.chmod ?? "");
-  if (isAdd) requireAddable(sources, checksum);
   return {
     paths,
     urls,
+    repositories: repositories.map((word) => toAddress(word, options)),
+    beginsWithRepository: isAdd && isRepository(sources[0] ?? ""),
     documents,
     destination,
     exclude: instruction.exclude.map(expand),
     chown: expand(instruction.chown ?? ""),
     chmod,
     changeMode: chmod === "" ? (mode) => mode : parseMode(chmod),
-    checksum,
+    checksum: repositories.length > 0 ? undefined : parseChecksum(given),
     warnings: isAdd && instruction.unpack === undefined ? paths.filter(isArchive).map(copiedArchive) : [],
   };
 }
@@ -66,26 +80,57 @@ export function isArchive(source: string): boolean {
   return /\.(tar|tar\.(gz|bz2|xz|zst)|tgz|tbz2?|txz)$/i.test(source);
 }
 
-function isGitRepository(source: string): boolean {
-  return /^(git@|git:\/\/|ssh:\/\/)/.test(source) || /^https?:\/\/[^?#]*\.git(#.*)?$/i.test(source);
-}
-
-function requireAddable(sources: readonly string[], checksum: string | undefined): void {
-  const repository = sources.find(isGitRepository);
-  if (repository !== undefined) {
-    const shown = redactUrl(repository);
-    throw new BoughError(`ADD ${shown}: git repositories are not fetched`, {
+function requireAddable(
+  { repositories, urls, paths }: Record<"repositories" | "urls" | "paths", readonly string[]>,
+  checksum: string,
+  mode: "default" | "docker",
+): void {
+  const [repository] = repositories;
+  if (repository !== undefined && mode === "default") {
+    throw new BoughError(`ADD ${redactUrl(repository)}: git repositories are not fetched without --docker`, {
       kind: "usage",
-      hint: "Clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
+      hint: "Build with --docker, clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
     });
   }
-  const path = sources.find((source) => !isUrl(source));
-  if (checksum !== undefined && path !== undefined) {
-    throw new BoughError(`ADD --checksum goes with a URL, and ${path} is a local path`, { kind: "usage" });
+  const [path] = paths;
+  if (checksum !== "" && path !== undefined) {
+    throw new BoughError(`ADD --checksum goes with a URL or a git repository, and ${path} is a local path`, {
+      kind: "usage",
+    });
   }
-  const bad = sources.find((source) => isUrl(source) && !URL.canParse(source));
+  if (checksum !== "" && mode === "docker" && repositories.length + urls.length > 1)
+    throw new BoughError("ADD --checksum goes with a single source", { kind: "usage" });
+  const bad = urls.find((source) => !URL.canParse(source));
   if (bad !== undefined)
     throw new BoughError(`ADD ${redactUrl(bad)}: this is no valid address`, { kind: "usage" });
+}
+
+/** By default an address is a path like any other, and is not found in the context. */
+function requireLocal(paths: readonly string[]): void {
+  const remote = paths.find((path) => isRepository(path) || /^https?:\/\//.test(path));
+  if (remote === undefined) return;
+  const what = isRepository(remote) ? "git repository" : "URL";
+  throw new BoughError(`COPY ${redactUrl(remote)}: the source can't be a ${what}`, {
+    kind: "usage",
+    hint: "ADD fetches it.",
+  });
+}
+
+/** What flags say counts as if the address said it. */
+function toAddress(
+  word: string,
+  { checksum, keepGitDir }: { checksum: string; keepGitDir: boolean | undefined },
+): RepositoryAddress {
+  const address = parseRepositoryAddress(word);
+  if (address === undefined) throw new Error("this is no repository's address");
+  const { keepsGitDirectory = keepGitDir, commit = checksum === "" ? undefined : checksum } = address;
+  const refuse = (flag: string) =>
+    new BoughError(`ADD ${redactUrl(word)}: --${flag} says something else than the address does`, {
+      kind: "usage",
+    });
+  if (keepGitDir !== undefined && keepsGitDirectory !== keepGitDir) throw refuse("keep-git-dir");
+  if (checksum !== "" && commit !== checksum) throw refuse("checksum");
+  return { ...address, keepsGitDirectory, commit };
 }
 
 /** Empty, as where its variable is not set: none. */

@@ -21,7 +21,7 @@ export async function interpretCopy<Stage extends StageScope>(
   }
   if (!areSourcesKnown(instruction, isKnown)) return stage;
   const { escape } = world;
-  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape);
+  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, world.mode);
   if (world.mode === "default") for (const warning of words.warnings) world.warn(warning, instruction);
   if (isFromImage) return world.copyFromImage(instruction, words, stage);
   const options = await world.copyOptions(instruction, stage);

@@ -1,4 +1,4 @@
-import type { Dockerfile, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
 import type { NetworkPolicy } from "../commands/network.ts";
@@ -23,20 +23,6 @@ const hostNetworkDenied =
   "--network=host is not allowed: the command line has to grant it, with --allow network.host (or --network host for every RUN)";
 
 export function refusals(instruction: Instruction): string[] {
-  switch (instruction.name) {
-    case "RUN":
-      return runRefusals(instruction);
-    case "ADD":
-      return [
-        ...(instruction.keepGitDir
-          ? ["--keep-git-dir: git repositories are not fetched here; clone it in a RUN"]
-          : []),
-      ];
-    default:
-      return [];
-  }
-}
-
-function runRefusals({ security }: RunInstruction): string[] {
-  return security === "insecure" ? ["--security=insecure: every RUN runs in a sandbox"] : [];
+  const isInsecure = instruction.name === "RUN" && instruction.security === "insecure";
+  return isInsecure ? ["--security=insecure: every RUN runs in a sandbox"] : [];
 }

@@ -59,6 +59,8 @@ async function contentOf(
     ...{
       paths: [escapeGlob(path)],
       urls: [],
+      repositories: [],
+      beginsWithRepository: false,
       documents: [],
       destination: place,
       exclude: [],

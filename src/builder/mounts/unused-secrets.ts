@@ -13,13 +13,16 @@ export function unusedSecrets({ instructions, path }: Dockerfile, given: GivenId
   );
   // What has a variable in it may ask for any.
   if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
+  // An address may have a variable in it: whether it is a repository's is not asked.
+  const hasAdd = instructions.some(({ name }) => name === "ADD");
+  const mayServeGit = (id: string) => hasAdd && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
   return (["secret", "ssh"] as const).flatMap((type) => {
     const asked = new Set(
       mounts.filter((mount) => mount.type === type).flatMap((mount) => idOf(mount) ?? []),
     );
     const ids = type === "secret" ? given.secrets : given.agents;
     return ids
-      .filter((id) => !asked.has(id))
+      .filter((id) => !asked.has(id) && !mayServeGit(id))
       .map((id): BuildWarning => {
         const option = type === "secret" ? `--secret id=${id}` : `--ssh ${id}`;
         const meant = nearest(id, asked);

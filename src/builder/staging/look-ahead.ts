@@ -78,7 +78,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     await last;
     // The request to the service goes first.
     await new Promise<void>((resolve) => setImmediate(resolve));
-    const words = expandCopyWords(instruction, () => undefined, dockerfile.escape);
+    const words = expandCopyWords(instruction, () => undefined, dockerfile.escape, mode);
     const { paths: sources, exclude } = words;
     const { parents } = instruction;
     return resolveSources({ context, ignore, sources, exclude, parents, signal });

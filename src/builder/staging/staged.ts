@@ -1,5 +1,6 @@
 import { PersistentMap } from "../../persistent-map.ts";
 import type { Layer } from "../cache/layer-cache.ts";
+import type { ResolvedRepository } from "../repositories/repository-address.ts";
 
 /** What COPY and ADD have prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
@@ -50,10 +51,13 @@ export type StagedContent =
   | { kind: "local"; absolutePath: string }
   | { kind: "text"; text: string }
   | { kind: "url"; url: string }
-  /** Entries of an archive that ADD unpacks. */
-  /** `digest`: the archive's own SHA-256. */
-  | { kind: "archive"; archive: ArchivePlace; digest: string }
+  | UnpackedContent
   | ImageContent;
+
+/** A file of what ADD takes apart. `digest`: the archive's own SHA-256. */
+export type UnpackedContent =
+  | { kind: "archive"; archive: ArchivePlace; digest: string }
+  | { kind: "repository"; repository: ResolvedRepository };
 
 /** Where an archive is read from. */
 export type ArchivePlace = { absolutePath: string } | { url: string };

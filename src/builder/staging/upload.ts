@@ -12,7 +12,7 @@ import type { Staged, StagedFile } from "./staged.ts";
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const known = await uploadImageFiles(staged, build);
-  if (staged.values().some((entry) => entry.type === "file" && entry.content.kind === "archive")) {
+  if (staged.values().some((entry) => entry.type === "file" && isUnpacked(entry))) {
     const { uploadArchives } = await import("../archives/upload-archives.ts");
     for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
   }
@@ -59,6 +59,10 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   return ids;
 }
 
+function isUnpacked({ content: { kind } }: StagedFile): boolean {
+  return kind === "archive" || kind === "repository";
+}
+
 /** Contents that are no file of the context: a here-document, or a URL whose upload the service has lost. */
 async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
   switch (content.kind) {
@@ -72,7 +76,8 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
     case "url":
       return (await download(content.url, sha256, build)).uuid;
     case "archive":
-      throw new Error("what archives hold is uploaded together");
+    case "repository":
+      throw new Error("what archives and repositories hold is uploaded together");
     case "image":
       throw new Error("files of images are uploaded together");
     case "local":

@@ -59,7 +59,8 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     valueHint: "default|ID[=SOCKET]",
     multiple: true,
-    description: "For RUN --mount=type=ssh: an agent's socket (default: SSH_AUTH_SOCK)",
+    description:
+      "For RUN --mount=type=ssh and ADD of git@ and ssh://: an agent's socket (default: SSH_AUTH_SOCK)",
   },
   "no-cache": {
     type: "boolean",
@@ -117,7 +118,8 @@ const definitions: ArgumentDefinitions = {
   "max-add-size": {
     type: "string",
     valueHint: "SIZE",
-    description: "The most that ADD may fetch from one URL, as in 500M (default: 16G; 0: no limit)",
+    description:
+      "The most that ADD may fetch from one URL or repository, as in 500M (default: 16G; 0: no limit)",
   },
   timeout: {
     type: "string",

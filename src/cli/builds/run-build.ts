@@ -29,6 +29,7 @@ import { connect, isEmbedded, type ServiceWatcher } from "../service/connection.
 import { openBuildCache, readSharing } from "./build-cache.ts";
 import { withDebugHint } from "./debugging.ts";
 import { createDecompress } from "./decompress.ts";
+import { createGit } from "./git.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { createProgress } from "./progress.ts";
@@ -185,6 +186,7 @@ async function buildWith(
       inputs: attesting?.inputs,
       maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
       decompress: createDecompress(runtime.environment.PATH),
+      git: createGit(runtime),
       fetchUrl: runtime.fetch,
       clock: runtime.clock,
       signal,

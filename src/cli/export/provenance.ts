@@ -30,6 +30,7 @@ export function gatherProvenance(
 ): Provenance {
   const images = new Map<string, string>();
   const urls = new Map<string, string>();
+  const repositories = new Map<string, { uri: string; commit: string }>();
   const files = new Map<string, string>();
   const path = relative(context.absolutePath, dockerfile.absolutePath);
   const isOutside = path.startsWith(`..${sep}`) || isAbsolute(path);
@@ -43,6 +44,10 @@ export function gatherProvenance(
     inputs: {
       image: (reference, uuid) => void images.set(reference, uuid),
       url: (url, sha256) => void urls.set(url, sha256),
+      repository: (url, { ref, commit }) => {
+        const uri = `git+${url}${ref === undefined ? "" : `@${ref}`}`;
+        repositories.set(`${uri} ${commit}`, { uri, commit });
+      },
       file: (path, sha256) => void files.set(path, sha256),
     },
     async describe(service, subject) {
@@ -57,6 +62,7 @@ export function gatherProvenance(
             { name: "context", digest: digestSet(contextDigest(files)) },
             ...(await Promise.all(bases.map((base) => describeBase(base, image.platform, service)))),
             ...inOrder(urls).map(([uri, sha256]) => ({ uri, digest: { sha256 } })),
+            ...inOrder(repositories).map(([, { uri, commit }]) => ({ uri, digest: { gitCommit: commit } })),
           ],
         },
         runDetails: {

@@ -36,7 +36,7 @@ export function parseAdd(statement: Statement): AddInstruction {
     ...baseOf(statement, "ADD", words, flags.list),
     ...fields,
     checksum: flags.text("checksum"),
-    keepGitDir: flags.switch("keep-git-dir") ?? false,
+    keepGitDir: flags.switch("keep-git-dir"),
     unpack: flags.switch("unpack"),
   };
 }

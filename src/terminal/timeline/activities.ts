@@ -13,6 +13,8 @@ export function beginActivity(event: StepEvent): Begun | undefined {
       return { name: "read files", details: { files: event.files, bytes: event.bytes } };
     case "downloading":
       return { name: "download", details: { url: event.url } };
+    case "repository":
+      return event.cached ? undefined : { name: "fetch", details: { url: event.url, commit: event.commit } };
     case "uploading":
       return {
         name: `upload ${formatCount(event.files, "file")}`,
@@ -59,6 +61,8 @@ export function describeEnd(event: StepEvent): object {
       return { bytes: event.bytes };
     case "url-cache-hit":
       return { cached: true };
+    case "repository":
+      return { commit: event.commit, cached: event.cached };
     case "uploaded":
       return { sentBytes: event.sentBytes, reused: event.reused };
     case "ran":

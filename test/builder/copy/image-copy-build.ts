@@ -67,6 +67,7 @@ export function createImageCopyBuild(
       images: createSingleFlight(),
       layers: createSingleFlight(),
       questions: createSingleFlight(),
+      repositories: createSingleFlight(),
     },
     platform: undefined,
     dockerfile,
@@ -81,6 +82,10 @@ export function createImageCopyBuild(
     secrets: { values: new Map(), agents: new Map() },
     limits: undefined,
     maxAddBytes: 1,
+    git: {
+      run: () => Promise.reject(new Error("no git")),
+      makeDirectory: () => ({ path: "", [Symbol.dispose]() {} }),
+    },
     decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,
     tags: [],
     service: client,
@@ -109,7 +114,7 @@ export function createImageCopyBuild(
       const text = lines.map((line) => `COPY --from=source ${line}\n`).join("");
       for (const instruction of parseDockerfile(`FROM base\n${text}`, "Dockerfile").instructions) {
         if (instruction.name !== "COPY") continue;
-        const words = expandCopyWords(instruction, () => undefined, "\\");
+        const words = expandCopyWords(instruction, () => undefined, "\\", "docker");
         state = await stageImageCopy(
           instruction,
           { words, source: { image: source, layer: undefined } },

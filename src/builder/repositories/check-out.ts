@@ -1,0 +1,129 @@
+import { existsSync, lstatSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { type GitClient, tooLarge } from "./git-client.ts";
+import type { GitEnd } from "./git-program.ts";
+import type { ResolvedRepository } from "./repository-address.ts";
+
+interface Checkout {
+  /** The directory with what is to be copied. */
+  directory: string;
+  /** When the commit was made, in seconds. */
+  commitTime: number;
+}
+
+/** Fetches one commit, without its history where the server can do that, and checks it out below `place`. */
+export async function checkOut(
+  { address, shown, ref, commit }: ResolvedRepository,
+  { client, place, maxBytes }: { client: GitClient; place: string; maxBytes: number },
+): Promise<Checkout> {
+  const tree = join(place, "tree");
+  const git = (...args: string[]) => client.run(["-C", tree, ...args]);
+  const format = commit.length === 64 ? ["--object-format=sha256"] : [];
+  await client.run(["init", "--quiet", "--template=", ...format, "--", tree]);
+  await git("remote", "add", "--", "origin", client.remote);
+  if (ref === undefined || (await fetchRef(ref, tree, client)) !== commit)
+    await fetchCommit(commit, shown, tree, client);
+
+  const size = sizeOf(await git("ls-tree", "-r", "-l", "--full-tree", commit));
+  if (size > maxBytes) {
+    const { reason, hint } = tooLarge(maxBytes);
+    throw new BoughError(`ADD ${shown}: ${reason}`, { hint });
+  }
+  await git("checkout", "--quiet", "--detach", commit);
+  if (address.hasSubmodules && existsSync(join(tree, ".gitmodules"))) await updateSubmodules(tree, client);
+  const commitTime = Number(await git("show", "-s", "--format=%ct", commit));
+  if (keepsGitDirectory({ address })) await tidy(join(tree, ".git"), git);
+  return { directory: findDirectory(tree, address.subdirectory, shown), commitTime };
+}
+
+/** A part of a repository is none. */
+export function keepsGitDirectory({ address }: Pick<ResolvedRepository, "address">): boolean {
+  return address.keepsGitDirectory === true && address.subdirectory === "";
+}
+
+/** Returns the commit that the ref is by now. */
+async function fetchRef(ref: string, tree: string, client: GitClient): Promise<string> {
+  const end = await fetchShallow(tree, client, `+${ref}:${ref}`);
+  if (end.status !== 0) throw client.complain(end);
+  return (await client.run(["-C", tree, "rev-parse", "FETCH_HEAD^{commit}"])).trim();
+}
+
+/** Not every server gives a commit by its hash: of others all branches and tags are fetched. */
+async function fetchCommit(commit: string, shown: string, tree: string, client: GitClient): Promise<void> {
+  const direct = await fetchShallow(tree, client, commit);
+  if (direct.status === 0) return;
+  if (
+    !/not our ref|unadvertised object|no such remote ref|couldn't find remote ref|dumb http/i.test(
+      direct.stderr,
+    )
+  )
+    throw client.complain(direct);
+  const refs = ["heads", "tags"].map((kind) => `+refs/${kind}/*:${otherRefs}/${kind}/*`);
+  await client.run([
+    "-C",
+    tree,
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--update-shallow",
+    "--",
+    "origin",
+    ...refs,
+  ]);
+  const { status } = await client.attempt(["-C", tree, "cat-file", "-e", `${commit}^{commit}`]);
+  if (status !== 0)
+    throw new BoughError(`ADD ${shown}: the repository has no commit ${commit}`, {
+      hint: "It is on no branch and behind no tag, or it was there a moment ago: build again.",
+    });
+}
+
+const otherRefs = "refs/bough";
+
+async function fetchShallow(tree: string, client: GitClient, refspec: string): Promise<GitEnd> {
+  const fetch = ["-C", tree, "fetch", "--quiet", "--no-tags", "--refmap=", "--update-head-ok"];
+  const shallow = await client.attempt([...fetch, "--depth=1", "--", "origin", refspec]);
+  if (shallow.status === 0 || !knowsNoDepth(shallow)) return shallow;
+  return client.attempt([...fetch, "--", "origin", refspec]);
+}
+
+/** A server of plain files. */
+function knowsNoDepth({ stderr }: GitEnd): boolean {
+  return /shallow|--depth/.test(stderr);
+}
+
+async function updateSubmodules(tree: string, client: GitClient): Promise<void> {
+  const update = ["-C", tree, "submodule", "--quiet", "update", "--init", "--recursive"];
+  const shallow = await client.attempt([...update, "--depth=1"], { takesAnyScheme: true });
+  if (shallow.status === 0) return;
+  if (!knowsNoDepth(shallow)) throw client.complain(shallow);
+  await client.run(update, { takesAnyScheme: true });
+}
+
+/** Leaves nothing of this machine in what is kept: neither inodes and times of its files nor how it came here. */
+async function tidy(directory: string, git: (...args: string[]) => Promise<string>): Promise<void> {
+  await git("read-tree", "HEAD");
+  for (const name of ["FETCH_HEAD", "ORIG_HEAD", otherRefs])
+    rmSync(join(directory, name), { recursive: true, force: true });
+}
+
+/** `git ls-tree -l` has the size in the fourth column. */
+function sizeOf(list: string): number {
+  let bytes = 0;
+  for (const line of list.split("\n")) bytes += Number(/^\d+ blob [0-9a-f]+ +(\d+)/.exec(line)?.[1] ?? 0);
+  return bytes;
+}
+
+/** No link on the way is followed: it could lead out of the repository. */
+function findDirectory(tree: string, subdirectory: string, shown: string): string {
+  let at = tree;
+  for (const name of subdirectory.split("/").filter((part) => part !== "")) {
+    at = join(at, name);
+    const isDirectory = lstatSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (isDirectory && name !== ".git") continue;
+    throw new BoughError(`ADD ${shown}: the repository has no directory ${subdirectory}`, {
+      hint: "A link on the way is not followed.",
+    });
+  }
+  return at;
+}

@@ -1,0 +1,199 @@
+import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { BoughError } from "../../errors.ts";
+import type { BuildJob } from "../job.ts";
+import { secretTexts } from "../mounts/secrets.ts";
+import { redactUrl, splitCredentials } from "../remote-files/source-url.ts";
+import type { GitEnd } from "./git-program.ts";
+import type { RepositoryAddress } from "./repository-address.ts";
+
+/** git for one repository: it asks nobody, reads no settings of this machine, and runs nothing that a repository brings. */
+export interface GitClient {
+  /** The address without credentials: as git gets it, and as a kept `.git` has it. */
+  remote: string;
+  /** Rejects where git fails, in words of people. */
+  run(args: readonly string[], options?: GitOptions): Promise<string>;
+  /** What it fails of is for the caller, as what `complain` makes of it. */
+  attempt(args: readonly string[], options?: GitOptions): Promise<GitEnd>;
+  complain(end: GitEnd): BoughError;
+}
+
+interface GitOptions {
+  /** Schemes that may be used beside the address's own: those of submodules. */
+  takesAnyScheme?: boolean;
+}
+
+/** Of one call; what stands still is given up far earlier. */
+const maxSeconds = 3600;
+const stalledSeconds = 60;
+const maxAttempts = 3;
+
+export function createGitClient(address: RepositoryAddress, build: BuildJob): GitClient {
+  const { scheme } = address;
+  const isHttp = scheme === "http" || scheme === "https";
+  const { target, authorization: own } = isHttp
+    ? splitCredentials(address.remote)
+    : { target: undefined, authorization: undefined };
+  const authorization = target === undefined ? undefined : (givenAuthorization(target.host, build) ?? own);
+  const shown = redactUrl(address.remote, build.buildArgs);
+  const { mask } = secretsAmong([...build.buildArgs, ...secretTexts(build.secrets)]);
+  const environment = {
+    ...plain,
+    ...settings([
+      ...fixedSettings,
+      ...(target === undefined || authorization === undefined
+        ? []
+        : [[`http.${target.origin}/.extraHeader`, `Authorization: ${authorization}`] as const]),
+    ]),
+    ...(scheme === "ssh" ? { SSH_AUTH_SOCK: agentOf(shown, build) } : {}),
+  };
+
+  const attempt: GitClient["attempt"] = async (args, { takesAnyScheme = false } = {}) => {
+    // A redirect to plain HTTP is followed only from plain HTTP.
+    const schemes = takesAnyScheme ? "https:http:ssh:git" : scheme === "http" ? "http:https" : scheme;
+    const run = {
+      environment: { ...environment, GIT_ALLOW_PROTOCOL: schemes },
+      maxFileBytes: build.maxAddBytes,
+      seconds: maxSeconds,
+      signal: build.signal,
+    };
+    for (let number = 1; ; number++) {
+      const end = await build.git.run(args, run);
+      if (end.status === 0 || number === maxAttempts || !mayPass.test(end.stderr)) return end;
+      build.emit({
+        type: "warning",
+        message: `${complain(end).message}; trying again in ${number} s`,
+        line: undefined,
+      });
+      await build.clock.sleep(number * 1000, build.signal);
+    }
+  };
+  const complain = ({ stderr, status }: GitEnd) => {
+    const { reason, hint } = explain(stderr, build.maxAddBytes);
+    return new BoughError(
+      `ADD ${shown}: ${mask(reason ?? `git exits with ${status}`)}`,
+      hint === undefined ? {} : { hint },
+    );
+  };
+  return {
+    remote: target?.href ?? address.remote,
+    async run(args, options) {
+      const end = await attempt(args, options);
+      if (end.status !== 0) throw complain(end);
+      return end.stdout;
+    },
+    attempt,
+    complain,
+  };
+}
+
+/** Nothing of what a person has set up: neither programs nor names for addresses. */
+const plain = {
+  HOME: "/dev/null",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  GIT_TERMINAL_PROMPT: "0",
+  // Keys are the agent's, and a host is known, or it is not.
+  GIT_SSH_COMMAND:
+    "ssh -F /dev/null -o BatchMode=yes -o IdentityFile=none -o ConnectTimeout=30 -o ServerAliveInterval=15",
+  GIT_SSH_VARIANT: "ssh",
+  LC_ALL: "C",
+};
+
+const fixedSettings = [
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+  ["core.logAllRefUpdates", "false"],
+  ["credential.helper", ""],
+  ["gc.auto", "0"],
+  ["maintenance.auto", "false"],
+  // What is fetched stays one file, which has its limit.
+  ["fetch.unpackLimit", "1"],
+  ["http.lowSpeedLimit", "1"],
+  ["http.lowSpeedTime", String(stalledSeconds)],
+  ["init.defaultBranch", "master"],
+] as const;
+
+/** Not in the command line, which everybody on a machine can read. */
+function settings(pairs: readonly (readonly [string, string])[]): Record<string, string> {
+  const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(pairs.length) };
+  pairs.forEach(([key, value], index) => {
+    variables[`GIT_CONFIG_KEY_${index}`] = key;
+    variables[`GIT_CONFIG_VALUE_${index}`] = value;
+  });
+  return variables;
+}
+
+/** BuildKit's secrets: a header or a token, of one host or of all. */
+function givenAuthorization(host: string, { secrets }: BuildJob): string | undefined {
+  for (const [id, isToken] of [
+    [`GIT_AUTH_HEADER.${host}`, false],
+    [`GIT_AUTH_TOKEN.${host}`, true],
+    ["GIT_AUTH_HEADER", false],
+    ["GIT_AUTH_TOKEN", true],
+  ] as const) {
+    const bytes = secrets.values.get(id);
+    if (bytes === undefined) continue;
+    const text = new TextDecoder().decode(bytes).trim();
+    if (/[\0\r\n]/.test(text))
+      throw new BoughError(`--secret id=${id}: it has several lines`, { kind: "usage" });
+    return isToken ? `Basic ${Buffer.from(`x-access-token:${text}`).toString("base64")}` : text;
+  }
+  return undefined;
+}
+
+function agentOf(shown: string, { secrets }: BuildJob): string {
+  const agent = secrets.agents.get("default");
+  if (agent !== undefined) return agent;
+  throw new BoughError(`ADD ${shown}: it takes an SSH agent, and none is given`, {
+    kind: "usage",
+    hint: "Give one by --ssh default.",
+  });
+}
+
+const mayPass =
+  /returned error: (429|5\d\d)|early EOF|hung up|unexpected disconnect|RPC failed|Connection (reset|timed out)|Could not resolve host|Operation too slow/i;
+
+const loginHint =
+  "A private repository takes a login: --secret id=GIT_AUTH_TOKEN,env=NAME, or --ssh default for git@ and ssh://.";
+
+function explain(stderr: string, maxBytes: number): { reason: string | undefined; hint?: string } {
+  if (
+    /could not read (Username|Password)|Authentication failed|returned error: 40[13]|Permission denied \(/i.test(
+      stderr,
+    )
+  )
+    return { reason: "the server wants a login, or refuses this one", hint: loginHint };
+  if (/Host key verification failed/i.test(stderr))
+    return {
+      reason: "the server's host key is not known to this machine",
+      hint: "Connect once by hand (ssh HOST), and compare the key with what the server's owner says.",
+    };
+  if (/signal 25|File size limit/i.test(stderr)) return tooLarge(maxBytes);
+  if (
+    /repository .*not found|returned error: 404|does not appear to be a git repository|no matching repositories/i.test(
+      stderr,
+    )
+  )
+    return { reason: "there is no git repository", hint: `Is the address right? ${loginHint}` };
+  if (
+    /transport '.*' not allowed|protocol '.*' is not (supported|allowed)|Protocol ".*" (not supported|disabled)/i.test(
+      stderr,
+    )
+  )
+    return {
+      reason: "the server redirects to an address that is less secure; refused",
+      hint: "Name the final address in the Dockerfile if you trust it.",
+    };
+  const lines = stderr.split("\n").filter((line) => line.trim() !== "");
+  const line = lines.findLast((text) => /^(fatal|error): /.test(text)) ?? lines.at(-1);
+  const hint = "Is the address right, and can this machine reach it?";
+  return { reason: line?.replace(/^(fatal|error): /, "").slice(0, 500), hint };
+}
+
+export function tooLarge(maxBytes: number): { reason: string; hint: string } {
+  return {
+    reason: `it is larger than ${maxBytes} bytes`,
+    hint: "If the address is right, allow more with --max-add-size SIZE.",
+  };
+}

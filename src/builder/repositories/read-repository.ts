@@ -1,0 +1,87 @@
+import { createReadStream, realpathSync } from "node:fs";
+import { ignoreRules } from "../../context/patterns/ignore.ts";
+import type { ContextEntry } from "../../context/sources/entry.ts";
+import { resolveSources } from "../../context/sources/sources.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
+import { createImageContents } from "../copy/image-contents.ts";
+import type { BuildJob } from "../job.ts";
+import { checkOut, keepsGitDirectory } from "./check-out.ts";
+import { createGitClient } from "./git-client.ts";
+import type { ResolvedRepository } from "./repository-address.ts";
+
+/**
+ * What a commit comes to, each directory before what is in it. A commit never changes: what it came to once is remembered, and
+ * nothing is fetched.
+ */
+export async function readRepository(
+  repository: ResolvedRepository,
+  build: BuildJob,
+): Promise<readonly CopiedEntry[]> {
+  const { copies } = build.store;
+  const { commit, shown, ref } = repository;
+  const image = `commit ${commit}`;
+  const known = copies.get(image, wordsOf(repository));
+  build.emit({ type: "repository", url: shown, ref, commit, cached: known !== undefined });
+  if (known !== undefined) return known[0]?.entries ?? [];
+  const entries = await sendRepository(repository, build);
+  copies.set(image, wordsOf(repository), [{ path: "/", name: "", type: "directory", entries }]);
+  return entries;
+}
+
+/** Fetches it, whatever is remembered; what the service lacks of it is sent. */
+export async function sendRepository(
+  repository: ResolvedRepository,
+  build: BuildJob,
+): Promise<readonly CopiedEntry[]> {
+  const client = createGitClient(repository.address, build);
+  using place = build.git.makeDirectory();
+  const options = { client, place: realpathSync(place.path), maxBytes: build.maxAddBytes };
+  const { directory, commitTime } = await checkOut(repository, options);
+  const contents = createImageContents(build, Number.POSITIVE_INFINITY);
+  const entries: CopiedEntry[] = [];
+  for (const entry of await findEntries(directory, repository, build.signal)) {
+    if (entry.relativePath === "") continue;
+    build.signal.throwIfAborted();
+    const place = { path: entry.relativePath, uid: 0, gid: 0 };
+    // A file of git's is executable or not.
+    const mode = entry.mode & 0o755;
+    if (entry.type === "directory") entries.push({ type: "directory", mode: 0o755, ...place });
+    else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...place });
+    else {
+      const sha256 = await contents.take(bytesOf(entry.absolutePath), entry.size);
+      entries.push({ type: "file", mode, sha256, size: entry.size, mtime: commitTime, ...place });
+    }
+  }
+  const done = await contents.finish();
+  if (done.files > 0) build.emit({ type: "uploaded", ...done });
+  return entries;
+}
+
+/** All that decides about a commit's files. A `.git` that is kept names its repository. */
+function wordsOf({ address, shown, ref, exclude }: ResolvedRepository): string {
+  const { subdirectory, hasSubmodules } = address;
+  const kept = keepsGitDirectory({ address }) ? [shown, ref] : null;
+  return JSON.stringify([subdirectory, hasSubmodules, kept, exclude]);
+}
+
+async function findEntries(
+  directory: string,
+  repository: ResolvedRepository,
+  signal: AbortSignal,
+): Promise<readonly ContextEntry[]> {
+  const isKept = keepsGitDirectory(repository);
+  // A submodule's `.git` is a file that names a place of this machine.
+  const exclude = isKept ? repository.exclude : [...repository.exclude, "**/.git"];
+  const { matches } = await resolveSources({
+    context: { path: repository.shown, absolutePath: directory, realPath: directory },
+    ignore: ignoreRules([], { defaultExcludes: false }),
+    sources: ["."],
+    exclude,
+    signal,
+  });
+  return matches.flatMap(({ entries }) => entries);
+}
+
+async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
+  yield* createReadStream(path, { highWaterMark: 1024 * 1024 });
+}

@@ -1,0 +1,148 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { redactUrl } from "../remote-files/source-url.ts";
+
+/** What a word says of a git repository, and of what is wanted of it. */
+export interface RepositoryAddress {
+  /** As git takes it, without query and fragment: `https://host/x.git`, `git@host:x`. */
+  remote: string;
+  /** `http`, `https`, `ssh` or `git`; `git@host:x` is `ssh`. */
+  scheme: string;
+  /** A branch, a tag or a commit; `undefined`: the default branch. */
+  ref: string | undefined;
+  /** Relative to the repository's root; empty: all of it. */
+  subdirectory: string;
+  /** The beginning of the commit that it has to be, in hex. */
+  commit: string | undefined;
+  keepsGitDirectory: boolean | undefined;
+  hasSubmodules: boolean;
+  /** `commit` is fetched, whatever the ref is now. */
+  isByCommit: boolean;
+}
+
+/** A repository, and the commit of it that is meant at the moment. */
+export interface ResolvedRepository {
+  address: RepositoryAddress;
+  /** The address, as it may be shown. */
+  shown: string;
+  /** The full name of the branch or tag; `undefined`: the commit was named. */
+  ref: string | undefined;
+  /** Its hash: 40 or 64 hex digits. */
+  commit: string;
+  /** `--exclude`. */
+  exclude: readonly string[];
+}
+
+export type FoundCommit = Pick<ResolvedRepository, "ref" | "commit">;
+
+const schemes = ["http", "https", "ssh", "git"];
+const withScheme = /^([a-zA-Z0-9]+):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
+/** `user@host:path`, as scp has it. */
+const likeScp = /^([\w-]+@[a-zA-Z0-9.-]+:[^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
+
+/** Returns whether a word of ADD names a git repository. */
+export function isRepository(word: string): boolean {
+  return splitAddress(word) !== undefined;
+}
+
+/**
+ * BuildKit's grammar: `https://host/x.git#ref:subdirectory`, or the same as a query (`?tag=v1&subdir=docs`). An HTTP address is
+ * a repository's where its path ends in `.git`.
+ *
+ * @returns `undefined` for what names none
+ * @throws BoughError of kind `usage` where its query or fragment makes no sense
+ */
+export function parseRepositoryAddress(word: string): RepositoryAddress | undefined {
+  const split = splitAddress(word);
+  if (split === undefined) return undefined;
+  const { remote, scheme, query, fragment } = split;
+  const refuse = (problem: string) => new BoughError(`${redactUrl(word)}: ${problem}`, { kind: "usage" });
+  const values = readQuery(query, refuse);
+  const [, ref = "", directory = ""] = /^([^:]*):?(.*)$/s.exec(decode(fragment)) ?? [];
+  const tag = qualified("refs/tags/", values.get("tag"));
+  const branch = qualified("refs/heads/", values.get("branch"));
+  if (tag !== undefined && branch !== undefined) throw refuse("branch conflicts with tag");
+  const only = (what: string, ...given: (string | undefined)[]) => {
+    const [first, second] = new Set(given.filter((value) => value !== undefined && value !== ""));
+    if (second !== undefined)
+      throw refuse(`${what} conflicts: ${JSON.stringify(first)} and ${JSON.stringify(second)}`);
+    return first;
+  };
+  const chosen = only("ref", ref, values.get("ref"), tag, branch);
+  if (chosen?.startsWith("-") === true) throw refuse(`invalid git ref ${JSON.stringify(chosen)}`);
+  const commit = only("checksum", values.get("checksum"), values.get("commit"));
+  return {
+    remote,
+    scheme,
+    ref: chosen,
+    subdirectory: cleaned(only("subdir", cleaned(directory), cleaned(values.get("subdir") ?? "")) ?? ""),
+    commit,
+    keepsGitDirectory: readSwitch("keep-git-dir", values, refuse),
+    hasSubmodules: readSwitch("submodules", values, refuse) ?? true,
+    isByCommit: readSwitch("fetch-by-commit", values, refuse) ?? false,
+  };
+}
+
+export function isCommitHash(text: string): boolean {
+  return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}
+
+type Refuse = (problem: string) => BoughError;
+
+function splitAddress(word: string) {
+  const url = withScheme.exec(word);
+  if (url !== null) {
+    const [, given = "", host = "", path = "", query = "", fragment = ""] = url;
+    const scheme = given.toLowerCase();
+    if (!schemes.includes(scheme)) return undefined;
+    if (scheme.startsWith("http") && !decode(path).endsWith(".git")) return undefined;
+    return { scheme, remote: `${scheme}://${host}${path}`, query, fragment };
+  }
+  const [, remote, query = "", fragment = ""] = likeScp.exec(word) ?? [];
+  return remote === undefined ? undefined : { scheme: "ssh", remote, query, fragment };
+}
+
+const switches = ["keep-git-dir", "submodules", "fetch-by-commit"];
+const names = ["ref", "tag", "branch", "subdir", "checksum", "commit", "mtime", ...switches];
+
+function readQuery(query: string, refuse: Refuse): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (!names.includes(name))
+      throw refuse(`unexpected query ${JSON.stringify(name)}: it may be ${names.join(", ")}`);
+    if (values.has(name)) throw refuse(`query ${JSON.stringify(name)} has multiple values`);
+    if (value === "" && !switches.includes(name)) throw refuse(`query ${JSON.stringify(name)} has no value`);
+    values.set(name, value);
+  }
+  // Files have the commit's time either way: when they were checked out says nothing.
+  const time = values.get("mtime") ?? "commit";
+  if (time !== "checkout" && time !== "commit")
+    throw refuse(`invalid mtime value: ${JSON.stringify(time)} (it is checkout or commit)`);
+  return values;
+}
+
+/** Without a value it is on; else as Go reads a boolean. */
+function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: Refuse): boolean | undefined {
+  const value = values.get(name);
+  if (value === undefined) return undefined;
+  if (/^(|1|t|T|TRUE|true|True)$/.test(value)) return true;
+  if (/^(0|f|F|FALSE|false|False)$/.test(value)) return false;
+  throw refuse(`invalid ${name} value: ${JSON.stringify(value)}`);
+}
+
+function qualified(prefix: string, name: string | undefined): string | undefined {
+  return name === undefined || name.startsWith(prefix) ? name : `${prefix}${name}`;
+}
+
+/** What leads out of the repository stays in its root. */
+function cleaned(directory: string): string {
+  return posix.join("/", directory).replace(/^\/|\/$/g, "");
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,100 @@
+import { BoughError } from "../../errors.ts";
+import type { BuildJob } from "../job.ts";
+import { redactUrl } from "../remote-files/source-url.ts";
+import { createGitClient, type GitClient } from "./git-client.ts";
+import {
+  type FoundCommit,
+  isCommitHash,
+  type RepositoryAddress,
+  type ResolvedRepository,
+} from "./repository-address.ts";
+
+/** Asks the server which commit is meant, unless the address says so. What two stages ask for is asked once. */
+export async function resolveRepository(
+  address: RepositoryAddress,
+  exclude: readonly string[],
+  build: BuildJob,
+): Promise<ResolvedRepository> {
+  const shown = redactUrl(address.remote, build.buildArgs);
+  const key = JSON.stringify(address);
+  const found = await build.shared.repositories(key, () => findCommit(address, shown, build));
+  return { address, shown, exclude, ...found };
+}
+
+async function findCommit(address: RepositoryAddress, shown: string, build: BuildJob): Promise<FoundCommit> {
+  const { ref, commit: expected, isByCommit } = address;
+  const refuse = (problem: string, hint?: string) =>
+    new BoughError(`ADD ${shown}: ${problem}`, hint === undefined ? {} : { hint });
+  if (expected !== undefined && !/^[0-9a-f]+$/i.test(expected))
+    throw refuse(`invalid checksum ${expected} for a git repository: expected hex commit hash`);
+  const require = (...commits: readonly string[]) => {
+    if (expected === undefined || commits.some((commit) => commit.startsWith(expected.toLowerCase()))) return;
+    throw refuse(`expected checksum to match ${expected}, got ${commits.join(" or ")}`);
+  };
+  if (ref !== undefined && isCommitHash(ref)) {
+    require(ref);
+    return { ref: undefined, commit: ref };
+  }
+  if (isByCommit) {
+    if (expected === undefined || !isCommitHash(expected))
+      throw refuse("fetch-by-commit takes a full commit hash as its checksum");
+    return { ref: undefined, commit: expected };
+  }
+  const client = createGitClient(address, build);
+  const found = ref === undefined ? await findDefault(client, refuse) : await findRef(ref, client);
+  if (found === undefined) {
+    const isShort = /^[0-9a-f]{7,39}$/.test(ref ?? "");
+    throw refuse(
+      `the repository does not contain ref ${ref}`,
+      isShort
+        ? "A commit is named by all digits of its hash."
+        : "It is the name of a branch or tag, or a commit's hash.",
+    );
+  }
+  require(found.commit, ...(found.tag === undefined ? [] : [found.tag]));
+  return { ref: found.ref, commit: found.commit };
+}
+
+interface Found {
+  ref: string | undefined;
+  commit: string;
+  /** The hash of an annotated tag itself. */
+  tag?: string | undefined;
+}
+
+async function findDefault(
+  client: GitClient,
+  refuse: (problem: string) => BoughError,
+): Promise<Found | undefined> {
+  const lines = linesOf(await client.run(["ls-remote", "--symref", "--", client.remote, "HEAD"]));
+  const commit = lines.get("HEAD")?.find(isCommitHash);
+  const branch = lines
+    .get("HEAD")
+    ?.find((word) => word.startsWith("ref: "))
+    ?.slice("ref: ".length);
+  if (commit === undefined) throw refuse("could not find the default branch: the repository is empty");
+  return { ref: branch, commit };
+}
+
+/** A branch comes before a tag of the same name, and a name that is whole but for its `refs/` before both. */
+async function findRef(ref: string, client: GitClient): Promise<Found | undefined> {
+  const lines = linesOf(await client.run(["ls-remote", "--", client.remote, ref, `${ref}^{}`]));
+  const after = (prefix: string) => `${prefix}${ref.startsWith(prefix) ? ref.slice(prefix.length) : ref}`;
+  for (const name of [after("refs/"), after("refs/heads/"), after("refs/tags/")]) {
+    const hash = lines.get(name)?.find(isCommitHash);
+    if (hash === undefined) continue;
+    const peeled = lines.get(`${name}^{}`)?.find(isCommitHash);
+    return peeled === undefined ? { ref: name, commit: hash } : { ref: name, commit: peeled, tag: hash };
+  }
+  return undefined;
+}
+
+/** What the server says of each name. */
+function linesOf(text: string): Map<string, string[]> {
+  const lines = new Map<string, string[]>();
+  for (const line of text.split("\n")) {
+    const [value = "", name] = line.split("\t");
+    if (name !== undefined) lines.set(name, [...(lines.get(name) ?? []), value]);
+  }
+  return lines;
+}

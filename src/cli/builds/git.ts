@@ -1,0 +1,77 @@
+import { mkdirSync, rmSync } from "node:fs";
+import type { GitProgram } from "../../builder/repositories/git-program.ts";
+import { beforeDeadline, endHelper, startHelper } from "../../engine/system/helper.ts";
+import { BoughError } from "../../errors.ts";
+import { readAtMost } from "../../streams.ts";
+import { scratchPath } from "../export/scratch-path.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+/** A list of the files of a large repository has some; a server that sends names without end has more. */
+const maxOutputBytes = 64 * 1024 * 1024;
+/** In which `ulimit -f` counts. */
+const blockBytes = 512;
+
+/** The machine's git: it dies with this process, and writes no file larger than it may. */
+export function createGit({ clock, environment }: Pick<Runtime, "clock" | "environment">): GitProgram {
+  const { PATH } = environment;
+  const find = (program: string) => Bun.which(program, PATH === undefined ? {} : { PATH });
+  return {
+    async run(args, { environment: own, maxFileBytes, seconds, signal }) {
+      const git = find("git");
+      if (git === null) {
+        throw new BoughError("git is not installed, and ADD of a git repository needs it", {
+          kind: "usage",
+          hint: "Install it: apt-get install git; or ADD an archive of the repository by its URL, and unpack it.",
+        });
+      }
+      const shell = find("sh");
+      const setpriv = find("setpriv");
+      const words = [
+        ...(setpriv === null ? [] : [setpriv, "--pdeathsig", "KILL"]),
+        ...(shell === null ? [] : [shell, "-c", limited(maxFileBytes), shell]),
+        git,
+        ...args,
+      ];
+      const helper = startHelper(words, { environment: { ...passedOn(environment), ...own } });
+      const end = async () => {
+        const read = Promise.all([
+          readAtMost(maxOutputBytes, helper.stdout),
+          readAtMost(maxOutputBytes, helper.stderr),
+        ]);
+        await helper.stdin.end();
+        const [stdout, stderr] = await read;
+        if (!stdout.isWhole || !stderr.isWhole)
+          throw new BoughError("git prints more than could be meant, and was stopped");
+        const status = await helper.exited;
+        return { status, stdout: stdout.bytes.toString(), stderr: stderr.bytes.toString() };
+      };
+      try {
+        return await beforeDeadline(helper, ["git", ...args], end(), { clock, seconds, signal });
+      } finally {
+        endHelper(helper);
+      }
+    },
+    makeDirectory() {
+      const path = scratchPath("git", environment);
+      mkdirSync(path, { mode: 0o700 });
+      return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+    },
+  };
+}
+
+/** Modes are those of a checkout as root's, whatever this process's are. */
+function limited(maxFileBytes: number): string {
+  const limit = Number.isFinite(maxFileBytes) ? `ulimit -f ${Math.ceil(maxFileBytes / blockBytes)} && ` : "";
+  return `umask 022 && ${limit}exec "$@"`;
+}
+
+const names = /^(PATH|TMPDIR|GIT_SSL_CA(INFO|PATH)|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
+
+/** Neither bough's own settings, nor what would have git ask somebody or run something. */
+function passedOn(environment: Runtime["environment"]): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment))
+    if (value !== undefined && names.test(name)) passed[name] = value;
+  const { SSL_CERT_FILE } = passed;
+  return SSL_CERT_FILE === undefined ? passed : { GIT_SSL_CAINFO: SSL_CERT_FILE, ...passed };
+}

@@ -1,0 +1,501 @@
+/** ADD of git repositories, from servers as they are: git's own, one of plain files, one behind ssh. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import {
+  type GitServer,
+  makeRepository,
+  type Repository,
+  repositoriesDirectory,
+  serveRepositories,
+} from "../support/git-server.ts";
+
+let root: string;
+let app: Repository;
+/** Hashes of commits. */
+let first: string;
+let feature: string;
+let service: FakeService;
+let context: string;
+let home: string;
+/** Where checkouts are for a while. */
+let scratch: string;
+const open: { close(): unknown }[] = [];
+
+beforeEach(async () => {
+  root = repositoriesDirectory();
+  const library = makeRepository(join(root, "library.git"));
+  library.commit({ "lib.txt": "library\n" });
+  app = makeRepository(join(root, "app.git"));
+  first = app.commit({ foo: "first\n", "run.sh": { text: "#!/bin/sh\n", mode: 0o755 } });
+  app.git("tag", "v1");
+  app.git("tag", "--annotate", "--message=two", "v1-annotated");
+  app.git("checkout", "--quiet", "-b", "feature");
+  feature = app.commit({ foo: "feature\n", "sub/bar": "bar\n", ".gitattributes": "* text eol=crlf\n" });
+  app.git("checkout", "--quiet", "main");
+  app.git("submodule", "--quiet", "add", "../library.git", "module");
+  app.commit({ foo: "latest\n" });
+  service = await startFakeService();
+  service.state.addImage("base:1");
+  context = temporaryDirectory();
+  home = temporaryDirectory();
+  scratch = temporaryDirectory();
+});
+afterEach(async () => {
+  expect(readdirSync(scratch)).toEqual([]);
+  for (const server of open.splice(0)) await server.close();
+  await service.close();
+});
+
+function serve(options?: Parameters<typeof serveRepositories>[1]): GitServer {
+  const server = serveRepositories(root, options);
+  open.push({ close: () => server.stop() });
+  return server;
+}
+
+async function build(
+  dockerfile: string,
+  words: string[] = ["--docker"],
+  options: Partial<BoughOptions> = {},
+) {
+  writeFiles(context, { Dockerfile: `FROM base:1\n${dockerfile}\nRUN make\n` });
+  const before = service.requests.length;
+  const { environment, ...others } = options;
+  const ended = await runBough(["build", ...words], {
+    workingDirectory: context,
+    ...others,
+    environment: {
+      ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, TMPDIR: scratch },
+      ...environment,
+    },
+  });
+  const requests = service.requests.slice(before);
+  const run = requests.findLast(({ method, path }) => method === "POST" && path === "/v1/instances")?.json;
+  const files = (run as { files?: Record<string, { uuid: string; uid: number; gid: number; mode: string }> })
+    ?.files;
+  const texts = Object.entries(files ?? {}).map(([path, { uuid }]): [string, string] => [path, textOf(uuid)]);
+  const owners = Object.entries(files ?? {}).map(
+    ([path, { uid, gid, mode }]) => `${path} ${uid}:${gid} ${mode}`,
+  );
+  return { ...ended, requests, texts: Object.fromEntries(texts), owners };
+}
+
+function textOf(uuid: string): string {
+  const file = [...service.state.files.values()].find((stored) => stored.uuid === uuid);
+  return Buffer.from(file?.content ?? "").toString();
+}
+
+const latestFiles = {
+  "/x/.gitmodules": expect.stringContaining("library.git"),
+  "/x/foo": "latest\n",
+  "/x/module/lib.txt": "library\n",
+  "/x/run.sh": "#!/bin/sh\n",
+};
+const firstFiles = { "/x/foo": "first\n", "/x/run.sh": "#!/bin/sh\n" };
+const featureFiles = {
+  "/x/.gitattributes": "* text eol=crlf\r\n",
+  "/x/foo": "feature\r\n",
+  "/x/run.sh": "#!/bin/sh\r\n",
+  "/x/sub/bar": "bar\r\n",
+};
+const { "/x/module/lib.txt": _, ...withoutModule } = latestFiles;
+
+describe.each([
+  ["git's own", false],
+  ["one of plain files", true],
+])("a server: %s", (_, isDumb) => {
+  test.each([
+    ["the default branch", () => "", latestFiles],
+    ["a branch", () => "#feature", featureFiles],
+    ["a tag", () => "#v1", firstFiles],
+    ["an annotated tag", () => "#v1-annotated", firstFiles],
+    ["a full name", () => "#refs/heads/feature", featureFiles],
+    ["a commit", () => `#${first}`, firstFiles],
+    ["a directory of it", () => "#feature:sub", { "/x/bar": "bar\r\n" }],
+    ["no submodules", () => "?submodules=false", withoutModule],
+    ["a tag and its commit", () => `?tag=v1&commit=${first.slice(0, 8)}`, firstFiles],
+    ["a commit, whatever the branch is", () => `?branch=main&fetch-by-commit&commit=${first}`, firstFiles],
+  ])("%s", async (_, rest, expected) => {
+    if (isDumb) for (const name of ["app", "library"]) dumb(name);
+    const { url } = serve({ isDumb });
+    const add = `ADD ${url}/${isDumb ? "dumb/app.git" : "app.git"}${rest()} /x`;
+    const { exitCode, stderr, texts } = await build(add);
+    expect({ exitCode, stderr: exitCode === 0 ? "" : stderr, texts }).toEqual({
+      exitCode: 0,
+      stderr: "",
+      texts: expected,
+    });
+  });
+});
+
+/** A bare repository as a server of plain files has it. */
+function dumb(name: string): void {
+  const bare = join(root, "dumb", `${name}.git`);
+  app.git("clone", "--quiet", "--bare", join(root, `${name}.git`), bare);
+  app.git("--git-dir", bare, "update-server-info");
+}
+
+test("files are root's, --chown and --chmod say otherwise, --exclude leaves some out", async () => {
+  const { url } = serve();
+  const plain = await build(`ADD ${url}/app.git#v1 /x`);
+  expect(plain.owners).toEqual(["/x/foo 0:0 0644", "/x/run.sh 0:0 0755"]);
+  const flags = await build(`ADD --chown=7:8 --chmod=u=rwx,go= --exclude=foo ${url}/app.git#v1 /x/`);
+  expect(flags.owners).toEqual(["/x/run.sh 7:8 0700"]);
+});
+
+test("beside other sources", async () => {
+  writeFiles(context, { mine: "mine\n" });
+  const { url } = serve();
+  const { texts } = await build(`ADD ${url}/app.git#v1 mine /x`);
+  expect(texts).toEqual({ ...firstFiles, "/x/mine": "mine\n" });
+  const { exitCode, stderr } = await build(`ADD mine ${url}/app.git#v1 /x`);
+  expect(stderr).toContain("cannot copy to non-directory: /x");
+  expect(exitCode).toBe(1);
+});
+
+test("nothing is fetched while a branch is where it was; a moved one is seen, and a tree that is the same is a hit", async () => {
+  const server = serve();
+  const add = `ADD ${server.url}/app.git#feature /x`;
+  await build(add);
+  server.requests.length = 0;
+  const again = await build(add);
+  expect(again.stderr).toContain(`git cache hit (${feature} is known) ${server.url}/app.git\n`);
+  expect(again.stderr).toContain("1 of 1 layer cached");
+  expect(server.requests).toEqual(["GET /app.git/info/refs", "POST /app.git/git-upload-pack"]);
+
+  app.git("checkout", "--quiet", "feature");
+  app.git("commit", "--quiet", "--allow-empty", "--message=nothing");
+  const empty = app.git("rev-parse", "HEAD");
+  const same = await build(add);
+  expect(same.stderr).toContain(`fetching ${server.url}/app.git at ${empty} (refs/heads/feature)\n`);
+  expect(same.stderr).toContain("1 of 1 layer cached");
+  app.commit({ foo: "moved\n" });
+  const moved = await build(add);
+  expect(moved.stderr).toContain("0 of 1 layer cached");
+  expect(moved.texts["/x/foo"]).toBe("moved\r\n");
+});
+
+test("a commit that is known takes no server", async () => {
+  const server = serve();
+  await build(`ADD ${server.url}/app.git#${first} /x`);
+  await server.stop();
+  expect((await build(`ADD ${server.url}/app.git#${first} /y`)).texts).toEqual({
+    "/y/foo": "first\n",
+    "/y/run.sh": "#!/bin/sh\n",
+  });
+});
+
+test("what the service has lost is fetched again", async () => {
+  const { url } = serve();
+  await build(`ADD ${url}/app.git#v1 /x`);
+  service.state.files.clear();
+  const { exitCode, texts } = await build(`ADD ${url}/app.git#v1 /y`);
+  expect(exitCode).toBe(0);
+  expect(texts).toEqual({ "/y/foo": "first\n", "/y/run.sh": "#!/bin/sh\n" });
+});
+
+describe("--keep-git-dir", () => {
+  test.each([
+    ["--keep-git-dir ", ""],
+    ["", "?keep-git-dir"],
+  ])(
+    "%s%s: what is left is a repository of one commit, with nothing of this machine in it",
+    async (flag, query) => {
+      const { url } = serve();
+      const address = `${url.replace("://", "://us3r:p4ssw0rd@")}/app.git${query}#v1-annotated`;
+      const one = await build(`ADD ${flag}${address} /x`);
+      const { texts } = one;
+      expect(texts["/x/.git/HEAD"]).toBe(`${first}\n`);
+      expect(texts["/x/.git/config"]).toContain(`url = ${url}/app.git\n`);
+      expect(Object.keys(texts).filter((path) => path.includes("/refs/"))).toEqual([
+        "/x/.git/refs/tags/v1-annotated",
+      ]);
+      expect(Object.values(texts).join("\n")).not.toMatch(/us3r|p4ssw0rd|bough-git/);
+      // Another machine's are the same bytes.
+      const other = await build(`ADD ${flag}${address} /x`, ["--docker", "--no-cache"], {
+        environment: { BOUGH_HOME: temporaryDirectory() },
+      });
+      expect(other.texts).toEqual(texts);
+    },
+  );
+
+  test("of a part of a repository nothing is kept", async () => {
+    const { url } = serve();
+    expect((await build(`ADD --keep-git-dir ${url}/app.git#feature:sub /x`)).texts).toEqual({
+      "/x/bar": "bar\r\n",
+    });
+  });
+
+  test("submodules are kept with it", async () => {
+    const { url } = serve();
+    const { texts } = await build(`ADD --keep-git-dir ${url}/app.git /x`);
+    expect(texts["/x/module/.git"]).toBe("gitdir: ../.git/modules/module\n");
+  });
+});
+
+test("hashes of 64 digits", async () => {
+  const wide = makeRepository(join(root, "wide.git"), { format: "sha256" });
+  const commit = wide.commit({ a: "a\n" });
+  const { url } = serve();
+  for (const ref of ["main", commit])
+    expect((await build(`ADD --checksum=${commit} ${url}/wide.git#${ref} /${ref}`)).texts).toEqual({
+      [`/${ref}/a`]: "a\n",
+    });
+});
+
+describe("a login", () => {
+  const basic = (user: string, password: string) => `Basic ${btoa(`${user}:${password}`)}`;
+  const wanted = "the server wants a login, or refuses this one";
+
+  test.each([
+    ["in the address", basic("us3r", "p4ss w0rd"), [], true],
+    ["as a token", basic("x-access-token", "t0k3n"), ["--secret", "id=GIT_AUTH_TOKEN,env=GIVEN"], false],
+    ["as a header", "t0k3n", ["--secret", "id=GIT_AUTH_HEADER,env=GIVEN"], false],
+    ["none", basic("us3r", "p4ss w0rd"), [], false],
+  ])("%s", async (_, authorization, words, isInAddress) => {
+    const server = serve({ authorization });
+    const url = isInAddress ? server.url.replace("://", "://us3r:p4ss%20w0rd@") : server.url;
+    const given = { environment: { GIVEN: "t0k3n\n", GIT_ASKPASS: "/bin/false" } };
+    const { exitCode, stderr, texts } = await build(`ADD ${url}/app.git /x`, ["--docker", ...words], given);
+    const isRefused = !isInAddress && words.length === 0;
+    expect(exitCode).toBe(isRefused ? 1 : 0);
+    // The submodule's address is relative: it is on the same server.
+    if (isRefused) expect(stderr).toContain(`ADD ${server.url}/app.git: ${wanted}`);
+    else expect(texts).toEqual(latestFiles);
+    expect(stderr).not.toMatch(/p4ss|t0k3n\n|has no effect/);
+    for (const name of readdirSync(join(home, "sessions")))
+      expect(readFileSync(join(home, "sessions", name), "latin1")).not.toMatch(/p4ss|t0k3n\n/);
+  });
+
+  test("a token of one host is not for another", async () => {
+    const { url } = serve({ authorization: basic("x-access-token", "t0k3n") });
+    const { host } = new URL(url);
+    const withToken = (id: string) =>
+      build(`ADD ${url}/app.git#v1 /x`, ["--docker", "--secret", `id=${id},env=GIVEN`], {
+        environment: { GIVEN: "t0k3n" },
+      });
+    expect((await withToken("GIT_AUTH_TOKEN.example.org")).stderr).toContain(wanted);
+    expect((await withToken(`GIT_AUTH_TOKEN.${host}`)).texts).toEqual(firstFiles);
+  });
+});
+
+describe("over ssh", () => {
+  /** A program in the place of ssh: it runs what is asked of the other side here. */
+  async function sshBeside(script: string): Promise<Partial<BoughOptions>> {
+    const bin = temporaryDirectory();
+    writeFiles(bin, { ssh: { text: `#!/bin/sh\n${script}\n`, mode: 0o755 } });
+    const agent = createServer();
+    const socket = join(bin, "agent");
+    await new Promise<void>((resolve) => agent.listen(socket, resolve));
+    open.push(agent);
+    return { environment: { PATH: `${bin}:${process.env.PATH}`, SSH_AUTH_SOCK: socket } };
+  }
+
+  test.each([
+    (path: string) => `git@somewhere:${path}#v1`,
+    (path: string) => `ssh://git@somewhere${path}#v1`,
+  ])("with an agent (%#)", async (address) => {
+    const options = await sshBeside('[ -S "$SSH_AUTH_SOCK" ] || exit 9; for last; do :; done; eval "$last"');
+    const add = `ADD ${address(join(root, "app.git"))} /x`;
+    const { texts, stderr } = await build(add, ["--docker", "--ssh", "default"], options);
+    expect({ texts, stderr: texts["/x/foo"] === undefined ? stderr : "" }).toEqual({
+      texts: firstFiles,
+      stderr: "",
+    });
+    const without = await build(add, ["--docker"], options);
+    expect(without.stderr).toContain("it takes an SSH agent, and none is given");
+    expect(without.exitCode).toBe(2);
+  });
+
+  test("from a host that is not known", async () => {
+    const options = await sshBeside("echo 'Host key verification failed.' >&2; exit 255");
+    const { stderr } = await build("ADD git@somewhere:x /x", ["--docker", "--ssh", "default"], options);
+    expect(stderr).toContain("ADD git@somewhere:x: the server's host key is not known to this machine");
+  });
+});
+
+test("by git's own protocol", async () => {
+  const server = createServer((socket) => {
+    const child = Bun.spawn(["git", "daemon", "--inetd", "--export-all", `--base-path=${root}`], {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "ignore",
+    });
+    socket.on("data", (data) => {
+      child.stdin.write(data);
+      child.stdin.flush();
+    });
+    socket.on("end", () => child.stdin.end());
+    socket.on("error", () => child.kill());
+    void (async () => {
+      for await (const chunk of child.stdout) socket.write(chunk);
+      socket.end();
+    })();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  open.push(server);
+  const { port } = server.address() as { port: number };
+  expect((await build(`ADD git://127.0.0.1:${port}/app.git#v1 /x`)).texts).toEqual(firstFiles);
+});
+
+describe("what can't be had", () => {
+  test.each([
+    ["#nowhere", "the repository does not contain ref nowhere", 1],
+    ["?branch=v1", "the repository does not contain ref refs/heads/v1", 1],
+    ["#abcdef12", "A commit is named by all digits of its hash.", 1],
+    [`#${"0".repeat(40)}`, `the repository has no commit ${"0".repeat(40)}`, 1],
+    ["#main:nowhere", "the repository has no directory nowhere", 1],
+    ["#main:foo", "the repository has no directory foo", 1],
+    ["?checksum=foobar", "invalid checksum foobar for a git repository: expected hex commit hash", 1],
+    ["?checksum=0123456789#v1", "expected checksum to match 0123456789, got ", 1],
+    ["?unknown=1", 'unexpected query "unknown"', 2],
+  ])("%s", async (rest, message, code) => {
+    const { url } = serve();
+    const { exitCode, stderr } = await build(`ADD ${url}/app.git${rest} /x`);
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(code);
+  });
+
+  test.each([
+    ["another repository", "there is no git repository", () => new Response("none", { status: 404 })],
+    [
+      "no git at all",
+      "",
+      () => new Response("<html>hello</html>", { headers: { "content-type": "text/html" } }),
+    ],
+    ["plain HTTP elsewhere", "", () => Response.redirect("ftp://127.0.0.1/app.git/info/refs")],
+  ])("%s", async (_, reason, answer) => {
+    const { url } = serve({ answer });
+    const { exitCode, stderr } = await build(`ADD ${url}/app.git /x`);
+    expect(stderr).toContain(`ADD ${url}/app.git: ${reason}`);
+    expect(exitCode).toBe(1);
+  });
+
+  test("a server that is not well is asked three times", async () => {
+    const server = serve({ answer: () => new Response("", { status: 503 }) });
+    const { stderr } = await build(`ADD ${server.url}/app.git /x`, ["--docker"], {
+      clock: createManualClock((milliseconds) => milliseconds < 15_000),
+    });
+    expect(server.requests).toHaveLength(3);
+    expect(stderr).toContain("trying again in 2 s");
+  });
+
+  test("more than --max-add-size", async () => {
+    app.commit({ zeros: "0".repeat(200_000) });
+    const { url } = serve();
+    const { exitCode, stderr } = await build(`ADD ${url}/app.git /x`, ["--docker", "--max-add-size", "100K"]);
+    expect(stderr).toContain(`ADD ${url}/app.git: it is larger than `);
+    expect(exitCode).toBe(1);
+  });
+
+  test("a machine without git", async () => {
+    const { exitCode, stderr } = await build("ADD https://localhost/app.git /x", ["--docker"], {
+      environment: { PATH: "/nowhere" },
+    });
+    expect(stderr).toContain("git is not installed, and ADD of a git repository needs it");
+    expect(exitCode).toBe(2);
+  });
+
+  test("without --docker", async () => {
+    const { exitCode, stderr } = await build("ADD https://localhost/app.git /x", []);
+    expect(stderr).toContain(
+      "ADD https://localhost/app.git: git repositories are not fetched without --docker",
+    );
+    expect(exitCode).toBe(2);
+  });
+
+  test.each([
+    [
+      "COPY https://localhost/app.git /x",
+      "COPY https://localhost/app.git: the source can't be a git repository",
+    ],
+    ["COPY https://localhost/file /x", "COPY https://localhost/file: the source can't be a URL"],
+    [
+      "ADD --checksum=abc https://localhost/a.git https://localhost/b.git /x",
+      "ADD --checksum goes with a single source",
+    ],
+    [
+      "ADD --checksum=abc foo /x",
+      "ADD --checksum goes with a URL or a git repository, and foo is a local path",
+    ],
+    [
+      "ADD --keep-git-dir https://localhost/a.git?keep-git-dir=0 /x",
+      "--keep-git-dir says something else than the address does",
+    ],
+    [
+      "ADD --checksum=abc https://localhost/a.git?commit=abd /x",
+      "--checksum says something else than the address does",
+    ],
+  ])("%s", async (dockerfile, message) => {
+    for (const words of [["--docker"], ["--docker", "--check"]]) {
+      const { exitCode, stdout, stderr } = await build(dockerfile, words);
+      expect(stdout + stderr).toContain(message);
+      expect(exitCode).toBe(2);
+    }
+  });
+});
+
+describe("a repository that means no good", () => {
+  test("runs nothing here", async () => {
+    const canary = join(scratch, "..", `canary-${crypto.randomUUID()}`);
+    app.commit({
+      ".gitattributes": "* filter=evil diff=evil\n",
+      ".gitconfig": `[filter "evil"]\n\tsmudge = touch ${canary}\n`,
+      ".lfsconfig": `[lfs]\n\turl = "file:///"\n`,
+      ".gitmodules": `[submodule "m"]\n\tpath = module\n\turl = ../library.git\n\tupdate = !touch ${canary}\n`,
+    });
+    const { url } = serve();
+    await build(`ADD ${url}/app.git /x`);
+    expect(existsSync(canary)).toBe(false);
+  });
+
+  test.each([
+    ["file", (path: string) => `file://${path}`],
+    ["ext", () => "ext::sh -c touch% /tmp/x"],
+    ["a path", (path: string) => path],
+  ])("takes no submodule from this machine: %s", async (_, url) => {
+    const secret = makeRepository(join(scratch, "..", `secret-${crypto.randomUUID()}`));
+    secret.commit({ secret: "s3cret\n" });
+    app.git("config", "--file", ".gitmodules", "submodule.module.url", url(secret.directory));
+    app.commit({});
+    const server = serve();
+    const { exitCode, texts } = await build(`ADD ${server.url}/app.git /x`);
+    expect(texts).not.toHaveProperty("/x/module/secret");
+    expect(exitCode).toBe(1);
+  });
+
+  test("leads out by no link", async () => {
+    app.commit({ out: { link: "/etc" }, in: { link: "." } });
+    const { url } = serve();
+    for (const directory of ["out", "in/in", ".git", "in/.git"]) {
+      const { exitCode, stderr } = await build(`ADD ${url}/app.git#main:${directory} /x`);
+      expect(stderr).toContain(`the repository has no directory ${directory}`);
+      expect(exitCode).toBe(1);
+    }
+  });
+});
+
+test("settings of a person and of the machine change nothing", async () => {
+  const person = temporaryDirectory();
+  writeFiles(person, {
+    ".gitconfig": '[core]\n\tautocrlf = true\n[url "https://nowhere.invalid/"]\n\tinsteadOf = http\n',
+  });
+  const { url } = serve();
+  const environment = { HOME: person, XDG_CONFIG_HOME: person, GIT_DIR: "/nowhere", GIT_TRACE: "1" };
+  expect((await build(`ADD ${url}/app.git#v1 /x`, ["--docker"], { environment })).texts).toEqual(firstFiles);
+});
+
+test("--check says what is meant", async () => {
+  const { url } = serve();
+  const address = `${url.replace("://", "://us3r:p4ssw0rd@")}/app.git`;
+  const check = await build(`ADD ${address}#v1 /x`, ["--docker", "--check", "--format", "json"]);
+  expect(check.exitCode).toBe(0);
+  expect(JSON.parse(check.stdout).files).toEqual([
+    expect.objectContaining({ source: `${url}/app.git`, type: "directory", destination: "/x", size: null }),
+  ]);
+});

@@ -1,0 +1,134 @@
+/** git repositories, and a server that has them: git's own, behind HTTP. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "./bough.ts";
+import { type FileSpec, writeFiles } from "./files.ts";
+
+/** Seconds since the epoch. */
+export const commitTime = 1_700_000_000;
+
+export interface Repository {
+  /** The directory with its files. */
+  directory: string;
+  git(...args: string[]): string;
+  /** Answers the commit's hash. */
+  commit(files: Record<string, FileSpec>): string;
+}
+
+export function makeRepository(directory: string, { format = "sha1" } = {}): Repository {
+  mkdirSync(directory, { recursive: true });
+  const git = (...args: string[]) => runGit(["-C", directory, ...args]);
+  git("init", "--quiet", "--initial-branch=main", `--object-format=${format}`);
+  return {
+    directory,
+    git,
+    commit(files) {
+      writeFiles(directory, files);
+      git("add", "--all");
+      git("commit", "--quiet", "--allow-empty", "--message=a change");
+      return git("rev-parse", "HEAD");
+    },
+  };
+}
+
+export interface GitServer {
+  url: string;
+  /** Method and path of each request. */
+  requests: string[];
+  stop(): Promise<void>;
+}
+
+interface GitServerOptions {
+  /** The value of `Authorization` that each request needs. */
+  authorization?: string;
+  /** Files are given as they are, as a server that does not know git does it. */
+  isDumb?: boolean;
+  /** What is answered in place of git. */
+  answer?(request: Request): Response | undefined;
+}
+
+/** Serves the repositories below `root`. */
+export function serveRepositories(root: string, options: GitServerOptions = {}): GitServer {
+  const { authorization, isDumb = false, answer } = options;
+  const requests: string[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      requests.push(`${request.method} ${pathname}`);
+      const other = answer?.(request);
+      if (other !== undefined) return other;
+      if (authorization !== undefined && request.headers.get("authorization") !== authorization)
+        return new Response("who are you?", { status: 401, headers: { "www-authenticate": "Basic" } });
+      if (!isDumb) return await askBackend(root, request);
+      const file = Bun.file(join(root, pathname));
+      return (await file.exists()) ? new Response(file) : new Response("none", { status: 404 });
+    },
+  });
+  return { url: server.url.href.replace(/\/$/, ""), requests, stop: () => server.stop(true) };
+}
+
+/** git's CGI program. */
+async function askBackend(root: string, request: Request): Promise<Response> {
+  const { pathname, search } = new URL(request.url);
+  const { headers } = request;
+  const child = Bun.spawn(["git", "http-backend"], {
+    env: {
+      PATH: process.env.PATH,
+      ...withoutSettings,
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: "1",
+      PATH_INFO: pathname,
+      QUERY_STRING: search.slice(1),
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: headers.get("content-type") ?? "",
+      HTTP_CONTENT_ENCODING: headers.get("content-encoding") ?? "",
+      GIT_PROTOCOL: headers.get("git-protocol") ?? "",
+    },
+    stdin: await request.bytes(),
+    stderr: "inherit",
+  });
+  const said = Buffer.from(await new Response(child.stdout).bytes());
+  const end = said.indexOf("\r\n\r\n");
+  const fields = said
+    .subarray(0, end)
+    .toString()
+    .split("\r\n")
+    .map((line) => line.split(": ") as [string, string]);
+  const status = Number.parseInt(fields.find(([name]) => name === "Status")?.[1] ?? "200", 10);
+  return new Response(said.subarray(end + 4), { status, headers: fields });
+}
+
+const withoutSettings = {
+  HOME: "/nonexistent",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_CONFIG_COUNT: "3",
+  GIT_CONFIG_KEY_0: "uploadpack.allowReachableSHA1InWant",
+  GIT_CONFIG_VALUE_0: "true",
+  // The repositories of a test may be somebody else's.
+  GIT_CONFIG_KEY_1: "safe.directory",
+  GIT_CONFIG_VALUE_1: "*",
+  GIT_CONFIG_KEY_2: "protocol.file.allow",
+  GIT_CONFIG_VALUE_2: "always",
+};
+
+function runGit(args: readonly string[]): string {
+  const date = `${commitTime} +0000`;
+  const person = (role: string) => ({
+    [`GIT_${role}_NAME`]: "Somebody",
+    [`GIT_${role}_EMAIL`]: "somebody@example.org",
+    [`GIT_${role}_DATE`]: date,
+  });
+  const { success, stdout, stderr } = Bun.spawnSync(["git", ...args], {
+    env: { PATH: process.env.PATH, ...withoutSettings, ...person("AUTHOR"), ...person("COMMITTER") },
+  });
+  if (!success) throw new Error(`git ${args.join(" ")}: ${stderr}`);
+  return stdout.toString().trim();
+}
+
+/** A place for repositories. */
+export function repositoriesDirectory(): string {
+  return temporaryDirectory("bough-repositories-");
+}
