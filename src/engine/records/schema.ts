@@ -83,4 +83,6 @@ export const migrations: readonly string[] = [
   "ALTER TABLE images ADD COLUMN origin TEXT;",
   // The time when a command last had the cache.
   "ALTER TABLE caches ADD COLUMN used_at INTEGER;",
+  // Every start of an engine asks for them: it does not read all that have ended, each with its request and result.
+  "CREATE INDEX unfinished_operations ON operations (uuid) WHERE finished_at IS NULL;",
 ];
