@@ -1,20 +1,13 @@
 import { posix } from "node:path";
-import type { CopiedEntry } from "../../store/copies.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan, PlannedItem } from "../copy/plan.ts";
-import { stageItems } from "../copy/stage-items.ts";
+import { type Item, stageCopied, stageItems } from "../copy/stage-items.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
-import type { StagedContent, StagedEntry } from "../staging/staged.ts";
+import type { StagedContent } from "../staging/staged.ts";
 import { readArchive } from "./read-archive.ts";
-
-/** Entries of an archive on their way; without one, the directory that they are unpacked into. */
-interface Item {
-  path: string;
-  entry: CopiedEntry | undefined;
-}
 
 export interface Unpacking {
   checksum: string | undefined;
@@ -37,19 +30,16 @@ export async function stageArchive(
   const entries = await readArchive(place, digest, build);
   if (entries === undefined) return undefined;
   const { path } = destination;
-  const contents: Item[] = entries.map((entry) => ({ path: posix.join(path, entry.path), entry }));
+  const content: StagedContent = { kind: "archive", archive: place, digest };
+  const contents = entries.map((entry): Item => {
+    const staged = stageCopied(entry, content, (mode) => mode, { uid: entry.uid, gid: entry.gid, line });
+    return {
+      path: posix.join(path, entry.path),
+      entry: staged.type === "directory" ? { ...staged, isExplicit: true } : staged,
+    };
+  });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  const placed = {
-    destination: { path, isDirectory: true },
-    items,
-    isSourceRoot: ({ entry }: Item) => entry === undefined,
-    isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
-    toStaged: ({ entry }: Item) => {
-      if (entry === undefined) throw new Error("the destination is not staged as an entry");
-      return toStaged(entry, { kind: "archive", archive: place, digest }, line);
-    },
-  };
-  return stageItems(placed, { owner, line }, stage, build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
 }
 
 async function hashOf(
@@ -64,27 +54,4 @@ async function hashOf(
   const early = { offer: () => undefined };
   const hashes = await hashSources([entry], { signal, clock, cache, early, inputs });
   return hashes.get(entry.absolutePath) ?? "";
-}
-
-function toStaged(entry: CopiedEntry, content: StagedContent, line: number): StagedEntry {
-  const { uid, gid } = entry;
-  const owned = { uid, gid, line };
-  switch (entry.type) {
-    case "symlink":
-      return { type: "symlink", target: entry.target, ...owned };
-    case "directory":
-      return { type: "directory", mode: entry.mode, isExplicit: true, ...owned };
-    case "file": {
-      const { sha256, size, mode, mtime } = entry;
-      return {
-        type: "file",
-        sha256,
-        size,
-        mode,
-        content,
-        ...owned,
-        ...(mtime === undefined ? {} : { mtime }),
-      };
-    }
-  }
 }

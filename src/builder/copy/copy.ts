@@ -13,10 +13,10 @@ import { addFromUrl } from "../remote-files/download.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { Owned, Staged, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { hashSources } from "./hash-sources.ts";
-import { defaultDirectoryMode } from "./made-directories.ts";
-import { isRoot, resolveFileOwner, root } from "./ownership.ts";
+import { stageDirectory } from "./made-directories.ts";
+import { resolveFileOwner, root } from "./ownership.ts";
 import type { CopyPlan, PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
-import { stageItems } from "./stage-items.ts";
+import { type Item, stageItems } from "./stage-items.ts";
 import type { CopyWords } from "./words.ts";
 
 /** What the sources come to is staged for the next RUN; of it only URLs go to the service already. */
@@ -50,14 +50,17 @@ export async function stageCopy(
   if (build.mode === "docker") requireSameKinds(items, unpacked.stage.staged);
   const owned = { ...owner, line };
   const hashes = await hashEntries(items, build, ahead);
-  const toStaged = (item: PlannedItem, mayBeThere: boolean) => {
-    if (item.kind === "entry") return stageEntry(item, hashes, owned, mayBeThere);
-    if (item.kind === "document") return stageDocument(item, owned);
-    if (item.kind === "repository") throw new Error("a repository is staged as a tree");
-    return stageUrl(item, owned, words.checksum, build);
-  };
-  const placed = { destination, items, isSourceRoot, isNestedDirectory, toStaged };
-  const { staged, ...copied } = await stageItems(placed, { owner, line }, unpacked.stage, build);
+  const urls = new Map<PlannedItem, StagedFile>();
+  for (const item of items)
+    if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
+  const arriving = stagedItems(items, { hashes, urls }, owned);
+  const { staged, ...copied } = await stageItems(
+    arriving,
+    destination,
+    { owner, line },
+    unpacked.stage,
+    build,
+  );
   const amount = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
   build.emit({ type: "staged", title, ...amount });
   return { ...stage, staged };
@@ -84,7 +87,10 @@ function requireFiles(
       `${name} of several sources needs a directory as its destination: ${path} is none, and does not end in a slash`,
       { kind: "usage", hint },
     );
-  if (items.some(isSourceRoot)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
+  const isDirectory = items.some(
+    (item) => item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot),
+  );
+  if (isDirectory) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
   const message = `all sources go to the one file ${path}, where the last is left, as in Docker: ${path}/ would be a directory`;
   emit({ type: "warning", message, line: range.start });
 }
@@ -113,18 +119,20 @@ async function stageTrees(
   build: BuildJob,
 ): Promise<{ items: readonly PlannedItem[]; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
+  const isTree = (item: PlannedItem) =>
+    item.kind === "repository" || mayUnpack(instruction, item, build.mode);
+  if (!items.some(isTree)) return { items, ...done };
   const stageTree = async (item: PlannedItem) => {
     if (item.kind === "repository") {
       const { stageRepository } = await import("../repositories/stage-repository.ts");
       return stageRepository(item.address, { words, ...place }, done.stage, build);
     }
-    if (!mayUnpack(instruction, item, build.mode)) return undefined;
     const { stageArchive } = await import("../archives/unpack.ts");
     return stageArchive(item, { checksum: words.checksum, ...place }, done.stage, build);
   };
   const others: PlannedItem[] = [];
   for (const item of items) {
-    const made = await stageTree(item);
+    const made = isTree(item) ? await stageTree(item) : undefined;
     if (made === undefined) {
       others.push(item);
       continue;
@@ -141,14 +149,6 @@ function mayGoInto(destination: string, item: PlannedItem): boolean {
   if (item.kind === "document" || item.kind === "repository") return false;
   const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;
   return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);
-}
-
-function isSourceRoot(item: PlannedItem): boolean {
-  return item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot);
-}
-
-function isNestedDirectory(item: PlannedItem): boolean {
-  return item.kind === "entry" && item.entry.type === "directory" && !item.isSourceRoot;
 }
 
 async function hashEntries(
@@ -169,22 +169,45 @@ async function hashEntries(
   return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress, early, inputs }));
 }
 
-/** `mayBeThere`: a directory in the image may have another mode and owner. */
-function stageEntry(
-  { entry, mode }: PlannedEntry,
+/** Each when its turn comes: of a large context, all at once would be felt. */
+function* stagedItems(
+  items: readonly PlannedItem[],
+  found: { hashes: ReadonlyMap<string, string>; urls: ReadonlyMap<PlannedItem, StagedFile> },
+  owned: Required<Owned>,
+): Generator<Item, undefined> {
+  for (const item of items) {
+    const { path } = item;
+    switch (item.kind) {
+      case "entry": {
+        const entry = item.isSourceRoot ? undefined : stageEntry(item, found.hashes, owned);
+        yield { path, entry };
+        break;
+      }
+      case "document":
+        yield { path, entry: stageDocument(item, owned) };
+        break;
+      case "url":
+        yield { path, entry: found.urls.get(item) };
+        break;
+      case "repository":
+        throw new Error("a repository is staged as a tree");
+    }
+  }
+}
+
+/** An entry of the context as it is staged. */
+export function stageEntry(
+  { entry, mode }: Pick<PlannedEntry, "entry" | "mode">,
   hashes: ReadonlyMap<string, string>,
   owned: Required<Owned>,
-  mayBeThere: boolean,
 ): StagedEntry {
   // Named one by one they are kept in the object itself, which is felt where there are many of them.
   const { uid, gid, line } = owned;
   switch (entry.type) {
     case "symlink":
       return { type: "symlink", target: entry.target, uid, gid, line };
-    case "directory": {
-      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot(owned);
-      return { type: "directory", mode, isExplicit, uid, gid, line };
-    }
+    case "directory":
+      return stageDirectory(mode, owned);
     case "file": {
       const sha256 = hashes.get(entry.absolutePath);
       if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);

@@ -1,23 +1,17 @@
 import { posix } from "node:path";
 import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import type { ModeChange } from "../../image/mode-change.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry } from "../staging/staged.ts";
 import { type Destination, resolveDestination } from "./destination.ts";
-import { defaultDirectoryMode } from "./made-directories.ts";
-import { isRoot, type Owner, resolveFileOwner, root } from "./ownership.ts";
+import { type Owner, resolveFileOwner, root } from "./ownership.ts";
 import { readFromImage } from "./read-image.ts";
-import { stageItems } from "./stage-items.ts";
+import { type Item, stageCopied, stageItems } from "./stage-items.ts";
 import type { CopyWords } from "./words.ts";
-
-/** An entry of a source on its way; without one, the directory that stands for its contents. */
-interface Item {
-  path: string;
-  entry: CopiedEntry | undefined;
-}
 
 /**
  * `COPY --from` on a service that can't copy between images itself: what the sources come to in `image`, a UUID, goes to
@@ -41,26 +35,17 @@ export async function stageImageCopy(
       throw new BoughError(`cannot copy to non-directory: ${destination.path}`, {
         hint: "An instruction before, or a source before this one, has put a file there.",
       });
-    const inodes = inodesOf(source);
-    const placed = {
-      destination,
-      items: itemsOf(source, destination),
-      isSourceRoot: ({ entry }: Item) => entry === undefined,
-      isNestedDirectory: ({ entry }: Item) => entry?.type === "directory",
-      toStaged: ({ entry }: Item, mayBeThere: boolean) => {
-        if (entry === undefined) throw new Error("the root of a source is not staged as an entry");
-        return toStaged(entry, source, {
-          image,
-          layer,
-          inodes,
-          owner,
-          line,
-          change: words.changeMode,
-          mayBeThere,
-        });
-      },
-    };
-    const next = await stageItems(placed, { owner: owner ?? root, line }, { ...stage, staged }, build);
+    const change = words.changeMode;
+    const items = itemsOf(source, destination, {
+      image,
+      layer,
+      inodes: inodesOf(source),
+      owner,
+      line,
+      change,
+    });
+    const made = { owner: owner ?? root, line };
+    const next = await stageItems(items, destination, made, { ...stage, staged }, build);
     staged = next.staged;
     total.files += next.files;
     total.bytes += next.bytes;
@@ -97,11 +82,19 @@ function inodesOf({ entries }: CopiedSource): ReadonlyMap<string, symbol> {
   return inodes;
 }
 
-function itemsOf({ type, name, entries }: CopiedSource, { path, isDirectory }: Destination): Item[] {
-  if (type === "file")
-    return entries.map((entry) => ({ path: isDirectory ? posix.join(path, name) : path, entry }));
-  const contents = entries.map((entry) => ({ path: posix.join(path, entry.path), entry }));
-  return path === "/" ? contents : [{ path, entry: undefined }, ...contents];
+function* itemsOf(
+  source: CopiedSource,
+  { path, isDirectory }: Destination,
+  staging: Staging,
+): Generator<Item, undefined> {
+  const { type, name, entries } = source;
+  const lone = isDirectory ? posix.join(path, name) : path;
+  if (type === "directory" && path !== "/") yield { path, entry: undefined };
+  for (const entry of entries)
+    yield {
+      path: type === "file" ? lone : posix.join(path, entry.path),
+      entry: toStaged(entry, source, staging),
+    };
 }
 
 interface Staging {
@@ -111,47 +104,23 @@ interface Staging {
   /** `--chown`; without it, the source's own. */
   owner: Owner | undefined;
   line: number;
-  change: CopyWords["changeMode"];
-  mayBeThere: boolean;
+  change: ModeChange;
 }
 
 function toStaged(
   entry: CopiedEntry,
   { path, type }: CopiedSource,
-  { image, layer, inodes, owner, line, change, mayBeThere }: Staging,
+  { image, layer, inodes, owner, line, change }: Staging,
 ): StagedEntry {
   const { uid, gid } = owner ?? entry;
-  switch (entry.type) {
-    case "symlink":
-      return { type: "symlink", target: entry.target, uid, gid, line };
-    case "directory": {
-      const mode = change(entry.mode, true);
-      const isExplicit = mayBeThere || mode !== defaultDirectoryMode || !isRoot({ uid, gid });
-      return { type: "directory", mode, isExplicit, uid, gid, line };
-    }
-    case "file": {
-      const { sha256, size } = entry;
-      const first = entry.original ?? entry.path;
-      const from = posix.join(path, first);
-      const inode = inodes.get(first);
-      const content: ImageContent = {
-        kind: "image",
-        image,
-        layer,
-        path: from,
-        ...(type === "directory" && { tree: path }),
-      };
-      const file = {
-        type: "file",
-        sha256,
-        size,
-        mode: change(entry.mode, false),
-        content,
-        uid,
-        gid,
-        line,
-      } as const;
-      return inode === undefined ? file : { ...file, inode };
-    }
-  }
+  const first = (entry.type === "file" ? entry.original : undefined) ?? entry.path;
+  const from = posix.join(path, first);
+  const tree = type === "directory" ? { tree: path } : {};
+  const staged = stageCopied(entry, { kind: "image", image, layer, path: from, ...tree }, change, {
+    uid,
+    gid,
+    line,
+  });
+  const inode = inodes.get(first);
+  return staged.type === "file" && inode !== undefined ? { ...staged, inode } : staged;
 }

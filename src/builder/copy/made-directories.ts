@@ -1,6 +1,6 @@
 import type { StageState } from "../interpreter/state.ts";
-import { isStagedBelow, type StagedDirectory } from "../staging/staged.ts";
-import { type Owner, root } from "./ownership.ts";
+import { isStagedBelow, type Owned, type StagedDirectory } from "../staging/staged.ts";
+import { isRoot, type Owner, root } from "./ownership.ts";
 
 export const defaultDirectoryMode = 0o755;
 
@@ -25,6 +25,12 @@ export function stageDirectories(
       line,
     },
   ]);
+}
+
+/** A directory that comes with a copy: what makes it another than one that only has to exist is to be seen to. */
+export function stageDirectory(mode: number, { uid, gid, line }: Required<Owned>): StagedDirectory {
+  const isExplicit = mode !== defaultDirectoryMode || !isRoot({ uid, gid });
+  return { type: "directory", mode, isExplicit, uid, gid, line };
 }
 
 /** The directories on the way to `path`, from the top down, without the root and without `path` itself. */

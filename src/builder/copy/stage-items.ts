@@ -1,28 +1,25 @@
 import { posix } from "node:path";
+import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { collectGarbage } from "../staging/gc.ts";
-import { addEach, type Staged, type StagedEntry } from "../staging/staged.ts";
+import { addEach, type Owned, type Staged, type StagedContent, type StagedEntry } from "../staging/staged.ts";
 import type { Destination } from "./destination.ts";
-import { isSameOrAbove, parentDirectories, stageDirectories } from "./made-directories.ts";
+import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
 import { isRoot, type Owner } from "./ownership.ts";
 
-/** What goes where, each item with its place in the image. */
-export interface PlacedItems<Item extends { path: string }> {
-  destination: Destination;
-  items: readonly Item[];
-  /** A directory that stands for its contents: it only has to exist. */
-  isSourceRoot(item: Item): boolean;
-  /** A directory with a mode and an owner of its own. */
-  isNestedDirectory(item: Item): boolean;
-  /** `mayBeThere`: a directory in the image may have another mode and owner. */
-  toStaged(item: Item, mayBeThere: boolean): StagedEntry | Promise<StagedEntry>;
+/** What comes to a place in the image. Without an entry it is a directory that stands for its contents: it only has to exist. */
+export interface Item {
+  path: string;
+  entry: StagedEntry | undefined;
 }
 
 /** Stages items, and the directories on their way, which belong to `owner` where they have to be made. */
-export async function stageItems<Item extends { path: string }>(
-  { destination, items, ...of }: PlacedItems<Item>,
+export async function stageItems(
+  items: Iterable<Item>,
+  destination: Destination,
   { owner, line }: { owner: Owner; line: number },
   stage: StageState,
   build: BuildJob,
@@ -30,10 +27,8 @@ export async function stageItems<Item extends { path: string }>(
   const { staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
-  const isIntoExisting =
-    items.length > 0 &&
-    (!isRoot(owner) || items.some((item) => of.isNestedDirectory(item))) &&
-    (await isDirectoryInImage(place));
+  /** Whether `place` is there, once something depends on it. */
+  let isIntoExisting: boolean | undefined;
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];
   /** Paths and entries apart: of a large context, a pair for each would be felt. */
@@ -44,26 +39,32 @@ export async function stageItems<Item extends { path: string }>(
   for (const item of items) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    if (of.isSourceRoot(item)) {
-      roots.push(item.path);
+    const { path } = item;
+    let { entry } = item;
+    if (entry === undefined) {
+      roots.push(path);
       continue;
     }
-    const mayBeThere =
-      of.isNestedDirectory(item) &&
-      (staged.has(item.path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, item.path)))));
-    const staging = of.toStaged(item, mayBeThere);
-    // Waiting for each of a large context's files would be felt.
-    const entry = staging instanceof Promise ? await staging : staging;
-    paths.push(item.path);
+    if (entry.type === "directory") {
+      isIntoExisting ??= await isDirectoryInImage(place);
+      // One that is there may have another mode and owner.
+      if (
+        !entry.isExplicit &&
+        (staged.has(path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, path)))))
+      )
+        entry = { ...entry, isExplicit: true };
+    }
+    paths.push(path);
     entries.push(entry);
     if (entry.type !== "file") continue;
     amount.files += 1;
     amount.bytes += entry.size;
   }
+  if (!isRoot(owner) && paths.length + roots.length > 0) isIntoExisting ??= await isDirectoryInImage(place);
   // Before there is more: the two would add up.
   collectGarbage(amount.files);
   const made = directoriesToMake(roots, paths, owner).filter(
-    (path) => !(isIntoExisting && isSameOrAbove(path, place)),
+    (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
   );
   const directories = stageDirectories(made, owner, line, stage);
   await pace.step();
@@ -75,6 +76,33 @@ export async function stageItems<Item extends { path: string }>(
     });
   });
   return { staged: added, ...amount };
+}
+
+/** An entry of an image, an archive or a repository as it is staged. */
+export function stageCopied(
+  entry: CopiedEntry,
+  content: StagedContent,
+  change: ModeChange,
+  owned: Required<Owned>,
+): StagedEntry {
+  switch (entry.type) {
+    case "symlink":
+      return { type: "symlink", target: entry.target, ...owned };
+    case "directory":
+      return stageDirectory(change(entry.mode, true), owned);
+    case "file": {
+      const { sha256, size, mtime } = entry;
+      const file = {
+        type: "file",
+        sha256,
+        size,
+        mode: change(entry.mode, false),
+        content,
+        ...owned,
+      } as const;
+      return mtime === undefined ? file : { ...file, mtime };
+    }
+  }
 }
 
 /** Root's parents of a file need no mention: the service makes them. */

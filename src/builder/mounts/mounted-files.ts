@@ -6,11 +6,12 @@ import type { SourceMatch } from "../../context/sources/entry.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { stageEntry } from "../copy/copy.ts";
 import { hashSources } from "../copy/hash-sources.ts";
-import { defaultDirectoryMode } from "../copy/made-directories.ts";
+import { root } from "../copy/ownership.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { BuildJob } from "../job.ts";
-import type { Staged, StagedEntry } from "../staging/staged.ts";
+import type { Staged } from "../staging/staged.ts";
 
 /** What a bind of the context shows, found and hashed as a COPY does: by path below it, a lone file as "". */
 export async function stageMountedFiles(
@@ -25,7 +26,14 @@ export async function stageMountedFiles(
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
   const files = match.entries.filter((entry) => entry.type === "file");
   const hashes = await hashSources(files, { signal, clock, cache, early, inputs });
-  return new Map(stagedEntries(match, hashes, line));
+  // Root's, as BuildKit sends a context.
+  const owned = { ...root, line };
+  return new Map(
+    match.entries.map((entry) => [
+      match.isDirectory ? entry.relativePath : "",
+      stageEntry({ entry, mode: entry.mode }, hashes, owned),
+    ]),
+  );
 }
 
 /** @throws BoughError where the context has nothing of that name; there are no globs in it */
@@ -43,34 +51,4 @@ export async function findMountedFiles(
       hint: "Is it left out by .dockerignore or by default excludes?",
     });
   return { match, ...found };
-}
-
-/** Root's, as BuildKit sends a context. */
-function* stagedEntries(
-  { isDirectory, entries }: SourceMatch,
-  hashes: ReadonlyMap<string, string>,
-  line: number,
-): Generator<[string, StagedEntry]> {
-  const owned = { uid: 0, gid: 0, line };
-  for (const entry of entries) {
-    const path = isDirectory ? entry.relativePath : "";
-    switch (entry.type) {
-      case "symlink":
-        yield [path, { type: "symlink", target: entry.target, ...owned }];
-        break;
-      case "directory":
-        yield [
-          path,
-          { type: "directory", mode: entry.mode, isExplicit: entry.mode !== defaultDirectoryMode, ...owned },
-        ];
-        break;
-      case "file": {
-        const sha256 = hashes.get(entry.absolutePath);
-        if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
-        const content = { kind: "local", absolutePath: entry.absolutePath } as const;
-        const mtime = entry.stat.mtimeMs / 1000;
-        yield [path, { type: "file", sha256, size: entry.size, mode: entry.mode, content, mtime, ...owned }];
-      }
-    }
-  }
 }
