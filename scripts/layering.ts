@@ -14,6 +14,7 @@ const allowed: Record<string, readonly string[]> = {
   service: ["image/config.ts", "image/digest.ts", "image/history.ts"],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [
+    "context/patterns/filters.ts",
     "context/patterns/glob.ts",
     "context/patterns/ignore.ts",
     "context/patterns/path-pattern.ts",

@@ -1,6 +1,6 @@
 /** What the source words of `COPY --from` name in an image's tree. Pure: the tree is passed in. */
 import { posix } from "node:path";
-import { escapeGlob, GlobSyntaxError, hasWildcard } from "../context/patterns/glob.ts";
+import { escapeGlob, hasWildcard, validPattern } from "../context/patterns/glob.ts";
 import {
   compileSourcePattern,
   enterDirectory,
@@ -31,8 +31,6 @@ export interface CopySource {
   name: string;
   /** Never a link. */
   type: TreeEntry["type"];
-  /** True if it is what a wildcard matched. */
-  hasWildcard: boolean;
 }
 
 /** BuildKit's own limit for one path. */
@@ -51,16 +49,10 @@ export async function resolveCopySources(words: readonly string[], tree: ImageTr
   const sources: CopySource[] = [];
   for (const word of words) {
     const path = posix.join("/", word);
-    if (!hasWildcard(path)) sources.push(await followSource(path, false, tree));
-    else
-      for (const match of await expand(path, word, tree)) sources.push(await followSource(match, true, tree));
+    for (const each of hasWildcard(path) ? await expand(path, word, tree) : [path])
+      sources.push({ ...(await follow(each, tree)), name: posix.basename(each) });
   }
   return sources;
-}
-
-async function followSource(path: string, isMatch: boolean, tree: ImageTree): Promise<CopySource> {
-  const found = await follow(path, tree);
-  return { ...found, name: posix.basename(path), hasWildcard: isMatch };
 }
 
 async function follow(path: string, tree: ImageTree): Promise<Pick<CopySource, "path" | "type">> {
@@ -91,7 +83,11 @@ async function follow(path: string, tree: ImageTree): Promise<Pick<CopySource, "
 async function expand(path: string, word: string, tree: ImageTree): Promise<string[]> {
   const names = namesIn(path);
   const first = names.findIndex(hasWildcard);
-  const pattern = compile(names.slice(first).join("/"), word);
+  const pattern = validPattern(
+    JSON.stringify(word),
+    () => compileSourcePattern(names.slice(first).join("/")),
+    `For the file of that name write ${escapeGlob(word)}.`,
+  );
   const base = await follow(`/${names.slice(0, first).join("/")}`, tree);
   const paths: string[] = [];
   const visit = async (directory: string, position: PatternPosition): Promise<void> => {
@@ -107,18 +103,6 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
   };
   if (base.type === "directory") await visit(base.path, patternStart);
   return paths;
-}
-
-function compile(pattern: string, word: string): ReturnType<typeof compileSourcePattern> {
-  try {
-    return compileSourcePattern(pattern);
-  } catch (error) {
-    if (!(error instanceof GlobSyntaxError)) throw error;
-    throw new BoughError(`${JSON.stringify(word)} is not a valid pattern: ${error.message}`, {
-      kind: "usage",
-      hint: `For the file of that name write ${escapeGlob(word)}.`,
-    });
-  }
 }
 
 /** `at`: the path that is not there. */

@@ -96,8 +96,8 @@ describe("what a word names", () => {
 
   test("what a wildcard matched says so, and each source its type", async () => {
     expect(await resolveCopySources(["/data/p*", "absl"], tree)).toEqual([
-      { path: "/data/pipe", name: "pipe", type: "other", hasWildcard: true },
-      { path: "/data/a.txt", name: "absl", type: "file", hasWildcard: false },
+      { path: "/data/pipe", name: "pipe", type: "other" },
+      { path: "/data/a.txt", name: "absl", type: "file" },
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
-import { GlobSyntaxError, hasWildcard, unescapeGlob } from "../../context/patterns/glob.ts";
-import { compileIgnorePattern } from "../../context/patterns/path-pattern.ts";
-import { decidePath, isMatch } from "../../context/patterns/rules.ts";
+import { includeFilters } from "../../context/patterns/filters.ts";
+import { hasWildcard, unescapeGlob } from "../../context/patterns/glob.ts";
+import { enterPath, isMatch } from "../../context/patterns/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { resolveCopySources } from "../../image/copy-sources.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
@@ -24,11 +24,12 @@ export async function readWithParents(
     .join("/", pivot < 0 ? word : word.slice(pivot + 3))
     .split("/")
     .filter(Boolean);
-  const isIncluded = compile(names.join("/"), word);
+  const [include] = includeFilters(names.join("/"), JSON.stringify(word));
   const isOptional = hasWildcard(base) || names.some(hasWildcard);
   const sources: CopiedSource[] = [];
   for (const { path, name, type } of await resolveCopySources([base], reading.tree)) {
-    const left = (entry: string) => isExcluded(entry) || !isIncluded(entry);
+    const left = (entry: string) =>
+      isExcluded(entry) || (include !== undefined && !isMatch(enterPath(include.cursor, entry).decision));
     const entries = type === "directory" ? await readMatches(path, names, left, reading, build) : undefined;
     if (entries === undefined && !isOptional)
       throw new BoughError(`${JSON.stringify(posix.join(path, ...names))}: not found`, {
@@ -86,22 +87,4 @@ function placeWithin(entry: CopiedEntry, within: (path: string) => string): Copi
   const path = within(entry.path);
   if (entry.type !== "file" || entry.original === undefined) return { ...entry, path };
   return { ...entry, path, original: within(entry.original) };
-}
-
-function compile(pattern: string, word: string): (path: string) => boolean {
-  if (pattern === "") return () => true;
-  try {
-    const rule = {
-      text: "",
-      isNegated: false,
-      pattern: compileIgnorePattern(pattern),
-      origin: { kind: "flag" },
-    } as const;
-    return (path) => isMatch(decidePath([rule], path));
-  } catch (error) {
-    if (!(error instanceof GlobSyntaxError)) throw error;
-    throw new BoughError(`${JSON.stringify(word)} is not a valid pattern: ${error.message}`, {
-      kind: "usage",
-    });
-  }
 }

@@ -1,4 +1,5 @@
 import type micromatch from "micromatch";
+import { BoughError } from "../../errors.ts";
 
 /**
  * The glob language of `.dockerignore`, `--exclude` and COPY sources: Go's `filepath.Match`, and for ignore
@@ -17,6 +18,19 @@ export type GlobToken =
 
 /** A pattern that Go's `filepath.Match` calls `ErrBadPattern`; the message says what is wrong in it. */
 export class GlobSyntaxError extends Error {}
+
+/** Compiles what `word` means, as shown; where that is not a valid pattern, the error says so of it. */
+export function validPattern<Pattern>(word: string, compile: () => Pattern, hint?: string): Pattern {
+  try {
+    return compile();
+  } catch (error) {
+    if (!(error instanceof GlobSyntaxError)) throw error;
+    throw new BoughError(`${word} is not a valid pattern: ${error.message}`, {
+      kind: "usage",
+      ...(hint && { hint }),
+    });
+  }
+}
 
 /** @throws GlobSyntaxError */
 export function tokenizeGlob(pattern: string, options: { doubleStar: boolean }): GlobToken[] {

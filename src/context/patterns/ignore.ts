@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { defaultExcludeRules } from "./default-excludes.ts";
-import { GlobSyntaxError } from "./glob.ts";
+import { GlobSyntaxError, validPattern } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
 import { type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules.ts";
 
@@ -80,16 +80,10 @@ export function parseIgnoreFile(text: string, path: string): Rule[] {
  * @throws BoughError that names the pattern that is not valid
  */
 export function parseExcludeFlags(patterns: readonly string[]): Rule[] {
-  return patterns.flatMap((pattern) => {
-    try {
-      return parseRule(pattern, { kind: "flag" }) ?? [];
-    } catch (error) {
-      if (!(error instanceof GlobSyntaxError)) throw error;
-      throw new BoughError(`--exclude=${displayPath(pattern)} is not a valid pattern: ${error.message}`, {
-        kind: "usage",
-      });
-    }
-  });
+  return patterns.flatMap(
+    (pattern) =>
+      validPattern(`--exclude=${displayPath(pattern)}`, () => parseRule(pattern, { kind: "flag" })) ?? [],
+  );
 }
 
 /** How a message names a rule: ``the rule `*.log` (.dockerignore:3)``. */

@@ -1,6 +1,6 @@
-import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
-import { escapeGlob, GlobSyntaxError, hasWildcard, unescapeGlob } from "../patterns/glob.ts";
+import { enterFilters, type Filter, mayKeepBelow } from "../patterns/filters.ts";
+import { escapeGlob, hasWildcard, unescapeGlob, validPattern } from "../patterns/glob.ts";
 import {
   compileSourcePattern,
   enterDirectory,
@@ -22,7 +22,7 @@ import {
   type SourceResult,
   type SourceSearch,
 } from "./search.ts";
-import { childPaths, enterFilters, type Filter, mayKeepBelow, readNames, statChild } from "./walk.ts";
+import { childPaths, readNames, statChild } from "./walk.ts";
 
 /** A source with wildcards: everything that matches is a source of its own. */
 export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
@@ -75,18 +75,12 @@ export async function expandGlob(search: SourceSearch, source: string, path: str
 function parseGlob(source: string, path: string): { base: string; pattern: PathPattern } {
   const names = path.split("/");
   const first = names.findIndex(hasWildcard);
-  try {
-    return {
-      base: unescapeGlob(names.slice(0, first).join("/")),
-      pattern: compileSourcePattern(names.slice(first).join("/")),
-    };
-  } catch (error) {
-    if (!(error instanceof GlobSyntaxError)) throw error;
-    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`, {
-      kind: "usage",
-      hint: `For the file of that name write ${displayPath(escapeGlob(path))}.`,
-    });
-  }
+  const compile = () => compileSourcePattern(names.slice(first).join("/"));
+  const hint = `For the file of that name write ${displayPath(escapeGlob(path))}.`;
+  return {
+    base: unescapeGlob(names.slice(0, first).join("/")),
+    pattern: validPattern(displayPath(source), compile, hint),
+  };
 }
 
 async function findMatches(

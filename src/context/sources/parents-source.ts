@@ -1,12 +1,10 @@
 import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
-import { GlobSyntaxError, hasWildcard } from "../patterns/glob.ts";
-import { compileIgnorePattern, type PathPattern } from "../patterns/path-pattern.ts";
-import { type Rule, startRules } from "../patterns/rules.ts";
+import { excludeFilters, type Filter, includeFilters } from "../patterns/filters.ts";
+import { hasWildcard } from "../patterns/glob.ts";
 import { expandGlob } from "./glob-source.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
-  excludeFilters,
   type FoundPath,
   findSourcePath,
   ignoredSourceWarning,
@@ -15,7 +13,7 @@ import {
   type SourceResult,
   type SourceSearch,
 } from "./search.ts";
-import { type Filter, type WalkResult, walkDirectory } from "./walk.ts";
+import { type WalkResult, walkDirectory } from "./walk.ts";
 
 /**
  * A source of `COPY --parents`: what it matches keeps its directories, from the context root or from a pivot
@@ -26,7 +24,7 @@ export async function resolveParentsSource(search: SourceSearch, source: string)
   const pivot = source.indexOf("/./");
   const base = pivot < 0 ? "" : contextPathOf(source.slice(0, pivot));
   const path = contextPathOf(pivot < 0 ? source : source.slice(pivot + 3));
-  const include = path === "" ? undefined : parseInclude(source, path);
+  const include = includeFilters(path, displayPath(source));
   const bases = hasWildcard(base) ? (await expandGlob(search, source, base)).paths : [base];
   const isOptional = hasWildcard(base) || hasWildcard(path);
 
@@ -56,35 +54,18 @@ export async function resolveParentsSource(search: SourceSearch, source: string)
 async function walkFrom(
   search: SourceSearch,
   from: FoundPath,
-  include: PathPattern | undefined,
+  include: readonly Filter[],
 ): Promise<WalkResult> {
   const rule = ruleAgainst(search, from);
   if (rule !== undefined || !from.stats.isDirectory())
     return { entries: [], special: [], ignoredBy: rule, excluded: [] };
   const { contextPath, absolutePath } = from;
-  const filters: Filter[] = [...ignoreFilters(search, contextPath), ...excludeFilters(search)];
-  if (include !== undefined) filters.push({ cursor: startRules([includeRule(include)]), keepsMatched: true });
   return await walkDirectory(
     { contextPath, absolutePath, relativePath: "" },
-    filters,
+    [...ignoreFilters(search, contextPath), ...excludeFilters(search.exclude), ...include],
     search.files,
     search.pace,
   );
-}
-
-function parseInclude(source: string, path: string): PathPattern {
-  try {
-    return compileIgnorePattern(path);
-  } catch (error) {
-    if (!(error instanceof GlobSyntaxError)) throw error;
-    throw new BoughError(`${displayPath(source)} is not a valid pattern: ${error.message}`, {
-      kind: "usage",
-    });
-  }
-}
-
-function includeRule(pattern: PathPattern): Rule {
-  return { text: "", isNegated: false, pattern, origin: { kind: "flag" } };
 }
 
 /** What exists but was not walked over: an `--exclude` leaves it out, or a link stands on the way to it. */

@@ -1,10 +1,10 @@
 import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
+import { excludeFilters } from "../patterns/filters.ts";
 import { decidePath, isMatch, type Rule } from "../patterns/rules.ts";
 import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
-  excludeFilters,
   type FoundPath,
   failingRule,
   findSourcePath,
@@ -51,7 +51,7 @@ export async function resolveFoundPath(
   const filters = ignoreFilters(search, contextPath);
   const { entries, special, ignoredBy, excluded } = await walkDirectory(
     paths,
-    [...filters, ...excludeFilters(search)],
+    [...filters, ...excludeFilters(search.exclude)],
     search.files,
     search.pace,
   );

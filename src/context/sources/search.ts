@@ -2,13 +2,14 @@ import { posix } from "node:path";
 import type { Pace } from "../../pace.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
+import { type Filter, mayKeepBelow, passes } from "../patterns/filters.ts";
 import { unescapeGlob } from "../patterns/glob.ts";
 import { describeRule } from "../patterns/ignore.ts";
-import { enterPath, type Rule, startRules } from "../patterns/rules.ts";
+import { enterPath, type Rule } from "../patterns/rules.ts";
 import type { ContextWarning, SourceMatch } from "./entry.ts";
 import { missingSource } from "./missing-source.ts";
 import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path.ts";
-import { type Filter, mayKeepBelow, passes, type SpecialFile } from "./walk.ts";
+import type { SpecialFile } from "./walk.ts";
 
 /** What the sources of one instruction are looked for with. */
 export interface SourceSearch {
@@ -59,11 +60,6 @@ export function ignoreFilters(search: SourceSearch, contextPath: string): Filter
     cursor: enterPath(cursor, contextPath),
     keepsMatched,
   }));
-}
-
-/** `--exclude`, relative to the directory that is copied; none where there is no such flag. */
-export function excludeFilters({ exclude }: SourceSearch): Filter[] {
-  return exclude.length === 0 ? [] : [{ cursor: startRules(exclude), keepsMatched: false }];
 }
 
 /** The rule that leaves out all of a path, or a link on the way to it. */

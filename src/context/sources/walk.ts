@@ -4,15 +4,17 @@ import type { Pace } from "../../pace.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import { isMatch, type Rule, type RuleCursor } from "../patterns/rules.ts";
+import {
+  enterFilters,
+  type Filter,
+  mayKeepBelow,
+  mayPassBelow,
+  passes,
+  passesAll,
+} from "../patterns/filters.ts";
+import type { Rule } from "../patterns/rules.ts";
 import type { ContextEntry } from "./entry.ts";
 import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
-
-/** Ordered rules that a path has to pass: to be kept it must be matched by them, or must not be. */
-export interface Filter {
-  cursor: RuleCursor;
-  keepsMatched: boolean;
-}
 
 export interface WalkResult {
   /** Without the directory that the walk began in. A directory comes before what is in it. */
@@ -78,24 +80,6 @@ export async function walkDirectory(
   return result;
 }
 
-function passesAll(filters: readonly Filter[], name: string): boolean {
-  for (const filter of filters) if (!passes(filter, filter.cursor.decide(name))) return false;
-  return true;
-}
-
-export function enterFilters(filters: readonly Filter[], name: string): Filter[] {
-  return filters.map(({ cursor, keepsMatched }) => ({ cursor: cursor.enter(name), keepsMatched }));
-}
-
-/** Returns whether the directory that the filters stand at, or anything below it, can pass them all. */
-export function mayKeepBelow(filters: readonly Filter[]): boolean {
-  return filters.every((filter) => passes(filter, filter.cursor.decision) || filter.cursor.mayDiffer);
-}
-
-export function passes(filter: Filter, decision: Rule | undefined): boolean {
-  return isMatch(decision) === filter.keepsMatched;
-}
-
 export function readNames(directory: EntryPaths, files: FileSystem): string[] {
   try {
     return sortByBytes([...files.readDirectory(directory.absolutePath)]);
@@ -157,12 +141,6 @@ function directoryChild(parent: EntryPaths, name: string, files: FileSystem): Co
   const paths = childPaths(parent, name);
   const stats = statChild(paths, files);
   return stats.isDirectory() ? entryOf(paths, stats, files) : undefined;
-}
-
-function mayPassBelow(filters: readonly Filter[], name: string): boolean {
-  return filters.every(
-    (filter) => passes(filter, filter.cursor.decide(name)) || filter.cursor.mayDifferBelow(name),
-  );
 }
 
 /** The rule of the context that alone stands in the way of `name`. */

@@ -33,7 +33,7 @@ export async function copyFromImage(
       throw new BoughError(`cannot copy to non-directory: /${names.join("/")}`);
     const root = makeWay(to, names, owner);
     const slot: Slot = { open: () => ({ directory: root, isNew: existing === undefined }) };
-    await copier.copyChildren(from.enterPath(source.path), slot, source.filter);
+    await copier.copyChildren(from.enterPath(source.path), slot, source.filters);
     return;
   }
   const path = existing === "directory" ? [...names, source.name] : names;

@@ -1,4 +1,5 @@
 import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync, type Stats } from "node:fs";
+import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import type { Pace } from "../../pace.ts";
 import { readAttributes } from "../system/xattrs.ts";
 import {
@@ -9,7 +10,7 @@ import {
   namesOf,
 } from "./layer-tree.ts";
 import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "./path.ts";
-import { type Filter, type Selection, selectSources } from "./select-sources.ts";
+import { type Selection, selectSources, textOf } from "./select-sources.ts";
 
 /**
  * SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link targets, which names
@@ -19,13 +20,13 @@ import { type Filter, type Selection, selectSources } from "./select-sources.ts"
  */
 export async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace): Promise<string> {
   const digest = new SelectionDigest(tree, pace);
-  for (const { path, name, type, filter } of await selectSources(selection, imageTreeOf(tree))) {
+  for (const { path, name, type, filters } of await selectSources(selection, imageTreeOf(tree))) {
     digest.begin(type === "directory" ? "" : name);
     const names = namesOf(path);
     const last = names.pop();
     const found = last === undefined ? undefined : tree.find(tree.enterPath(names.join("/")), last);
     if (type === "directory")
-      await withinPathLimit(path, () => digest.addChildren(tree.enterPath(path), "", filter));
+      await withinPathLimit(path, () => digest.addChildren(tree.enterPath(path), "", filters));
     else if (found !== undefined)
       await digest.addEntry({ ...found, name, type: typeOf(found.stats) }, name, found.stats);
   }
@@ -54,20 +55,21 @@ class SelectionDigest {
     return this.#hasher.digest("hex");
   }
 
-  async addChildren(directory: MergedDirectory, path: Path, filter: Filter): Promise<void> {
+  async addChildren(directory: MergedDirectory, path: Path, filters: readonly Filter[]): Promise<void> {
     const entries = this.#tree
       .list(directory)
       .sort((one, other) => Buffer.compare(bytesOf(one.name), bytesOf(other.name)));
     for (const entry of entries) {
       const pause = this.#pace.step();
       if (pause !== undefined) await pause;
-      const isKept = filter.keeps(entry.name);
-      const isOnWay = entry.type === "directory" && filter.mayKeepBelow(entry.name);
+      const text = textOf(entry.name);
+      const isKept = passesAll(filters, text);
+      const isOnWay = entry.type === "directory" && mayPassBelow(filters, text);
       if (!isKept && !isOnWay) continue;
       const below = path === "" ? entry.name : joinPath(path, entry.name);
       await this.addEntry(entry, below, lstatSync(entry.path));
       if (entry.type === "directory")
-        await this.addChildren(this.#tree.enter(directory, entry.name), below, filter.enter(entry.name));
+        await this.addChildren(this.#tree.enter(directory, entry.name), below, enterFilters(filters, text));
     }
   }
 

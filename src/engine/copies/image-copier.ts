@@ -7,6 +7,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { Pace } from "../../pace.ts";
@@ -15,7 +16,7 @@ import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { copyContent } from "./copy-content.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import { joinPath, type Path } from "./path.ts";
-import type { Filter } from "./select-sources.ts";
+import { textOf } from "./select-sources.ts";
 import {
   giveAttributes,
   giveTimes,
@@ -67,17 +68,18 @@ export class ImageCopier {
     this.#changeMode = changeMode;
   }
 
-  async copyChildren(source: MergedDirectory, slot: Slot, filter: Filter): Promise<void> {
+  async copyChildren(source: MergedDirectory, slot: Slot, filters: readonly Filter[]): Promise<void> {
     for (const entry of this.#from.list(source)) {
       const pause = this.#pace.step();
       if (pause !== undefined) await pause;
-      const isKept = filter.keeps(entry.name);
+      const text = textOf(entry.name);
+      const isKept = passesAll(filters, text);
       if (entry.type !== "directory") {
         const copying = isKept ? this.copyEntry(entry, slot.open()) : undefined;
         if (copying !== undefined) await copying;
-      } else if (isKept || filter.mayKeepBelow(entry.name)) {
+      } else if (isKept || mayPassBelow(filters, text)) {
         const below = source.length === 1 ? [entry] : this.#from.enter(source, entry.name);
-        await this.#copyDirectory(entry, below, slot, isKept, filter.enter(entry.name));
+        await this.#copyDirectory(entry, below, slot, isKept, enterFilters(filters, text));
       }
     }
   }
@@ -87,7 +89,7 @@ export class ImageCopier {
     source: MergedDirectory,
     parent: Slot,
     isKept: boolean,
-    filter: Filter,
+    filters: readonly Filter[],
   ): Promise<void> {
     const stats = lstatSync(entry.path);
     let place: Place | undefined;
@@ -100,7 +102,7 @@ export class ImageCopier {
       },
     };
     if (isKept) slot.open();
-    await this.copyChildren(source, slot, filter);
+    await this.copyChildren(source, slot, filters);
     // Last, since each file that it gets changes when it was modified.
     if (place !== undefined && isKept) this.#describe(slot.open().directory.path, entry, stats);
   }

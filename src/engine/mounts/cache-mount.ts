@@ -7,7 +7,6 @@ import { sha256Of } from "../../sha256.ts";
 import { copyFromImage } from "../copies/copy-from-image.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
-import { Filter } from "../copies/select-sources.ts";
 import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
 import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
@@ -79,7 +78,7 @@ async function fillCache(
   const stats = lstatSync(uppermost.path);
   giveAttributes(directory, stats, stats);
   const to = new UpperTree(directory, new LayerTree([], state.inUserNamespace));
-  const selected = { path, name: "", type: "directory", hasWildcard: false, filter: Filter.all } as const;
+  const selected = { path, name: "", type: "directory", filters: [] } as const;
   await copyFromImage(
     selected,
     { destination: "/", owner: undefined, changeMode: undefined },
