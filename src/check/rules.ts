@@ -35,7 +35,7 @@ export const ownRules = [
   "CopyMatchesNothing",
   /** The specification's default excludes leave out a source, or some of it. */
   "DefaultExclude",
-  /** A WORKDIR or USER is empty once its variables are replaced, which Docker takes. */
+  /** A RUN without a command, or a WORKDIR or USER that is empty once its variables are replaced: Docker takes them. */
   "EmptySetting",
   /** A source is empty once its variables are replaced, which stands for the whole context. */
   "EmptySource",

@@ -66,7 +66,8 @@ export function processFields(command: ExpandedCommand, user: string | undefined
   if (command.form === "none") return { command: "", shell: false };
   const numeric = user === undefined ? undefined : numericUser(user);
   if (user === undefined || numeric !== undefined) {
-    if (command.form === "shell") return { command: command.line, shell: true, ...numeric };
+    // A service takes no command that is empty.
+    if (command.form === "shell") return { command: command.line || ":", shell: true, ...numeric };
     const [program = "", ...args] = command.words;
     return { command: program, args, shell: false, ...numeric };
   }

@@ -1,4 +1,9 @@
-import type { ArgInstruction, FromInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import type {
+  ArgInstruction,
+  FromInstruction,
+  Instruction,
+  RunInstruction,
+} from "../../dockerfile/instruction.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { extend } from "../../persistent-map.ts";
 import { expandBase } from "../bases/base.ts";
@@ -11,7 +16,7 @@ import { createIsKnown, updateUnknown } from "./known.ts";
 import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
 import { declareArguments, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
-import { emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
+import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
 
 /** Nothing is declared yet but what is always there. `platform`: of the service, where some instruction asks for it. */
@@ -123,6 +128,7 @@ export async function interpretInStage<Stage extends StageScope>(
     case "ADD":
       return interpretCopy(instruction, { stage, lookup, isKnown }, world);
     case "RUN":
+      if (isEmpty(instruction)) world.warn(emptyRun, instruction);
       return world.run(instruction, stage);
     case "CMD":
     case "ENTRYPOINT":
@@ -145,4 +151,8 @@ export async function interpretInStage<Stage extends StageScope>(
       return stage;
     }
   }
+}
+
+function isEmpty({ command }: RunInstruction): boolean {
+  return command.form === "shell" && command.line === "";
 }

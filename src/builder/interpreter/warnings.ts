@@ -68,6 +68,11 @@ export const emptyUser: BuildWarning = {
   message: "USER is empty once its variables are replaced, and so stands for root, as in Docker",
 };
 
+export const emptyRun: BuildWarning = {
+  rule: "EmptySetting",
+  message: "RUN has no command: a shell is run that has nothing to do, as in Docker",
+};
+
 const maxExcludedNamed = 4;
 
 /** `paths` in the context, the most surprising first. */

@@ -15,8 +15,9 @@ export function parseRun(statement: Statement): RunInstruction {
   const security = readChoice(statement, "security", flags.text("security"), securities);
   const mounts = parseMounts(statement, flags.texts("mount"));
   const { command, words } = parseCommand(statement, statement.args);
-  if (words.length === 0 && statement.heredocs.length === 0) {
-    const at = placeOf(statement.args.text === "" ? statement.writtenName : statement.args);
+  // A shell can be run with nothing to do, which is Docker's reading of a RUN with nothing after it.
+  if (command.form === "exec" && words.length === 0) {
+    const at = placeOf(statement.args);
     statement.report({ message: "RUN requires at least one argument", expected: "a command", at });
   }
   return {
