@@ -72,6 +72,12 @@ describe("what a command sees", () => {
     expect(readFileSync("/etc/resolv.conf", "utf8")).toBe(resolvConf);
   });
 
+  test("or, where the request says so, that it can't change", async () => {
+    const words = "for file in hosts resolv.conf; do cat /etc/$file >/dev/null && echo >> /etc/$file; done";
+    const { stderr } = await engine.run(base, words, { readonly_network_files: true });
+    expect(stderr.match(/Read-only file system/g)).toHaveLength(2);
+  });
+
   test("a umask of its own", async () => {
     const before = process.umask(0o077);
     try {

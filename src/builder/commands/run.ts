@@ -112,8 +112,8 @@ async function runForLayer(
       const needsNoShell = spec.isCommit && (await takesEntries(build));
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
       const request = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
-      const history = await linesToSend(stage, build);
-      const whole = { ...(needsNoShell ? filesAlone(request, stage) : request), ...history };
+      const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
+      const whole = { ...(needsNoShell ? filesAlone(request, stage) : request), ...beside };
       const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
       place = { request: whole, user, lacksMounts, lent: loan?.files };
       return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
@@ -143,6 +143,16 @@ async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<Ins
   if (!(await whatIsKept(build)).origin) return {};
   const history = linesOfLayer(stage, build.buildArgs);
   return history === undefined ? {} : { history };
+}
+
+/** What is written to them is in no layer: as in Docker, who tries is told. */
+async function networkFiles(
+  { isCommit }: RunSpec,
+  { mode, service }: BuildJob,
+): Promise<Pick<InstanceRequest, "readonly_network_files">> {
+  if (isCommit || mode === "default") return {};
+  const extensions = await service.capabilities.extensions();
+  return extensions.has("readonly-network-files") ? { readonly_network_files: true } : {};
 }
 
 /** A commit that runs nothing, so that the image needs no shell for it. */

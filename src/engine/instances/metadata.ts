@@ -28,6 +28,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     disposable: spec.disposable,
     preserve_env: spec.preserveEnv,
     networking: { enabled: spec.network !== "none", ...(spec.network === "host" ? { mode: "host" } : {}) },
+    ...(spec.hasReadonlyNetworkFiles ? { readonly_network_files: true } : {}),
     resources_limits: spec.limits,
     timeout: spec.timeoutSeconds,
     truncate_output_at: spec.truncateOutputAt,

@@ -95,6 +95,7 @@ async function runCommand(
     },
     hostname: spec.hostname,
     network: spec.network,
+    hasReadonlyNetworkFiles: spec.hasReadonlyNetworkFiles,
     stdin: spec.stdin,
     input: processes.mainInput,
     timeoutSeconds: spec.timeoutSeconds,

@@ -42,6 +42,8 @@ export interface InstanceSpec extends ExecSpec {
   disposable: boolean;
   hostname: string;
   network: NetworkMode;
+  /** Extension `readonly-network-files`. */
+  hasReadonlyNetworkFiles: boolean;
   preserveEnv: boolean;
   /** Extension `configure`: nothing of the image's variables and working directory. */
   ignoresConfig: boolean;
@@ -74,6 +76,7 @@ const instanceFields = [
   "disposable",
   "hostname",
   "networking",
+  "readonly_network_files",
   "preserve_env",
   "ignore_config",
   "resources_limits",
@@ -108,6 +111,7 @@ export async function readInstanceSpec(
     disposable: optionalBoolean(body, "disposable") ?? false,
     hostname,
     network: readNetwork(optionalFields(body, "networking") ?? {}),
+    hasReadonlyNetworkFiles: optionalBoolean(body, "readonly_network_files") ?? false,
     preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
     ignoresConfig: optionalBoolean(body, "ignore_config") ?? false,
     limits: readLimits(body),

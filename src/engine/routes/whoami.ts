@@ -15,6 +15,8 @@ const extensions: readonly string[] = [
   "entries",
   // `mounts` in `POST /v1/instances`.
   "mounts",
+  // `readonly_network_files` in `POST /v1/instances`.
+  "readonly-network-files",
   // `scratch` for the `url` of `POST /v1/images/import`: an image without files.
   "scratch",
   // `mtime` of a request's files.

@@ -87,6 +87,7 @@ export interface SandboxConfigOptions {
   hostname: string;
   /** Mounted over whatever the image has there. */
   files: readonly FileMount[];
+  hasReadonlyFiles: boolean;
   /** Mounted after all else, one after the other. */
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
@@ -131,7 +132,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
       mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
       mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
       ...sysfs(options.inUserNamespace, network),
-      ...options.files.map(({ source, destination }) => mount(destination, "bind", source, ["bind", "rw"])),
+      ...fileMounts(options),
       ...options.mounts,
     ],
     linux: {
@@ -209,6 +210,12 @@ function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): obj
   if (network.kind === "host") return {};
   const ping = inUserNamespace ? {} : { "net.ipv4.ping_group_range": "0 2147483647" };
   return { sysctl: { "net.ipv4.ip_unprivileged_port_start": "0", ...ping } };
+}
+
+/** Read-only ones have Docker's options. */
+function fileMounts({ files, hasReadonlyFiles }: SandboxConfigOptions): object[] {
+  const options = hasReadonlyFiles ? ["nodev", "noexec", "nosuid", "rbind", "ro"] : ["bind", "rw"];
+  return files.map(({ source, destination }) => mount(destination, "bind", source, options));
 }
 
 /**

@@ -58,6 +58,8 @@ export interface SandboxRequest {
   process: (root: string) => SandboxProcess;
   hostname: string;
   network: NetworkMode;
+  /** Of `/etc/hosts` and `/etc/resolv.conf`. */
+  hasReadonlyNetworkFiles: boolean;
   /** What the standard input begins with; more goes through `input`, unless that is all. */
   stdin: InputSpec;
   input: ProcessInput;

@@ -127,6 +127,7 @@ function writeBundle(
   const options = {
     root: host.layout.root,
     hostname: request.hostname,
+    hasReadonlyFiles: request.hasReadonlyNetworkFiles,
     files: [
       { source: shared("resolv.conf", network.resolvConf), destination: points.resolvConf },
       { source: shared("hosts", hostsOf(request.hostname)), destination: points.hosts },

@@ -54,6 +54,8 @@ export interface InstanceRequest {
   hostname?: string;
   /** `mode` only where the service announces the extension `host-network`. */
   networking?: { enabled: boolean } | { mode: NetworkMode };
+  /** `/etc/hosts` and `/etc/resolv.conf` can't be written to. Only with the extension `readonly-network-files`. */
+  readonly_network_files?: boolean;
   /** `close: false`: more is to come. */
   stdin?: { value: string; encoding: string; close?: boolean };
   /** The command runs on a terminal of this size. Part of the extension `terminals`, which bough's own engine has. */

@@ -98,17 +98,6 @@ const always: Difference[] = [
     reason: "/dev/fuse is denied with all others.",
   },
   {
-    docker: ["mount /etc/hosts bind HOSTS nodev,noexec,nosuid,rbind,ro"],
-    bough: ["mount /etc/hosts bind HOSTS bind,rw"],
-    reason:
-      "docker run lets a command change them, docker build does not; the file is the RUN's own and thrown away.",
-  },
-  {
-    docker: ["mount /etc/resolv.conf bind RESOLV nodev,noexec,nosuid,rbind,ro"],
-    bough: ["mount /etc/resolv.conf bind RESOLV bind,rw"],
-    reason: "As /etc/hosts.",
-  },
-  {
     docker: ["namespace time"],
     reason:
       "runc before 1.2 does not know it, and what it keeps is no boundary: clocks cannot be set without CAP_SYS_TIME.",
@@ -274,6 +263,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
       { source: "RESOLV", destination: "/etc/resolv.conf" },
       { source: "HOSTS", destination: "/etc/hosts" },
     ],
+    hasReadonlyFiles: true,
     inUserNamespace: false,
     network: machine.network,
     architecture: "amd64",
