@@ -10,6 +10,7 @@ import type {
 } from "../dockerfile/instruction.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
+import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
 import type { Platform } from "./bases/platform.ts";
@@ -96,6 +97,8 @@ export interface BuildJob {
   owner: BuildProcess;
   /** Hashes of the context's files, found by what `stat` says of them. */
   hashes: ContextHashes;
+  /** What steps came to whose files were in the same state. */
+  fileStates: FileStates;
   /** Gives a reason with the first warning that has it. */
   explain: ReturnType<typeof explainReasonsOnce>;
   /** An observer of what the build takes, where somebody wants to know. */

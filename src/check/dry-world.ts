@@ -225,7 +225,7 @@ function filesOf(
   const isOwnerKnown = isKnown(instruction.chown ?? "");
   const named = words.chown === "" ? root : numericOwner(words.chown);
   const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
-  return withoutImpliedDirectories(plan.items).map((item): PlannedFile => {
+  return withoutImpliedDirectories([...plan.items]).map((item): PlannedFile => {
     const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
     return {
       line: instruction.range.start,
@@ -240,7 +240,10 @@ function filesOf(
 }
 
 function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {
-  return plan.items.map((item) => [item.path, item.kind === "entry" ? item.entry : describeItem(item)]);
+  return Array.from(plan.items, (item) => [
+    item.path,
+    item.kind === "entry" ? item.entry : describeItem(item),
+  ]);
 }
 
 /** Instructions whose variables are replaced when a command runs, and by the shell. */

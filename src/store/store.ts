@@ -6,6 +6,7 @@ import { type CopyLayerStore, createCopyLayerStore } from "./copy-layers.ts";
 import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createFailedStepStore, type FailedStepStore } from "./failed-steps.ts";
+import { createFileStateStore, type FileStateStore } from "./file-states.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";
@@ -29,6 +30,7 @@ export interface Store extends Disposable {
   readonly failedSteps: FailedStepStore;
   readonly unfinished: UnfinishedStore;
   readonly hashes: HashStore;
+  readonly fileStates: FileStateStore;
   readonly copyLayers: CopyLayerStore;
   readonly scopeCopies: ScopeCopies;
   /** All that `work` writes is written, or nothing. */
@@ -58,6 +60,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     failedSteps: createFailedStepStore(database),
     unfinished: createUnfinishedStore(database),
     hashes: createHashStore(database, clock),
+    fileStates: createFileStateStore(database, clock),
     copyLayers: createCopyLayerStore(database),
     scopeCopies: createScopeCopies(database),
     atomically: (work) => inTransaction(database, work),
@@ -192,6 +195,13 @@ const migrations = [
     scope TEXT PRIMARY KEY,
     image TEXT NOT NULL,
     content BLOB NOT NULL
+  ) STRICT;
+  `,
+  `
+  CREATE TABLE file_state (
+    context TEXT PRIMARY KEY,
+    rows TEXT NOT NULL,
+    written_at INTEGER NOT NULL
   ) STRICT;
   `,
 ];

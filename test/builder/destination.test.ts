@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { placeEntry, resolveDestination } from "../../src/builder/copy/destination.ts";
 import { placementScript } from "../../src/builder/staging/placement-script.ts";
 import { addStaged, type StagedEntry } from "../../src/builder/staging/staged.ts";
+import { EntryList } from "../../src/context/sources/entry-list.ts";
 
 const link: StagedEntry = { type: "symlink", target: "x y", uid: 0, gid: 0 };
 const made = (mode: number, isExplicit: boolean, uid = 0): StagedEntry => ({
@@ -48,16 +49,18 @@ describe("where one file goes, with /srv as the working directory and /usr/bin i
     ]);
     const place = { ...imageWithoutLinks, workdir: "/srv", staged };
     const destination = await resolveDestination(given, { count: 1, makesDirectory: false }, place);
-    expect(placeEntry(destination, { source: "a.txt", isDirectory: false, entries: [] }, "a.txt")).toBe(path);
+    expect(
+      placeEntry(destination, { source: "a.txt", isDirectory: false, entries: new EntryList() }, "a.txt"),
+    ).toBe(path);
   });
 });
 
 test("a directory's contents go below the destination", async () => {
   const place = { ...imageWithoutLinks, workdir: "/", staged: new Map() };
   const destination = await resolveDestination("app", { count: 1, makesDirectory: true }, place);
-  expect(placeEntry(destination, { source: "src", isDirectory: true, entries: [] }, "lib/a.txt")).toBe(
-    "/app/lib/a.txt",
-  );
+  expect(
+    placeEntry(destination, { source: "src", isDirectory: true, entries: new EntryList() }, "lib/a.txt"),
+  ).toBe("/app/lib/a.txt");
 });
 
 describe("staging over what is staged already", () => {

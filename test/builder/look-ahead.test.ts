@@ -31,6 +31,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     context: await openBuildContext(directory, "/"),
     ignore: ignoreRules([], { defaultExcludes: true }),
     hashes,
+    fileStates: store.fileStates.open(directory),
     early: {
       offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)),
       hashWhileSending: async () => undefined,
@@ -55,10 +56,9 @@ test("the COPYs up to the next RUN are looked through, hashed and offered for se
   const [first, second, third] = copies.map((copy) => ahead.take(copy));
   const found = await first;
   expect([...((await found?.hashes(unheard)) ?? [])]).toEqual([[join(directory, "a"), sha256]]);
-  expect((await second)?.sources?.matches[0]?.entries.map(({ contextPath }) => contextPath)).toEqual([
-    "c",
-    "c/d",
-  ]);
+  expect(
+    [...((await second)?.sources?.matches[0]?.entries ?? [])].map(({ contextPath }) => contextPath),
+  ).toEqual(["c", "c/d"]);
   await (await second)?.hashes(unheard);
   expect(offered).toEqual(["a", "c/d"]);
   expect(await third).toBeUndefined();

@@ -28,7 +28,7 @@ const noRules = ignoreRules([], { defaultExcludes: false });
 async function fileEntries(root: string): Promise<FileEntry[]> {
   const context = await openBuildContext(root, "/");
   const { matches } = await resolveSources({ context, ignore: noRules, sources: ["."] });
-  return matches.flatMap(({ entries }) => entries.filter((entry) => entry.type === "file"));
+  return matches.flatMap(({ entries }) => [...entries].filter((entry) => entry.type === "file"));
 }
 
 async function fileEntry(root: string): Promise<FileEntry> {

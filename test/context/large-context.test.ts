@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
 import { parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import { decidePath, isMatch } from "../../src/context/patterns/rules.ts";
-import type { ContextEntry, FileEntry, SourceMatch } from "../../src/context/sources/entry.ts";
+import type { ContextEntry, FileEntry } from "../../src/context/sources/entry.ts";
+import { EntryList } from "../../src/context/sources/entry-list.ts";
 import { findLargeContext } from "../../src/context/sources/large-context.ts";
+import type { SourceMatch } from "../../src/context/sources/source-match.ts";
 
 const mebibyte = 1024 * 1024;
 const noStat = { device: 0, inode: 0, size: 0, mtimeMs: 0, ctimeMs: 0 };
@@ -30,7 +32,7 @@ function directory(source: string, files: Record<string, number>): SourceMatch {
   return {
     source,
     isDirectory: true,
-    entries: [top, ...Object.entries(files).map(([path, size]) => file(path, size))],
+    entries: EntryList.of(top, ...Object.entries(files).map(([path, size]) => file(path, size))),
   };
 }
 
@@ -81,8 +83,12 @@ test("what is tiny beside the largest path is not worth a rule", () => {
 
 test("a file that the Dockerfile names is wanted, one that a pattern finds may not be", () => {
   const big = file("a/disk.img", 500 * mebibyte);
-  expect(findLargeContext([{ source: "a/disk.img", isDirectory: false, entries: [big] }])).toBeUndefined();
-  expect(rulesOf([{ source: "a/*", isDirectory: false, entries: [big] }])).toEqual(["a/disk.img"]);
+  expect(
+    findLargeContext([{ source: "a/disk.img", isDirectory: false, entries: EntryList.of(big) }]),
+  ).toBeUndefined();
+  expect(rulesOf([{ source: "a/*", isDirectory: false, entries: EntryList.of(big) }])).toEqual([
+    "a/disk.img",
+  ]);
 });
 
 test.each([

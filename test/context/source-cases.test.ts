@@ -48,7 +48,7 @@ async function copy(instruction: string, root: string): Promise<string> {
       parents: has("--parents"),
     });
     const lines = [
-      ...matches.flatMap(({ source, entries }) => [`${writePath(source)}:`, ...entries.map(describe)]),
+      ...matches.flatMap(({ source, entries }) => [`${writePath(source)}:`, ...[...entries].map(describe)]),
       ...warnings.map(({ message }) => `warning: ${message}`),
       ...excluded.map((path) => `excluded: ${path}`),
     ];

@@ -34,7 +34,7 @@ async function take(source: string) {
     signal: new AbortController().signal,
     files,
   });
-  return matches.flatMap(({ entries }) => entries);
+  return matches.flatMap(({ entries }) => [...entries]);
 }
 
 test("files and directories have the mode that Docker gives them there", async () => {

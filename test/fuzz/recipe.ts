@@ -83,6 +83,19 @@ export function edit(recipe: Recipe, random: Random): string {
   return said;
 }
 
+/** Changes where a COPY of the same files puts them, or as whose. */
+export function editCopy(recipe: Recipe, random: Random): string {
+  const copies = [...recipe.lines.keys()].filter((index) => recipe.lines[index]?.startsWith("COPY "));
+  const index = pick(random, copies.length === 0 ? [0] : copies);
+  const words = (recipe.lines[index] ?? "").split(" ").filter((word) => !word.startsWith("--ch"));
+  const flag = pick(random, ["", "--chown=1:2", "--chown=1:3", "--chmod=600", "--chmod=u+x,g-r"]);
+  if (flag !== "") words.splice(1, 0, flag);
+  if (random() < 0.3) words.splice(-1, 1, pick(random, ["/data/", "/data", "./"]));
+  recipe.lines[index] = words.join(" ");
+  write(recipe);
+  return `change to ${recipe.lines[index]}`;
+}
+
 /** For a recipe that fails, at a line of its Dockerfile: what is missing is there again, and one instruction less. */
 export function repair(recipe: Recipe, failed: number, random: Random): string {
   for (const path of paths)

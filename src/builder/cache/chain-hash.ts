@@ -20,6 +20,15 @@ export async function chainHash(
   directive: readonly string[],
   signal?: AbortSignal,
 ): Promise<string> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  hasher.update(chainHashHead(stage, directive).slice(0, -1));
+  hasher.update(",[");
+  await hashRows(hasher, stage.staged, signal);
+  return hasher.update("]]").digest("hex");
+}
+
+/** All that is hashed but the staged files, as JSON. */
+export function chainHashHead(stage: Omit<StageState, "staged">, directive: readonly string[]): string {
   const state = {
     args: sorted(
       Array.from(stage.args, ([name, { value }]): [string, ...string[]] =>
@@ -30,11 +39,7 @@ export async function chainHash(
     user: stage.config.User ?? null,
     workdir: stage.config.WorkingDir,
   };
-  const hasher = new Bun.CryptoHasher("sha256");
-  hasher.update(JSON.stringify([formatVersion, stage.layer.hash, state, directive]).slice(0, -1));
-  hasher.update(",[");
-  await hashRows(hasher, stage.staged, signal);
-  return hasher.update("]]").digest("hex");
+  return JSON.stringify([formatVersion, stage.layer.hash, state, directive]);
 }
 
 /** SHA-256 of files that have a place of their own, in hex: of what is mounted. */

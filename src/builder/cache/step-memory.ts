@@ -14,6 +14,8 @@ export interface StepMemory {
     hash: string,
     titles: readonly string[],
   ): { scope: string; difference: Difference } | undefined;
+  /** Returns whether `remember` asks for what the step was made from. */
+  needsInputs(step: Pick<RememberedStep, "ordinal">, hash: string): boolean;
   /** Remembers the step once its layer is there. */
   remember(step: RememberedStep, hash: string): Promise<void>;
   /** Forgets at the end of a build: no later one is compared with a step that this one has not come to. `stays`: by ordinal. */
@@ -55,6 +57,8 @@ export function createStepMemory(
     },
 
     compareShared: () => undefined,
+
+    needsInputs: ({ ordinal }, hash) => hashes.get(ordinal) !== hash,
 
     async remember({ ordinal, title, text: makeText }, hash) {
       reached.add(ordinal);

@@ -8,6 +8,7 @@ import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
+import { knownHash, noteHash } from "../copy/copy-state.ts";
 import { resolveUser } from "../copy/ownership.ts";
 import { findHome } from "../docker/user-home.ts";
 import { linesOfLayer } from "../interpreter/history.ts";
@@ -19,6 +20,7 @@ import { missingShell } from "../operations/missing-shell.ts";
 import { type FollowedOutcome, finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { configureLayer, whatIsKept } from "../stages/configure-stage.ts";
+import { stageDeferred } from "../staging/deferred-files.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { commitSpec, type RunSpec, requestOf, runSpecOf } from "./run-spec.ts";
@@ -52,10 +54,17 @@ export async function commitPending(
 
 async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
   requireStartable(stage);
-  collectGarbage(stage.staged.size);
-  const hash = await chainHash(stage, spec.directive, build.signal);
+  const known = knownHash(stage, spec.directive, build);
+  if (known !== undefined && !build.memory.needsInputs(spec, known)) {
+    const found = build.layers.find(known, stage.layer);
+    if (found !== undefined) return withLayer(stage, await findOrRun(known, { spec, found }, stage, build));
+  }
+  const whole = await stageDeferred(stage);
+  collectGarbage(whole.staged.size);
+  const hash = await chainHash(whole, spec.directive, build.signal);
+  noteHash(hash, whole, spec.directive, build);
   const found = build.useCache ? build.layers.find(hash, stage.layer) : undefined;
-  return withLayer(stage, await findOrRun(hash, { spec, found }, stage, build));
+  return withLayer(stage, await findOrRun(hash, { spec, found }, whole, build));
 }
 
 /** `found`: the layer in the cache. */

@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import type { FileHashes, HashOptions } from "../../context/hashing/hash.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
@@ -10,12 +11,21 @@ import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
+import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { Owned, Staged, StagedEntry, StagedFile } from "../staging/staged.ts";
+import { copyState, noteState } from "./copy-state.ts";
 import { hashSources } from "./hash-sources.ts";
 import { stageDirectory } from "./made-directories.ts";
 import { resolveFileOwner, root } from "./ownership.ts";
-import type { CopyPlan, PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./plan.ts";
+import {
+  type CopyPlan,
+  type PlannedDocument,
+  type PlannedEntry,
+  type PlannedItem,
+  PlannedItems,
+  type PlannedUrl,
+} from "./plan.ts";
 import { type Item, stageItems } from "./stage-items.ts";
 import type { CopyWords } from "./words.ts";
 
@@ -32,7 +42,7 @@ export async function stageCopy(
   if (
     isImageAsked &&
     build.service.capabilities.lacks("inspect") &&
-    plan.items.some((item) => mayGoInto(destination.path, item))
+    plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
   ) {
     const { path } = destination;
     const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
@@ -48,21 +58,28 @@ export async function stageCopy(
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
   if (build.mode === "docker") requireSameKinds(items, unpacked.stage.staged);
+  const amount = amountOf(items);
+  build.emit({ type: "hashing", ...amount });
   const owned = { ...owner, line };
-  const hashes = await hashEntries(items, build, ahead);
-  const urls = new Map<PlannedItem, StagedFile>();
-  for (const item of items)
-    if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
-  const arriving = stagedItems(items, { hashes, urls }, owned);
-  const { staged, ...copied } = await stageItems(
-    arriving,
-    destination,
-    { owner, line },
-    unpacked.stage,
-    build,
-  );
-  const amount = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
-  build.emit({ type: "staged", title, ...amount });
+  const stageAll = async (onProgress?: HashOptions["onProgress"]) => {
+    const hashes = await hashEntries(items, build, ahead, onProgress);
+    const urls = new Map<PlannedItem, StagedFile>();
+    for (const item of items instanceof PlannedItems ? items.others : items)
+      if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
+    const arriving = stagedItems(items, { hashes, urls }, owned);
+    const made = await stageItems(arriving, destination, { owner, line }, unpacked.stage, build);
+    if (state !== undefined && hashes.areSettled) noteState(made.staged, state);
+    return made;
+  };
+  const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
+  if (state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy)) {
+    build.emit({ type: "staged", title, ...amount });
+    const staged = new DeferredFiles(amount.files, state.copy, async () => (await stageAll()).staged);
+    return { ...stage, staged };
+  }
+  const { staged, ...copied } = await stageAll((done) => build.emit({ type: "hashed", ...done }));
+  const all = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
+  build.emit({ type: "staged", title, ...all });
   return { ...stage, staged };
 }
 
@@ -87,7 +104,7 @@ function requireFiles(
       `${name} of several sources needs a directory as its destination: ${path} is none, and does not end in a slash`,
       { kind: "usage", hint },
     );
-  const isDirectory = items.some(
+  const isDirectory = items[Symbol.iterator]().some(
     (item) => item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot),
   );
   if (isDirectory) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
@@ -96,7 +113,7 @@ function requireFiles(
 }
 
 /** Docker puts no directory in a file's place, and no file in a directory's: what is staged counts as if it were in the image. */
-function requireSameKinds(items: readonly PlannedItem[], staged: Staged): void {
+function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
   if (staged.size === 0) return;
   for (const item of items) {
     const before = staged.get(item.path);
@@ -113,15 +130,15 @@ function requireSameKinds(items: readonly PlannedItem[], staged: Staged): void {
 /** Stages what the archives and repositories among the items hold; the other ones are left. */
 async function stageTrees(
   instruction: CopyInstruction | AddInstruction,
-  items: readonly PlannedItem[],
+  items: PlannedItems,
   { words, ...place }: Pick<Unpacking, "destination" | "owner" | "line"> & { words: CopyWords },
   stage: StageState,
   build: BuildJob,
-): Promise<{ items: readonly PlannedItem[]; stage: StageState; files: number; bytes: number }> {
+): Promise<{ items: Iterable<PlannedItem>; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
   const isTree = (item: PlannedItem) =>
     item.kind === "repository" || mayUnpack(instruction, item, build.mode);
-  if (!items.some(isTree)) return { items, ...done };
+  if (instruction.name === "COPY" || !items[Symbol.iterator]().some(isTree)) return { items, ...done };
   const stageTree = async (item: PlannedItem) => {
     if (item.kind === "repository") {
       const { stageRepository } = await import("../repositories/stage-repository.ts");
@@ -152,26 +169,38 @@ function mayGoInto(destination: string, item: PlannedItem): boolean {
 }
 
 async function hashEntries(
-  items: readonly PlannedItem[],
-  { emit, signal, clock, hashes, early, inputs }: BuildJob,
+  items: Iterable<PlannedItem>,
+  { signal, clock, hashes, early, inputs }: BuildJob,
   ahead: FoundSources | undefined,
-): Promise<ReadonlyMap<string, string>> {
-  const files: FileEntry[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    if (item.kind !== "entry" || item.entry.type !== "file") continue;
-    files.push(item.entry);
-    bytes += item.entry.size;
-  }
-  emit({ type: "hashing", files: files.length, bytes });
-  const onProgress = (done: { files: number; bytes: number }) => emit({ type: "hashed", ...done });
+  onProgress: HashOptions["onProgress"] = () => undefined,
+): Promise<FileHashes> {
   const known = await ahead?.hashes(onProgress);
-  return known ?? (await hashSources(files, { signal, clock, cache: hashes, onProgress, early, inputs }));
+  const options = { signal, clock, cache: hashes, onProgress, early, inputs };
+  return known ?? (await hashSources(filesAmong(items), options));
+}
+
+function amountOf(items: Iterable<PlannedItem>): { files: number; bytes: number } {
+  const amount = { files: 0, bytes: 0 };
+  const parts = items instanceof PlannedItems ? items.matches.map(({ entries }) => entries) : [];
+  for (const { files, bytes } of parts) {
+    amount.files += files;
+    amount.bytes += bytes;
+  }
+  if (items instanceof PlannedItems) return amount;
+  for (const { size } of filesAmong(items)) {
+    amount.files += 1;
+    amount.bytes += size;
+  }
+  return amount;
+}
+
+function* filesAmong(items: Iterable<PlannedItem>): Generator<FileEntry, undefined> {
+  for (const item of items) if (item.kind === "entry" && item.entry.type === "file") yield item.entry;
 }
 
 /** Each when its turn comes: of a large context, all at once would be felt. */
 function* stagedItems(
-  items: readonly PlannedItem[],
+  items: Iterable<PlannedItem>,
   found: { hashes: ReadonlyMap<string, string>; urls: ReadonlyMap<PlannedItem, StagedFile> },
   owned: Required<Owned>,
 ): Generator<Item, undefined> {

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { SourceMatch } from "../../context/sources/entry.ts";
+import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { BoughError } from "../../errors.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { isStagedBelow } from "../staging/staged.ts";

@@ -1,4 +1,4 @@
-import { type HashOptions, hashFiles } from "../../context/hashing/hash.ts";
+import { type FileHashes, type HashOptions, hashFiles } from "../../context/hashing/hash.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
@@ -11,7 +11,7 @@ import { collectGarbage } from "../staging/gc.ts";
  * offered for sending as soon as it is known.
  */
 export async function hashSources(
-  files: readonly FileEntry[],
+  files: Iterable<FileEntry>,
   {
     early,
     decided = Promise.resolve(),
@@ -24,7 +24,7 @@ export async function hashSources(
     decided?: Promise<unknown>;
     inputs: InputObserver | undefined;
   },
-): Promise<ReadonlyMap<string, string>> {
+): Promise<FileHashes> {
   const before = options.cache.unsaved;
   const hashes = await hashFiles(files, {
     ...options,

@@ -2,15 +2,15 @@ import { posix } from "node:path";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import type { ContextEntry, ContextWarning, SourceMatch } from "../../context/sources/entry.ts";
+import type { ContextEntry, ContextWarning } from "../../context/sources/entry.ts";
 import { findLargeContext, type LargeContext } from "../../context/sources/large-context.ts";
+import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { AddInstruction, CopyInstruction, HereDocument } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
-import { createPace } from "../../pace.ts";
 import type { BuildMode } from "../job.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import type { RepositoryAddress } from "../repositories/repository-address.ts";
@@ -29,8 +29,7 @@ export interface CopyPlan {
   destination: Destination;
   /** Several sources go to a destination that is no directory. */
   isOneFile: boolean;
-  /** Items in the order in which later ones replace earlier ones of the same path. */
-  items: readonly PlannedItem[];
+  items: PlannedItems;
   warnings: readonly ContextWarning[];
   /** What default excludes left out, relative to the context; the most surprising first. */
   excluded: readonly string[];
@@ -72,7 +71,41 @@ export interface PlannedRepository extends Placed {
   address: RepositoryAddress;
 }
 
-export type PlannedItem = PlannedEntry | PlannedDocument | PlannedUrl | PlannedRepository;
+type OtherItem = PlannedDocument | PlannedUrl | PlannedRepository;
+
+export type PlannedItem = PlannedEntry | OtherItem;
+
+/**
+ * Items in the order in which later ones replace earlier ones of the same path. Those of the context are made as they are asked
+ * for: of a large one, all at once would be felt.
+ */
+export class PlannedItems implements Iterable<PlannedItem> {
+  readonly matches: readonly SourceMatch[];
+  /** Items that are not of the context. */
+  readonly others: readonly OtherItem[];
+  readonly #placing: { destination: Destination; change: ModeChange };
+
+  constructor(
+    matches: readonly SourceMatch[],
+    others: readonly OtherItem[],
+    placing: { destination: Destination; change: ModeChange },
+  ) {
+    this.matches = matches;
+    this.others = others;
+    this.#placing = placing;
+  }
+
+  *[Symbol.iterator](): Generator<PlannedItem, undefined> {
+    const { destination, change } = this.#placing;
+    for (const match of this.matches) {
+      for (const entry of match.entries) {
+        const planned = planEntry(entry, match, destination, change);
+        if (planned.path !== "/") yield planned;
+      }
+    }
+    yield* this.others;
+  }
+}
 
 /** What a plan depends on beside the words. */
 export interface PlanOptions extends DestinationPlace {
@@ -114,25 +147,18 @@ export async function planCopy(
   const sources = destinationSources(matches, words, instruction, options.mode);
   const destination = await resolveDestination(words.destination, sources, options);
   const change = words.changeMode;
-  const items: PlannedItem[] = [];
-  const pace = createPace(options.signal);
-  for (const match of matches) {
-    for (const entry of match.entries) {
-      const pause = pace.step();
-      if (pause !== undefined) await pause;
-      const planned = planEntry(entry, match, destination, change);
-      if (planned.path !== "/") items.push(planned);
-    }
-  }
-  for (const document of words.documents) items.push(planDocument(document, destination, change, options));
-  for (const url of words.urls) items.push(planUrl(url, destination, change));
-  for (const address of words.repositories)
-    items.push({ kind: "repository", path: destination.path, mode: defaultDirectoryMode, address });
-  await pace.step();
+  const others = [
+    ...words.documents.map((document) => planDocument(document, destination, change, options)),
+    ...words.urls.map((url) => planUrl(url, destination, change)),
+    ...words.repositories.map((address): PlannedRepository => {
+      const { path } = destination;
+      return { kind: "repository", path, mode: defaultDirectoryMode, address };
+    }),
+  ];
   return {
     destination,
     isOneFile: sources.count > 1 && !destination.isDirectory,
-    items,
+    items: new PlannedItems(matches, others, { destination, change }),
     warnings,
     excluded,
     largeContext: findLargeContext(matches),

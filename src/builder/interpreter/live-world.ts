@@ -7,6 +7,7 @@ import { stageCopy } from "../copy/copy.ts";
 import { planCopy } from "../copy/plan.ts";
 import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
+import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { createdBy } from "./created-by.ts";
 import { addStep } from "./history.ts";
@@ -40,7 +41,10 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     triggersOf: (from) => build.stages.triggersOf(from),
     namesStage: (word) => findStage(dockerfile.stages, word) !== undefined,
     startFromImage: (reference, from) => startFromImage(reference, from, build),
-    loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
+    async loadImageEnv(instruction, stage) {
+      const whole = needsStaged(instruction) ? await stageDeferred(stage) : stage;
+      return inheritEnvironment(instruction, whole, build);
+    },
     noteStep(instruction, stage, lookup) {
       if (build.mode === "default" && isSkipped(instruction)) return stage;
       const line = createdBy(instruction, { stage, lookup, escape });
@@ -80,6 +84,21 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
 function isSkipped(instruction: Instruction): boolean {
   if (instruction.name === "COPY") return instruction.from !== undefined;
   return !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
+}
+
+/** Returns whether an instruction may look at files that were copied before. A RUN first looks for its layer. */
+function needsStaged(instruction: Instruction): boolean {
+  switch (instruction.name) {
+    case "ADD":
+    case "COPY":
+    case "FROM":
+    case "WORKDIR":
+      return true;
+    case "RUN":
+      return instruction.mounts.length > 0;
+    default:
+      return false;
+  }
 }
 
 function changesFiles({ name }: Instruction): boolean {

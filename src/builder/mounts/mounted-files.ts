@@ -2,7 +2,7 @@ import type { BuildContext } from "../../context/build-context.ts";
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import { escapeGlob } from "../../context/patterns/glob.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import type { SourceMatch } from "../../context/sources/entry.ts";
+import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
@@ -24,12 +24,12 @@ export async function stageMountedFiles(
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
-  const files = match.entries.filter((entry) => entry.type === "file");
+  const files = [...match.entries].filter((entry) => entry.type === "file");
   const hashes = await hashSources(files, { signal, clock, cache, early, inputs });
   // Root's, as BuildKit sends a context.
   const owned = { ...root, line };
   return new Map(
-    match.entries.map((entry) => [
+    Array.from(match.entries, (entry) => [
       match.isDirectory ? entry.relativePath : "",
       stageEntry({ entry, mode: entry.mode }, hashes, owned),
     ]),

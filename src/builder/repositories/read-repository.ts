@@ -79,7 +79,7 @@ async function findEntries(
     exclude,
     signal,
   });
-  return matches.flatMap(({ entries }) => entries);
+  return matches.flatMap(({ entries }) => [...entries]);
 }
 
 async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {

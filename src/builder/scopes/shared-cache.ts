@@ -168,6 +168,8 @@ export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: Shar
       return undefined;
     },
 
+    needsInputs: (step, hash) => used !== undefined || local.needsInputs(step, hash),
+
     async remember(step, hash) {
       await local.remember(step, hash);
       used?.noteStep(step, hash);

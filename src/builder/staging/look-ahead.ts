@@ -1,10 +1,12 @@
 import type { Clock } from "../../clock.ts";
 import type { BuildContext } from "../../context/build-context.ts";
-import type { HashOptions } from "../../context/hashing/hash.ts";
+import type { FileHashes, HashOptions } from "../../context/hashing/hash.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
+import { digestOfMatches } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfile/instruction.ts";
+import type { FileStates } from "../../store/file-states.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
@@ -26,12 +28,10 @@ export interface FoundSources {
   /** `undefined` where that was too long ago: what was written to the context while a RUN went on is to be copied, too. */
   sources: ResolvedSources | undefined;
   /**
-   * Hashes by absolute path, once all of them are known; `undefined` where they have to be asked for again, which takes no time
+   * Hashes by absolute path, once all of them are known; `undefined` where they have to be asked for (again), which takes no time
    * for files that have not changed.
    */
-  hashes(
-    onProgress: NonNullable<HashOptions["onProgress"]>,
-  ): Promise<ReadonlyMap<string, string> | undefined>;
+  hashes(onProgress: NonNullable<HashOptions["onProgress"]>): Promise<FileHashes | undefined>;
 }
 
 interface LookAheadOptions {
@@ -41,6 +41,7 @@ interface LookAheadOptions {
   context: BuildContext;
   ignore: IgnoreRules;
   hashes: ContextHashes;
+  fileStates: Pick<FileStates, "hasSources">;
   early: Pick<EarlyUploads, "offer" | "hashWhileSending">;
   inputs?: InputObserver | undefined;
   clock: Clock;
@@ -50,7 +51,8 @@ interface LookAheadOptions {
 interface Search {
   since: number;
   sources: Promise<ResolvedSources>;
-  hashes: Promise<ReadonlyMap<string, string>>;
+  /** `undefined`: all files are in a state that is known, and may need no hashes. */
+  hashes: Promise<FileHashes | undefined>;
   /** Tells that somebody waits for it. */
   onTaken(): void;
   /** Progress, for who waits for it. */
@@ -62,7 +64,7 @@ const freshMilliseconds = 2000;
 const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
-  const { mode, dockerfile, context, ignore, hashes: cache, early, inputs, clock } = options;
+  const { mode, dockerfile, context, ignore, hashes: cache, fileStates, early, inputs, clock } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const stopped = new Promise<void>((resolve) =>
@@ -89,10 +91,12 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     const { promise: taken, resolve: onTaken } = Promise.withResolvers<void>();
     const decided = Promise.race([taken, stopped]);
     const hashes = sources.then((resolved) =>
-      hashSources(filesOf(resolved), {
-        ...{ signal, clock, cache, early, decided, inputs },
-        onProgress: (done) => begun.onProgress?.(done),
-      }),
+      fileStates.hasSources(digestOfMatches(resolved.matches))
+        ? undefined
+        : hashSources(filesOf(resolved), {
+            ...{ signal, clock, cache, early, decided, inputs },
+            onProgress: (done) => begun.onProgress?.(done),
+          }),
     );
     const begun: Search = { since: clock.now(), sources, hashes, onTaken };
     // Whoever takes it hears of what went wrong.
@@ -169,10 +173,6 @@ function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAhea
   return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
 }
 
-/** One by one: to filter and flatten, a large context would be copied twice. */
-function filesOf({ matches }: ResolvedSources): FileEntry[] {
-  const files: FileEntry[] = [];
-  for (const { entries } of matches)
-    for (const entry of entries) if (entry.type === "file") files.push(entry);
-  return files;
+function* filesOf({ matches }: ResolvedSources): Generator<FileEntry, undefined> {
+  for (const { entries } of matches) for (const entry of entries) if (entry.type === "file") yield entry;
 }

@@ -146,6 +146,7 @@ async function buildWith(
   const { service } = connection;
   const session = buildSession(context.absolutePath);
   const hashes = connection.store.hashes.open(context.realPath);
+  const fileStates = connection.store.fileStates.open(context.realPath);
   let finish = async () => {};
   try {
     await requireNetworks(dockerfile, inputs.network, service);
@@ -181,6 +182,7 @@ async function buildWith(
       store,
       layers,
       hashes,
+      fileStates,
       memory,
       owner: { id: currentProcess(), isAlive },
       inputs: attesting?.inputs,
@@ -199,7 +201,8 @@ async function buildWith(
     const result = await runBuild(job);
     connection.store.failedSteps.delete(session);
     hashes.save();
-    hashes.tidy();
+    if (!fileStates.isUsed) hashes.tidy();
+    fileStates.save();
     await finish();
     if (outputs.length > 0) {
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
@@ -209,6 +212,7 @@ async function buildWith(
     return { ...result, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     saveQuietly(hashes);
+    saveQuietly(fileStates);
     // What came before the step that failed is as good as ever.
     if (!runtime.signal.aborted) await finish();
     const { concludeFailure } = await import("./failed-result.ts");
@@ -224,7 +228,7 @@ async function buildWith(
 }
 
 /** What was hashed is true whatever the build has failed of, which is what is to be told. */
-function saveQuietly(hashes: ContextHashes): void {
+function saveQuietly(hashes: Pick<ContextHashes, "save">): void {
   try {
     hashes.save();
   } catch {

@@ -67,7 +67,7 @@ async function findEntries(
     signal,
   });
   for (const { message } of warnings) warn(`--file ${host}: ${message}`);
-  return { isDirectory: true, entries: matches.flatMap(({ entries }) => entries) };
+  return { isDirectory: true, entries: matches.flatMap(({ entries }) => [...entries]) };
 }
 
 function realPath(host: string, workingDirectory: string): string {

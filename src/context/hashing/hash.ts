@@ -26,6 +26,12 @@ const largeBytes = 256 * 1024;
 /** A lone file from this size on may be hashed on its way elsewhere; of several, each processor hashes one. */
 const onTheWayBytes = 64 * 1024 * 1024;
 
+/** SHA-256 of files' contents in lower-case hex, by absolute path. */
+export class FileHashes extends Map<string, string> {
+  /** False where some file may change and look as it did: see `isSettled`. */
+  areSettled = true;
+}
+
 /**
  * The SHA-256 of each file's content in lower-case hex, by its absolute path.
  *
@@ -35,20 +41,21 @@ const onTheWayBytes = 64 * 1024 * 1024;
 export async function hashFiles(
   entries: Iterable<FileEntry>,
   options: HashOptions = {},
-): Promise<ReadonlyMap<string, string>> {
+): Promise<FileHashes> {
   const { signal, cache, clock = systemClock } = options;
   const done = { files: 0, bytes: 0 };
   const report = () => options.onProgress?.({ ...done });
   const pace = createPace(signal, report);
   const hashFile = createFileHasher(pace);
-  const hashes = new Map<string, string>();
+  const hashes = new FileHashes();
   const large = new Map<string, FileEntry>();
   const onBytes = (bytes: number) => {
     done.bytes += bytes;
   };
   const add = (entry: FileEntry, hash: string, readAt: number) => {
     const { absolutePath, stat } = entry;
-    if (cache !== undefined && isSettled(stat, readAt)) cache.set(absolutePath, stat, hash);
+    if (!isSettled(stat, readAt)) hashes.areSettled = false;
+    else cache?.set(absolutePath, stat, hash);
     hashes.set(absolutePath, hash);
     done.files++;
     options.onHash?.(entry, hash);

@@ -12,24 +12,31 @@ export interface EntryPaths {
 /** The entry for a file, directory or link; `undefined` for what an image can't be given (`specialKind`). */
 export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): ContextEntry | undefined {
   const { contextPath, absolutePath, relativePath } = paths;
-  const bits = stats.mode;
-  const mode = bits & 0o7777;
-  switch (bits & constants.S_IFMT) {
-    case constants.S_IFREG: {
+  const mode = stats.mode & 0o7777;
+  const type = entryType(stats);
+  switch (type) {
+    case "file": {
       const stat = fileStatOf(stats);
-      return { type: "file", contextPath, absolutePath, relativePath, mode, size: stat.size, stat };
+      return { type, contextPath, absolutePath, relativePath, mode, size: stat.size, stat };
     }
+    case "directory":
+      return { type, contextPath, absolutePath, relativePath, mode };
+    case "symlink":
+      return { type, contextPath, absolutePath, relativePath, mode, target: readTarget(paths, files) };
+    case undefined:
+      return undefined;
+  }
+}
+
+/** `undefined` for what an image can't be given. */
+export function entryType({ mode }: Stats): ContextEntry["type"] | undefined {
+  switch (mode & constants.S_IFMT) {
+    case constants.S_IFREG:
+      return "file";
     case constants.S_IFDIR:
-      return { type: "directory", contextPath, absolutePath, relativePath, mode };
+      return "directory";
     case constants.S_IFLNK:
-      return {
-        type: "symlink",
-        contextPath,
-        absolutePath,
-        relativePath,
-        mode,
-        target: readTarget(paths, files),
-      };
+      return "symlink";
     default:
       return undefined;
   }
@@ -51,7 +58,7 @@ export function specialKind(stats: Stats): string {
   return "device";
 }
 
-function readTarget(paths: EntryPaths, files: FileSystem): string {
+export function readTarget(paths: EntryPaths, files: FileSystem): string {
   try {
     return files.readLink(paths.absolutePath);
   } catch (error) {

@@ -41,15 +41,6 @@ export interface FileStat {
   ctimeMs: number;
 }
 
-/** One match of one source word, in the order of the words, matches of a glob sorted. */
-export interface SourceMatch {
-  /** The source as the Dockerfile names it, expanded. */
-  source: string;
-  isDirectory: boolean;
-  /** A directory comes before what is in it; siblings are sorted by byte order of their names. */
-  entries: readonly ContextEntry[];
-}
-
 /** A source that comes to something else than its words say. */
 export interface ContextWarning {
   message: string;

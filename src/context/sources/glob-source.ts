@@ -10,6 +10,7 @@ import {
   patternStart,
 } from "../patterns/path-pattern.ts";
 import type { Rule } from "../patterns/rules.ts";
+import { childPaths } from "./entry-list.ts";
 import type { EntryPaths } from "./entry-of.ts";
 import { resolveFoundPath } from "./path-source.ts";
 import { contextPathOf, resolveInContext } from "./resolve-path.ts";
@@ -22,7 +23,7 @@ import {
   type SourceResult,
   type SourceSearch,
 } from "./search.ts";
-import { childPaths, readNames, statChild } from "./walk.ts";
+import { readNames, statChild } from "./walk.ts";
 
 /** A source with wildcards: everything that matches is a source of its own. */
 export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
@@ -114,7 +115,7 @@ async function findMatches(
         continue;
       }
       if (matched) paths.push(child.contextPath);
-      else if (statChild(child, files).isDirectory()) await visit(child, next, below);
+      else if (statChild(parent, name, files).isDirectory()) await visit(child, next, below);
     }
   };
   await visit(base, patternStart, ignoreFilters(search, base.contextPath));

@@ -1,5 +1,6 @@
 import { escapeGlob } from "../patterns/glob.ts";
-import type { FileEntry, SourceMatch } from "./entry.ts";
+import type { FileEntry } from "./entry.ts";
+import type { SourceMatch } from "./source-match.ts";
 
 /** What makes a context large, and how to leave it out. */
 export interface LargeContext {
@@ -33,22 +34,22 @@ const mainShare = 0.8;
 export function findLargeContext(matches: readonly SourceMatch[]): LargeContext | undefined {
   let count = 0;
   let bytes = 0;
-  const isNamed = ({ entries: [first], source }: SourceMatch) =>
-    first?.contextPath === source && first.type === "file";
+  const isNamed = ({ entries, source }: SourceMatch) => {
+    const first = entries.at(0);
+    return first?.contextPath === source && first.type === "file";
+  };
   for (const match of matches) {
     if (isNamed(match)) continue;
-    for (const entry of match.entries) {
-      if (entry.type !== "file") continue;
-      count += 1;
-      bytes += entry.size;
-    }
+    count += match.entries.files;
+    bytes += match.entries.bytes;
   }
   if (bytes <= manyBytes && count <= manyFiles) return undefined;
   const unnamed = matches.filter((match) => !isNamed(match));
   const weigh = bytes > manyBytes ? (node: Node) => node.bytes : (node: Node) => node.files;
-  const tops = matches.flatMap(({ entries, isDirectory }) =>
-    isDirectory && entries[0]?.type === "directory" ? [entries[0].contextPath] : [],
-  );
+  const tops = matches.flatMap(({ entries, isDirectory }) => {
+    const first = entries.at(0);
+    return isDirectory && first?.type === "directory" ? [first.contextPath] : [];
+  });
   const largest = below(growTree(unnamed), tops)
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))

@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { excludeFilters, type Filter, includeFilters } from "../patterns/filters.ts";
 import { hasWildcard } from "../patterns/glob.ts";
+import { EntryList } from "./entry-list.ts";
 import { expandGlob } from "./glob-source.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
@@ -28,7 +29,7 @@ export async function resolveParentsSource(search: SourceSearch, source: string)
   const bases = hasWildcard(base) ? (await expandGlob(search, source, base)).paths : [base];
   const isOptional = hasWildcard(base) || hasWildcard(path);
 
-  const walks: WalkResult[] = [];
+  const walks: (WalkResult & { entries: EntryList })[] = [];
   for (const one of bases) {
     const from = findSourcePath(search, source, one);
     const walked = await walkFrom(search, from, include);
@@ -55,17 +56,15 @@ async function walkFrom(
   search: SourceSearch,
   from: FoundPath,
   include: readonly Filter[],
-): Promise<WalkResult> {
+): Promise<WalkResult & { entries: EntryList }> {
+  const entries = new EntryList();
   const rule = ruleAgainst(search, from);
   if (rule !== undefined || !from.stats.isDirectory())
-    return { entries: [], special: [], ignoredBy: rule, excluded: [] };
+    return { entries, special: [], ignoredBy: rule, excluded: [] };
   const { contextPath, absolutePath } = from;
-  return await walkDirectory(
-    { contextPath, absolutePath, relativePath: "" },
-    [...ignoreFilters(search, contextPath), ...excludeFilters(search.exclude), ...include],
-    search.files,
-    search.pace,
-  );
+  const filters = [...ignoreFilters(search, contextPath), ...excludeFilters(search.exclude), ...include];
+  const paths = { contextPath, absolutePath, relativePath: "" };
+  return { entries, ...(await walkDirectory(paths, filters, { ...search, entries })) };
 }
 
 /** What exists but was not walked over: an `--exclude` leaves it out, or a link stands on the way to it. */

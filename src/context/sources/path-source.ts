@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { excludeFilters } from "../patterns/filters.ts";
 import { decidePath, isMatch, type Rule } from "../patterns/rules.ts";
+import { EntryList } from "./entry-list.ts";
 import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
@@ -46,21 +47,18 @@ export async function resolveFoundPath(
   const paths: EntryPaths = { contextPath, absolutePath, relativePath: isDirectory ? "" : name };
   const entry = entryOf(paths, stats, search.files);
   if (entry === undefined) return { matches: [], special: [{ kind: specialKind(stats), contextPath }] };
-  if (!isDirectory) return { matches: [{ source, isDirectory, entries: [entry] }] };
+  if (!isDirectory) return { matches: [{ source, isDirectory, entries: EntryList.of(entry) }] };
 
   const filters = ignoreFilters(search, contextPath);
-  const { entries, special, ignoredBy, excluded } = await walkDirectory(
+  const entries = EntryList.of(entry);
+  const { special, ignoredBy, excluded } = await walkDirectory(
     paths,
     [...filters, ...excludeFilters(search.exclude)],
-    search.files,
-    search.pace,
+    { ...search, entries },
   );
-  const isEmptied = entries.length === 0 && ignoredBy !== undefined;
+  const isEmptied = entries.length === 1 && ignoredBy !== undefined;
   return {
-    matches:
-      isEmptied && failingRule(filters) !== undefined
-        ? []
-        : [{ source, isDirectory, entries: [entry, ...entries] }],
+    matches: isEmptied && failingRule(filters) !== undefined ? [] : [{ source, isDirectory, entries }],
     special,
     ...(isEmptied ? { ignoredBy } : { excluded }),
   };

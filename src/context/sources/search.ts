@@ -6,9 +6,10 @@ import { type Filter, mayKeepBelow, passes } from "../patterns/filters.ts";
 import { unescapeGlob } from "../patterns/glob.ts";
 import { describeRule } from "../patterns/ignore.ts";
 import { enterPath, type Rule } from "../patterns/rules.ts";
-import type { ContextWarning, SourceMatch } from "./entry.ts";
+import type { ContextWarning } from "./entry.ts";
 import { missingSource } from "./missing-source.ts";
 import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path.ts";
+import type { SourceMatch } from "./source-match.ts";
 import type { SpecialFile } from "./walk.ts";
 
 /** What the sources of one instruction are looked for with. */

@@ -6,12 +6,13 @@ import { localFileSystem } from "../file-system/local-file-system.ts";
 import { ambiguousFirst } from "../patterns/default-excludes.ts";
 import { escapeGlob, hasWildcard } from "../patterns/glob.ts";
 import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "../patterns/ignore.ts";
-import type { ContextWarning, SourceMatch } from "./entry.ts";
+import type { ContextWarning } from "./entry.ts";
 import { resolveGlobSource } from "./glob-source.ts";
 import { resolveParentsSource } from "./parents-source.ts";
 import { resolvePathSource } from "./path-source.ts";
 import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
 import type { SourceResult, SourceSearch } from "./search.ts";
+import type { SourceMatch } from "./source-match.ts";
 import type { SpecialFile } from "./walk.ts";
 
 interface SourceOptions {

@@ -13,12 +13,10 @@ import {
   passesAll,
 } from "../patterns/filters.ts";
 import type { Rule } from "../patterns/rules.ts";
-import type { ContextEntry } from "./entry.ts";
-import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
+import { childPaths, type EntryList } from "./entry-list.ts";
+import { type EntryPaths, entryType, readTarget, specialKind } from "./entry-of.ts";
 
 export interface WalkResult {
-  /** Without the directory that the walk began in. A directory comes before what is in it. */
-  entries: ContextEntry[];
   /** Pipes, sockets and devices that were passed over. */
   special: SpecialFile[];
   /** A rule of the context that left something out, if any did. */
@@ -33,46 +31,52 @@ export interface SpecialFile {
 }
 
 /**
- * Everything below a directory that passes all filters. A directory that does not pass is read only if a rule
- * can let something below it pass; then it is an entry if something does.
+ * Adds to `entries` everything below a directory that passes all filters, a directory before what is in it. A directory that
+ * does not pass is read only if a rule can let something below it pass; then it is an entry if something does.
  *
  * @throws BoughError that names a path which can't be read
  */
 export async function walkDirectory(
   directory: EntryPaths,
   filters: readonly Filter[],
-  files: FileSystem,
-  pace: Pace,
+  { files, pace, entries }: { files: FileSystem; pace: Pace; entries: EntryList },
 ): Promise<WalkResult> {
-  const result: WalkResult = { entries: [], special: [], ignoredBy: undefined, excluded: [] };
+  const result: WalkResult = { special: [], ignoredBy: undefined, excluded: [] };
   /** Directories above the current place that are entries only if something below them is. */
-  const awaiting: ContextEntry[] = [];
+  const awaiting: { add(): void }[] = [];
 
   const visit = async (parent: EntryPaths, parentFilters: readonly Filter[]): Promise<void> => {
+    const number = entries.addDirectory(parent);
     for (const name of readNames(parent, files)) {
       const pause = pace.step();
       if (pause !== undefined) await pause;
 
       if (passesAll(parentFilters, name)) {
-        const entry = takeChild(parent, name, files, result.special);
-        if (entry === undefined) continue;
-        if (awaiting.length > 0) result.entries.push(...awaiting.splice(0));
-        result.entries.push(entry);
-        if (entry.type === "directory") await visit(entry, enterFilters(parentFilters, name));
+        const stats = statChild(parent, name, files);
+        const type = entryType(stats);
+        if (type === undefined) {
+          const { contextPath } = childPaths(parent, name);
+          result.special.push({ kind: specialKind(stats), contextPath });
+          continue;
+        }
+        const target = type === "symlink" ? readTarget(childPaths(parent, name), files) : undefined;
+        if (awaiting.length > 0) for (const directory of awaiting.splice(0)) directory.add();
+        entries.add(number, name, stats, target);
+        if (type === "directory") await visit(childPaths(parent, name), enterFilters(parentFilters, name));
       } else {
         // Most of what a long list leaves out is no directory, and to enter it takes as long as the list.
         const below = mayPassBelow(parentFilters, name) ? enterFilters(parentFilters, name) : undefined;
-        const isOpen = below !== undefined && mayKeepBelow(below);
-        const entry = isOpen ? directoryChild(parent, name, files) : undefined;
-        if (entry === undefined || below === undefined) {
+        const stats = below !== undefined && mayKeepBelow(below) ? statChild(parent, name, files) : undefined;
+        if (below === undefined || stats?.isDirectory() !== true) {
           const rule = ignoringRule(parentFilters, name);
           result.ignoredBy ??= rule;
           if (rule?.origin.kind === "default") result.excluded.push(childPaths(parent, name).contextPath);
           continue;
         }
-        awaiting.push(entry);
-        await visit(entry, below);
-        if (awaiting.at(-1) === entry) awaiting.pop();
+        const waiting = { add: () => entries.add(number, name, stats) };
+        awaiting.push(waiting);
+        await visit(childPaths(parent, name), below);
+        if (awaiting.at(-1) === waiting) awaiting.pop();
       }
     }
   };
@@ -96,51 +100,18 @@ function sortByBytes(names: string[]): string[] {
     : names.sort();
 }
 
-export function childPaths(parent: EntryPaths, name: string): EntryPaths {
-  const contextPath = parent.contextPath === "" ? name : `${parent.contextPath}/${name}`;
-  return {
-    contextPath,
-    absolutePath: `${parent.absolutePath}/${name}`,
-    // One string for both where they are the same: they are most of what a large context takes in memory.
-    relativePath:
-      parent.relativePath === parent.contextPath
-        ? contextPath
-        : parent.relativePath === ""
-          ? name
-          : `${parent.relativePath}/${name}`,
-  };
-}
-
-export function statChild(paths: EntryPaths, files: FileSystem): Stats {
+export function statChild(parent: EntryPaths, name: string, files: FileSystem): Stats {
   try {
-    return files.stat(paths.absolutePath);
+    return files.stat(`${parent.absolutePath}/${name}`);
   } catch (error) {
-    if (isMissing(error) && paths.contextPath.includes("\uFFFD"))
-      throw new BoughError(`cannot copy ${displayPath(paths.contextPath)}: its name is not valid UTF-8`, {
+    const { contextPath } = childPaths(parent, name);
+    if (isMissing(error) && contextPath.includes("\uFFFD"))
+      throw new BoughError(`cannot copy ${displayPath(contextPath)}: its name is not valid UTF-8`, {
         hint: "Rename it, or leave it out with an ignore rule.",
         cause: error,
       });
-    throw fileError("read", paths.contextPath, error);
+    throw fileError("read", contextPath, error);
   }
-}
-
-function takeChild(
-  parent: EntryPaths,
-  name: string,
-  files: FileSystem,
-  special: SpecialFile[],
-): ContextEntry | undefined {
-  const paths = childPaths(parent, name);
-  const stats = statChild(paths, files);
-  const entry = entryOf(paths, stats, files);
-  if (entry === undefined) special.push({ kind: specialKind(stats), contextPath: paths.contextPath });
-  return entry;
-}
-
-function directoryChild(parent: EntryPaths, name: string, files: FileSystem): ContextEntry | undefined {
-  const paths = childPaths(parent, name);
-  const stats = statChild(paths, files);
-  return stats.isDirectory() ? entryOf(paths, stats, files) : undefined;
 }
 
 /** The rule of the context that alone stands in the way of `name`. */

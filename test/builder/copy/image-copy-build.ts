@@ -48,6 +48,7 @@ export function createImageCopyBuild(
   });
   const events: StepEvent[] = [];
   const hashes = store.hashes.open(directory);
+  const fileStates = store.fileStates.open(directory);
   const dockerfile = parseDockerfile("FROM base\n", "Dockerfile");
   const context = { path: directory, absolutePath: directory, realPath: directory };
   const ignore = ignoreRules([], { defaultExcludes: false });
@@ -95,9 +96,20 @@ export function createImageCopyBuild(
     memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
     owner: { id: "test", isAlive: () => false },
     hashes,
+    fileStates,
     explain: explainReasonsOnce(),
     early,
-    ahead: createLookAhead({ mode: "default", dockerfile, context, ignore, hashes, early, clock, signal }),
+    ahead: createLookAhead({
+      mode: "default",
+      dockerfile,
+      context,
+      ignore,
+      hashes,
+      fileStates,
+      early,
+      clock,
+      signal,
+    }),
     fetchUrl: fetch,
     clock,
     signal,

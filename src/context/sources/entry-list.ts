@@ -1,0 +1,165 @@
+import { constants, type Stats } from "node:fs";
+import type { ContextEntry } from "./entry.ts";
+import type { EntryPaths } from "./entry-of.ts";
+
+/**
+ * Entries in columns: of a large context, an object and three paths for each would be felt. Whoever asks for an entry gets an
+ * object of its own.
+ */
+export class EntryList implements Iterable<ContextEntry> {
+  /** Names in their directories; an empty one stands for the directory, or file, itself. */
+  readonly #names: string[] = [];
+  readonly #directories: EntryPaths[] = [];
+  /** Targets of links by index. */
+  readonly #targets = new Map<number, string>();
+  /** The numbers of each entry; see `add`. */
+  #numbers = new Float64Array(firstCapacity * columns);
+  #files = 0;
+  #bytes = 0;
+
+  static of(...entries: readonly ContextEntry[]): EntryList {
+    const list = new EntryList();
+    for (const entry of entries) list.push(entry);
+    return list;
+  }
+
+  get length(): number {
+    return this.#names.length;
+  }
+
+  /** How many of the entries are files. */
+  get files(): number {
+    return this.#files;
+  }
+
+  /** The size of all files together. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Returns the directory's number, for `add`. */
+  addDirectory(paths: EntryPaths): number {
+    return this.#directories.push(paths) - 1;
+  }
+
+  /** Adds what is in a directory. `target`: of a link. */
+  add(directory: number, name: string, stats: EntryStats, target?: string): void {
+    const index = this.#names.push(name) - 1;
+    const at = index * columns;
+    if (at === this.#numbers.length) this.#grow();
+    const numbers = this.#numbers;
+    numbers[at] = stats.mode;
+    numbers[at + 1] = directory;
+    if (target !== undefined) this.#targets.set(index, target);
+    if ((stats.mode & constants.S_IFMT) !== constants.S_IFREG) return;
+    numbers[at + 2] = stats.size;
+    numbers[at + 3] = stats.dev;
+    numbers[at + 4] = stats.ino;
+    numbers[at + 5] = stats.mtimeMs;
+    numbers[at + 6] = stats.ctimeMs;
+    this.#files += 1;
+    this.#bytes += stats.size;
+  }
+
+  push(entry: ContextEntry): void {
+    const { contextPath, absolutePath, relativePath } = entry;
+    const directory = this.addDirectory({ contextPath, absolutePath, relativePath });
+    const mode = typeBits[entry.type] | entry.mode;
+    if (entry.type === "file") {
+      const { device: dev, inode: ino, mtimeMs, ctimeMs } = entry.stat;
+      this.add(directory, "", { mode, size: entry.size, dev, ino, mtimeMs, ctimeMs });
+    } else this.add(directory, "", { ...noStats, mode }, entry.type === "symlink" ? entry.target : undefined);
+  }
+
+  *[Symbol.iterator](): Generator<ContextEntry, undefined> {
+    for (let index = 0; index < this.#names.length; index++) yield this.#entryAt(index);
+  }
+
+  at(index: number): ContextEntry | undefined {
+    return index < this.#names.length ? this.#entryAt(index) : undefined;
+  }
+
+  /**
+   * SHA-256 over all that the list has. Where two lists have the same, every entry has the same path, type, mode and target, and
+   * every file is in the same state.
+   */
+  digest(): string {
+    const hasher = new Bun.CryptoHasher("sha256");
+    const directories = this.#directories.map(({ contextPath, absolutePath, relativePath }) => [
+      contextPath,
+      absolutePath,
+      relativePath,
+    ]);
+    hasher.update(JSON.stringify([this.#names, directories, [...this.#targets]]));
+    return hasher.update(this.#numbers.subarray(0, this.#names.length * columns)).digest("hex");
+  }
+
+  #entryAt(index: number): ContextEntry {
+    const at = index * columns;
+    const numbers = this.#numbers;
+    const bits = numbers[at] ?? 0;
+    const paths = this.#pathsOf(numbers[at + 1] ?? 0, this.#names[index] ?? "");
+    const { contextPath, absolutePath, relativePath } = paths;
+    const mode = bits & 0o7777;
+    switch (bits & constants.S_IFMT) {
+      case constants.S_IFDIR:
+        return { type: "directory", contextPath, absolutePath, relativePath, mode };
+      case constants.S_IFLNK: {
+        const target = this.#targets.get(index) ?? "";
+        return { type: "symlink", contextPath, absolutePath, relativePath, mode, target };
+      }
+      default: {
+        const size = numbers[at + 2] ?? 0;
+        const stat = {
+          device: numbers[at + 3] ?? 0,
+          inode: numbers[at + 4] ?? 0,
+          size,
+          mtimeMs: numbers[at + 5] ?? 0,
+          ctimeMs: numbers[at + 6] ?? 0,
+        };
+        return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat };
+      }
+    }
+  }
+
+  #pathsOf(directory: number, name: string): EntryPaths {
+    const paths = this.#directories[directory];
+    if (paths === undefined) throw new Error(`no directory ${directory}`);
+    return name === "" ? paths : childPaths(paths, name);
+  }
+
+  #grow(): void {
+    const grown = new Float64Array(this.#numbers.length * 2);
+    grown.set(this.#numbers);
+    this.#numbers = grown;
+  }
+}
+
+/** What a list keeps of an entry's `stat`; of what is no file, the mode alone. */
+type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs">;
+
+const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctimeMs: 0 };
+
+const columns = 7;
+const firstCapacity = 8;
+
+const typeBits = {
+  file: constants.S_IFREG,
+  directory: constants.S_IFDIR,
+  symlink: constants.S_IFLNK,
+} as const;
+
+export function childPaths(parent: EntryPaths, name: string): EntryPaths {
+  const contextPath = parent.contextPath === "" ? name : `${parent.contextPath}/${name}`;
+  return {
+    contextPath,
+    absolutePath: `${parent.absolutePath}/${name}`,
+    // One string for both where they are the same: they are most of what a large context takes in memory.
+    relativePath:
+      parent.relativePath === parent.contextPath
+        ? contextPath
+        : parent.relativePath === ""
+          ? name
+          : `${parent.relativePath}/${name}`,
+  };
+}
