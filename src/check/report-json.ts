@@ -1,4 +1,5 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
+import { octalMode } from "../image/file-mode.ts";
 import type { CheckReport } from "./check.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";
@@ -44,7 +45,7 @@ function describeFile({ line, type, source, destination, destinationIs, mode, ui
     ...{ line, type, source },
     destination: destination ?? null,
     destinationIs,
-    mode: mode === undefined ? null : mode.toString(8).padStart(4, "0"),
+    mode: mode === undefined ? null : octalMode(mode),
     uid: uid ?? null,
     gid: gid ?? null,
     size: size ?? null,

@@ -15,3 +15,8 @@ function triple(bits: number, special: number, letter: string): string {
   const last = special === 0 ? (execute ? "x" : "-") : execute ? letter : letter.toUpperCase();
   return `${bits & 4 ? "r" : "-"}${bits & 2 ? "w" : "-"}${last}`;
 }
+
+/** Permission bits as the API has them: `0644`. */
+export function octalMode(mode: number): string {
+  return mode.toString(8).padStart(4, "0");
+}

@@ -1,22 +1,8 @@
-import { blockBytes, padding } from "./tar-header.ts";
+import { maxNameBytes, padding, type WrittenHeader, writeHeader } from "./tar-header.ts";
 
-/** An entry of a layer's archive. Names are bytes: not all of them are UTF-8. */
-export interface LayerEntry {
-  /** Relative to the root; a directory's ends with a slash. */
-  name: Uint8Array;
-  /** tar's type flag. */
+/** An entry of a layer's archive: its name is relative to the root, a directory's ends with a slash. */
+export interface LayerEntry extends WrittenHeader {
   flag: "0" | "1" | "2" | "3" | "4" | "5" | "6";
-  /** Permission bits. */
-  mode: number;
-  uid: number;
-  gid: number;
-  /** Bytes of the content that follows. */
-  size: number;
-  /** Whole seconds since the epoch, as Docker's layers have them. */
-  modified: number;
-  /** What a link leads to. */
-  target?: Uint8Array;
-  device?: { major: number; minor: number };
   attributes?: readonly { name: string; value: Uint8Array }[];
 }
 
@@ -31,7 +17,6 @@ export function layerHeader(entry: LayerEntry): Uint8Array {
   return Buffer.concat([pax, records, new Uint8Array(padding(size)), header]);
 }
 
-const maxNameBytes = 100;
 /** The largest numbers of fields with 8 and 12 bytes, which end with a NUL. */
 const maxNumber = { 8: 0o7777777, 12: 0o77777777777 } as const;
 
@@ -58,26 +43,18 @@ function paxRecord(key: string, value: Uint8Array | string): Uint8Array {
   return Buffer.concat([Buffer.from(String(length)), rest]);
 }
 
-function ustarHeader(entry: Omit<LayerEntry, "flag"> & { flag: string }): Uint8Array {
-  const bytes = Buffer.alloc(blockBytes);
-  const number = (offset: number, length: 8 | 12, value: number) => {
-    const shown = value < 0 || value > maxNumber[length] ? 0 : value;
-    bytes.write(`${shown.toString(8).padStart(length - 1, "0")}\0`, offset, "latin1");
-  };
-  bytes.set(entry.name.subarray(0, maxNameBytes), 0);
-  number(100, 8, entry.mode);
-  number(108, 8, entry.uid);
-  number(116, 8, entry.gid);
-  number(124, 12, entry.size);
-  number(136, 12, entry.modified);
-  bytes.write(entry.flag, 156, "latin1");
-  bytes.set((entry.target ?? new Uint8Array()).subarray(0, maxNameBytes), 157);
-  bytes.write("ustar\x0000", 257, "latin1");
-  number(329, 8, entry.device?.major ?? 0);
-  number(337, 8, entry.device?.minor ?? 0);
-  // The checksum is taken with its own field full of spaces.
-  bytes.fill(" ", 148, 156);
-  const sum = bytes.reduce((total, byte) => total + byte, 0);
-  bytes.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
-  return bytes;
+/** What a record says is cut in the header, or left out. */
+function ustarHeader(header: WrittenHeader): Uint8Array {
+  const { name, target, uid, gid, size, modified, device } = header;
+  const fitting = (value: number, length: 8 | 12) => (value < 0 || value > maxNumber[length] ? 0 : value);
+  return writeHeader({
+    ...header,
+    name: name.subarray(0, maxNameBytes),
+    target: target?.subarray(0, maxNameBytes),
+    uid: fitting(uid, 8),
+    gid: fitting(gid, 8),
+    size: fitting(size, 12),
+    modified: fitting(modified, 12),
+    device: { major: fitting(device?.major ?? 0, 8), minor: fitting(device?.minor ?? 0, 8) },
+  });
 }

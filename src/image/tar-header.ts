@@ -21,6 +21,61 @@ export type DecodeText = (bytes: Uint8Array) => string;
 
 export const blockBytes = 512;
 
+export const maxNameBytes = 100;
+
+/** What a header says. Names are bytes: not all of them are UTF-8. */
+export interface WrittenHeader {
+  name: Uint8Array;
+  /** The type flag, such as `0`, `5` or `x`. */
+  flag: string;
+  mode: number;
+  uid: number;
+  gid: number;
+  size: number;
+  /** Whole seconds since the epoch. */
+  modified: number;
+  /** What a link leads to. */
+  target?: Uint8Array | undefined;
+  device?: { major: number; minor: number } | undefined;
+}
+
+/** POSIX ustar. Numbers that have no room are GNU's; for names that have none, an error. */
+export function writeHeader(header: WrittenHeader): Buffer<ArrayBuffer> {
+  const { name, flag, target = new Uint8Array(), device } = header;
+  if (name.byteLength > maxNameBytes || target.byteLength > maxNameBytes)
+    throw new Error(`too long for a tar header: ${decode(name)}`);
+  const bytes = Buffer.alloc(blockBytes);
+  const number = (offset: number, length: number, value: number) => {
+    const octal = value.toString(8);
+    if (octal.length < length) {
+      bytes.write(`${octal.padStart(length - 1, "0")}\0`, offset, "latin1");
+      return;
+    }
+    // GNU: a big-endian number, with the first bit set.
+    for (let at = length - 1, left = value; at > 0; at--, left = Math.floor(left / 256))
+      bytes[offset + at] = left % 256;
+    bytes[offset] = 0x80;
+  };
+  bytes.set(name, 0);
+  number(100, 8, header.mode);
+  number(108, 8, header.uid);
+  number(116, 8, header.gid);
+  number(124, 12, header.size);
+  number(136, 12, header.modified);
+  bytes.write(flag, 156, "latin1");
+  bytes.set(target, 157);
+  bytes.write("ustar\x0000", 257, "latin1");
+  if (device !== undefined) {
+    number(329, 8, device.major);
+    number(337, 8, device.minor);
+  }
+  // The checksum is taken with its own field full of spaces.
+  bytes.fill(" ", 148, 156);
+  const sum = bytes.reduce((total, byte) => total + byte, 0);
+  bytes.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+  return bytes;
+}
+
 /** Bytes between a content of this size and the next header. */
 export function padding(size: number): number {
   return (blockBytes - (size % blockBytes)) % blockBytes;

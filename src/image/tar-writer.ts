@@ -1,5 +1,5 @@
 import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
-import { blockBytes, padding } from "./tar-header.ts";
+import { blockBytes, maxNameBytes, padding, writeHeader } from "./tar-header.ts";
 
 const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;
 
@@ -58,8 +58,6 @@ function cut(name: string): string {
 /** Bytes that end an archive, after the last entry. */
 export const endBytes = 2 * blockBytes;
 
-const maxNameBytes = 100;
-
 function header(
   entry: ArchiveEntry,
   size: number,
@@ -67,36 +65,15 @@ function header(
   flag: string = typeFlags[entry.type],
   target = entry.type === "symlink" ? entry.target : "",
 ): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(blockBytes);
-  const put = (offset: number, length: number, text: string) => {
-    const encoded = new TextEncoder().encode(text);
-    if (encoded.byteLength > length) throw new Error(`too long for a tar header: ${text}`);
-    bytes.set(encoded, offset);
-  };
-  const number = (offset: number, length: number, value: number) => {
-    const octal = value.toString(8);
-    if (octal.length < length) {
-      put(offset, length, `${octal.padStart(length - 1, "0")}\0`);
-      return;
-    }
-    // GNU: a big-endian number, with the first bit set.
-    for (let at = length - 1, left = value; at > 0; at--, left = Math.floor(left / 256))
-      bytes[offset + at] = left % 256;
-    bytes[offset] = 0x80;
-  };
-
-  put(0, maxNameBytes, entry.type === "directory" ? `${entry.path}/` : entry.path);
-  number(100, 8, entry.type === "symlink" ? 0o777 : entry.mode);
-  number(108, 8, entry.uid ?? 0);
-  number(116, 8, entry.gid ?? 0);
-  number(124, 12, size);
-  number(136, 12, Math.max(0, Math.floor(date.getTime() / 1000)));
-  // The checksum is taken with its own field full of spaces.
-  put(148, 8, " ".repeat(8));
-  put(156, 1, flag);
-  put(157, maxNameBytes, target);
-  put(257, 8, "ustar\x0000");
-  const checksum = bytes.reduce((sum, byte) => sum + byte, 0);
-  put(148, 8, `${checksum.toString(8).padStart(6, "0")}\0 `);
-  return bytes;
+  const encoder = new TextEncoder();
+  return writeHeader({
+    name: encoder.encode(entry.type === "directory" ? `${entry.path}/` : entry.path),
+    flag,
+    mode: entry.type === "symlink" ? 0o777 : entry.mode,
+    uid: entry.uid ?? 0,
+    gid: entry.gid ?? 0,
+    size,
+    modified: Math.max(0, Math.floor(date.getTime() / 1000)),
+    target: encoder.encode(target),
+  });
 }

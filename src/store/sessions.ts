@@ -35,13 +35,7 @@ interface SessionSummary {
 /** What a branch points at. */
 export type BranchTip = Pick<HistoryEntry, "id" | "image" | "title" | "operation" | "createdAt">;
 
-export interface NewEntry {
-  parent: number | null;
-  image: string;
-  kind: HistoryKind;
-  title: string;
-  operation: string | null;
-}
+export type NewEntry = Pick<HistoryEntry, "parent" | "image" | "kind" | "title" | "operation">;
 
 /** Sessions: named trees of images, with branches at their tips. A build's layers are branches `layer:<chain-hash>`. */
 export interface SessionStore {
@@ -68,16 +62,7 @@ export interface SessionStore {
 }
 
 export function createSessionStore(database: Database, clock: Clock): SessionStore {
-  const entryOf = (row: EntryRow): HistoryEntry => ({
-    id: row.id,
-    parent: row.parent_id,
-    image: row.image,
-    kind: row.kind,
-    title: row.title,
-    operation: row.operation,
-    createdAt: row.created_at,
-    branches: JSON.parse(row.branches),
-  });
+  const entryOf = (row: EntryRow): HistoryEntry => ({ ...row, branches: JSON.parse(row.branches) });
 
   const findBranch = (key: string, branch: string): HistoryEntry | undefined => {
     const row = database
@@ -126,15 +111,14 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
   return {
     list: (filter) =>
       database
-        .query<SummaryRow, [string]>(
-          `SELECT key, context, updated_at,
+        .query<SessionSummary, [string]>(
+          `SELECT key, context, updated_at AS updatedAt,
              (SELECT count(*) FROM branch WHERE session_id = session.id) AS branches,
              (SELECT count(*) FROM history WHERE session_id = session.id) AS entries,
              (SELECT image FROM history WHERE session_id = session.id ORDER BY id DESC LIMIT 1) AS image
            FROM session WHERE instr(key, ?) > 0 ORDER BY updated_at DESC, key`,
         )
-        .all(filter)
-        .map(({ updated_at, ...summary }) => ({ ...summary, updatedAt: updated_at })),
+        .all(filter),
 
     history(key) {
       const rows = database
@@ -203,27 +187,9 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 }
 
 const selectEntry = `
-  SELECT history.*, (
+  SELECT history.id, parent_id AS parent, image, kind, title, operation, history.created_at AS createdAt, (
     SELECT json_group_array(name ORDER BY name) FROM branch AS tip WHERE tip.history_id = history.id
   ) AS branches
   FROM history JOIN session ON session.id = history.session_id`;
 
-interface EntryRow {
-  id: number;
-  parent_id: number | null;
-  image: string;
-  kind: HistoryKind;
-  title: string;
-  operation: string | null;
-  created_at: number;
-  branches: string;
-}
-
-interface SummaryRow {
-  key: string;
-  context: string | null;
-  branches: number;
-  entries: number;
-  image: string | null;
-  updated_at: number;
-}
+type EntryRow = Omit<HistoryEntry, "branches"> & { branches: string };

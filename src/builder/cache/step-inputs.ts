@@ -1,6 +1,7 @@
 import { edenGC } from "bun:jsc";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
+import { octalMode } from "../../image/file-mode.ts";
 import { createPace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
@@ -121,16 +122,12 @@ function describeFile(entry: StagedEntry): string {
   const owner = `${entry.uid}:${entry.gid}`;
   switch (entry.type) {
     case "file":
-      return `file ${octal(entry.mode)} ${owner} ${entry.sha256.slice(0, shownDigits)}`;
+      return `file ${octalMode(entry.mode)} ${owner} ${entry.sha256.slice(0, shownDigits)}`;
     case "directory":
-      return `directory ${octal(entry.mode)} ${owner} ${entry.isExplicit ? "as it is here" : ""}`.trimEnd();
+      return `directory ${octalMode(entry.mode)} ${owner} ${entry.isExplicit ? "as it is here" : ""}`.trimEnd();
     case "symlink":
       return `link ${owner} to ${entry.target}`;
   }
-}
-
-function octal(mode: number): string {
-  return mode.toString(8).padStart(4, "0");
 }
 
 /** Hexadecimal digits of a hash: enough to tell files apart. */

@@ -1,4 +1,5 @@
 /** What is staged as fields of a request, which of them the service takes, and what is uploaded for them. */
+import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/service.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
@@ -16,7 +17,7 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
     madeByScript(staged).map(([path, { uid, gid, ...entry }]): [string, InstanceEntry] => {
       if (entry.type === "symlink") return [path, { type: "symlink", target: entry.target, uid, gid }];
       if (entry.type === "file") throw new Error(`${path} is a file`);
-      const mode = entry.isExplicit ? { mode: entry.mode.toString(8).padStart(4, "0") } : {};
+      const mode = entry.isExplicit ? { mode: octalMode(entry.mode) } : {};
       return [path, { type: "directory", ...mode, uid, gid }];
     }),
   );
@@ -48,7 +49,7 @@ export function instanceFiles(
     if (entry.type !== "file") continue;
     const uuid = ids.get(entry.sha256);
     if (uuid === undefined) throw new Error(`no file id for ${path}`);
-    const mode = octals.get(entry.mode) ?? entry.mode.toString(8).padStart(4, "0");
+    const mode = octals.get(entry.mode) ?? octalMode(entry.mode);
     octals.set(entry.mode, mode);
     files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
     const mtime = takesTimes ? wireTime(entry) : undefined;

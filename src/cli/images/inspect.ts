@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { formatMode } from "../../image/file-mode.ts";
+import { formatMode, octalMode } from "../../image/file-mode.ts";
 import type { LayerChange } from "../../service/wire/layer-changes.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
@@ -146,7 +146,7 @@ async function listFiles(
   printResult(invocation, {
     id: changes.map(({ path }) => path),
     json: changes.map(({ kind: change, path, type, mode, size, hidden }) => ({
-      ...{ change, path, type, mode: mode.toString(8).padStart(4, "0"), size, hidden },
+      ...{ change, path, type, mode: octalMode(mode), size, hidden },
     })),
     table: (style) => renderTable(["CHANGE", "MODE", "BEFORE", "SIZE", "PATH"], changes.map(rowOf), style),
   });

@@ -1,4 +1,4 @@
-import { formatMode } from "../../image/file-mode.ts";
+import { formatMode, octalMode } from "../../image/file-mode.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -39,7 +39,7 @@ async function listFiles(invocation: Invocation): Promise<void> {
     id: files.map(({ name }) => name),
     json: files.map((file) => ({
       ...file,
-      mode: file.mode === null ? null : file.mode.toString(8).padStart(4, "0"),
+      mode: file.mode === null ? null : octalMode(file.mode),
       modified: new Date(file.modified * 1000).toISOString(),
     })),
     table: (style) =>

@@ -1,6 +1,6 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import type { ImageTree } from "../../image/copy-sources.ts";
-import { errorCode } from "../../system-error.ts";
+import { lookUp } from "../sandbox/root/root-path.ts";
 import { isOpaque } from "../system/xattrs.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "./path.ts";
 
@@ -97,16 +97,6 @@ export function imageTreeOf(tree: LayerTree): ImageTree {
 
 export function namesOf(path: string): string[] {
   return path.split("/").filter((name) => name !== "");
-}
-
-/** Calls lstat(2); returns `undefined` also for what nothing can be at. */
-export function lookUp(path: Path): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch (error) {
-    if (["ENOTDIR", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
-    throw error;
-  }
 }
 
 function listPart({ layer, path }: LayerPart): MergedEntry[] {

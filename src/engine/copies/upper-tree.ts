@@ -10,9 +10,9 @@ import {
   type Stats,
 } from "node:fs";
 import type { BoughError } from "../../errors.ts";
-import { UnreachablePathError } from "../sandbox/root/root-path.ts";
+import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
 import { readAttributes, writeAttributes } from "../system/xattrs.ts";
-import { type LayerTree, lookUp, type MergedDirectory, namesOf } from "./layer-tree.ts";
+import { type LayerTree, type MergedDirectory, namesOf } from "./layer-tree.ts";
 import { joinPath, keyOf, type Path } from "./path.ts";
 
 /** Who something is to belong to. */

@@ -1,3 +1,4 @@
+import { octalMode } from "../../image/file-mode.ts";
 import type { PlacedEntry } from "../copies/entry-spec.ts";
 import type { Image } from "../records/images.ts";
 import { hideSecrets } from "./hidden-secrets.ts";
@@ -40,7 +41,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
           uuid,
           uid,
           gid,
-          mode: mode.toString(8).padStart(4, "0"),
+          mode: octalMode(mode),
           ...(mtime === undefined ? {} : { mtime }),
         },
       ]),
@@ -54,5 +55,5 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
 
 function describeEntry({ path, ...entry }: PlacedEntry): [string, Record<string, unknown>] {
   if (entry.type === "symlink" || entry.mode === undefined) return [path, entry];
-  return [path, { ...entry, mode: entry.mode.toString(8).padStart(4, "0") }];
+  return [path, { ...entry, mode: octalMode(entry.mode) }];
 }

@@ -35,21 +35,15 @@ export interface Outcome {
   tag?: string | undefined;
 }
 
-interface OperationRow {
-  uuid: string;
-  kind: OperationKind;
-  status: OperationStatus;
-  error: string | null;
-  owner: string;
-  cancel_requested: number;
+interface OperationRow extends Omit<Operation, "cancelRequested" | "metadata" | "result"> {
+  cancelRequested: number;
   metadata: string;
   result: string | null;
-  start_image: string | null;
-  result_image: string | null;
-  result_tag: string | null;
-  created_at: number;
-  finished_at: number | null;
 }
+
+const columns = `uuid, kind, status, error, owner, cancel_requested AS cancelRequested, metadata, result,
+  start_image AS startImage, result_image AS resultImage, result_tag AS resultTag, created_at AS createdAt,
+  finished_at AS finishedAt`;
 
 /** Nothing waits for a free place here: an operation is under way as soon as it is known. */
 export function addOperation(
@@ -85,7 +79,9 @@ export function isOperationId(uuid: string): boolean {
 
 export function findOperation(database: Database, uuid: string): Operation | undefined {
   if (!isOperationId(uuid)) return undefined;
-  const row = database.query<OperationRow, [string]>("SELECT * FROM operations WHERE uuid = ?").get(uuid);
+  const row = database
+    .query<OperationRow, [string]>(`SELECT ${columns} FROM operations WHERE uuid = ?`)
+    .get(uuid);
   return row === null ? undefined : toOperation(row);
 }
 
@@ -120,7 +116,7 @@ export function finishOperation(
 /** All that have not ended, whoever runs them. */
 export function unfinishedOperations(database: Database): Operation[] {
   return database
-    .query<OperationRow, []>("SELECT * FROM operations WHERE finished_at IS NULL")
+    .query<OperationRow, []>(`SELECT ${columns} FROM operations WHERE finished_at IS NULL`)
     .all()
     .filter(({ uuid }) => isOperationId(uuid))
     .map(toOperation);
@@ -166,13 +162,13 @@ export function listOperations(database: Database, filter: OperationFilter): Ope
   where("created_at >= ?", filter.since);
   where("created_at <= ?", filter.until);
   return database
-    .query<OperationRow & { short_metadata: string }, (string | number)[]>(
+    .query<OperationRow & { shortMetadata: string }, (string | number)[]>(
       // The files of a large context are many, and an entry of the list has no place for them.
-      `SELECT *, CASE json_valid(metadata) WHEN 1 THEN json_remove(metadata, '$.files') ELSE metadata END AS short_metadata
+      `SELECT ${columns}, CASE json_valid(metadata) WHEN 1 THEN json_remove(metadata, '$.files') ELSE metadata END AS shortMetadata
        FROM operations WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
     )
     .all(...parameters, filter.limit, filter.offset)
-    .map((row) => toOperation({ ...row, metadata: row.short_metadata }));
+    .map(({ shortMetadata, ...row }) => toOperation({ ...row, metadata: shortMetadata }));
 }
 
 /** The answer of `GET /v1/operations/{uuid}`. */
@@ -229,18 +225,9 @@ export function summarizeOperation(operation: Operation, now: number): Operation
 
 function toOperation(row: OperationRow): Operation {
   return {
-    uuid: row.uuid,
-    kind: row.kind,
-    status: row.status,
-    error: row.error,
-    owner: row.owner,
-    cancelRequested: row.cancel_requested !== 0,
+    ...row,
+    cancelRequested: row.cancelRequested !== 0,
     metadata: parseObject(row.metadata) ?? {},
     result: row.result === null ? null : ((parseObject(row.result) as InstanceResult | undefined) ?? null),
-    startImage: row.start_image,
-    resultImage: row.result_image,
-    resultTag: row.result_tag,
-    createdAt: row.created_at,
-    finishedAt: row.finished_at,
   };
 }

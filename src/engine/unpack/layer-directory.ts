@@ -1,8 +1,9 @@
 import { mkdirSync, readlinkSync, rmSync, type Stats, unlinkSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
-import { isWhiteout, lookUp } from "../copies/layer-tree.ts";
+import { isWhiteout } from "../copies/layer-tree.ts";
 import { giveAttributes } from "../copies/upper-tree.ts";
+import { lookUp } from "../sandbox/root/root-path.ts";
 import { markOpaque } from "../system/xattrs.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 

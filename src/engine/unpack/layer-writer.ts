@@ -17,7 +17,8 @@ import {
 import { BoughError } from "../../errors.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
-import { isWhiteout, lookUp } from "../copies/layer-tree.ts";
+import { isWhiteout } from "../copies/layer-tree.ts";
+import { lookUp } from "../sandbox/root/root-path.ts";
 import { isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
 import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";

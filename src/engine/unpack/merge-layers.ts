@@ -1,8 +1,8 @@
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
-import { lookUp } from "../copies/layer-tree.ts";
 import { joinPath, listDirectory, type Path } from "../copies/path.ts";
 import { giveAttributes, giveTimes } from "../copies/upper-tree.ts";
+import { lookUp } from "../sandbox/root/root-path.ts";
 import { isOpaque, markOpaque, readAttributes, writeAttributes } from "../system/xattrs.ts";
 
 /**

@@ -1,9 +1,8 @@
-/** What an image's layers add, change and delete: `GET /v1/images/{uuid}/changes`, the extension `changes`. */
-import { BoughError } from "../../errors.ts";
 import { asInteger, asRecord, asText } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../wire/layer-changes.ts";
+import { layerIn } from "./layers.ts";
 
 export interface ImageChanges {
   /** Returns what each layer changes, the lowest first. Only with the extension `changes`. */
@@ -24,14 +23,9 @@ export function createImageChanges(transport: Transport): ImageChanges {
     async summarizeChanges(image) {
       const { body } = await transport.call({ ...unhurried, path: pathOf(image), requires: aList("layers") });
       return listIn(body, "layers").map((item) => {
-        const record = asRecord(item);
-        const [id, created] = [asText(record?.id), asText(record?.created_at)];
-        if (id === undefined || created === undefined || Number.isNaN(Date.parse(created)))
-          throw new BoughError(`the service lists a layer of image ${image} without its id or time`);
+        const { record, layer } = layerIn(item, image);
         return {
-          id,
-          created_at: created,
-          is_imported: record?.is_imported === true,
+          ...layer,
           added: amountIn(record?.added),
           changed: amountIn(record?.changed),
           deleted: amountIn(record?.deleted),

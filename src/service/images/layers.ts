@@ -30,12 +30,8 @@ export function createImageLayers(transport: Transport): ImageLayers {
         requires: aList("layers"),
       });
       return listIn(body, "layers").map((item) => {
-        const record = asRecord(item);
-        const [id, created] = [asText(record?.id), asText(record?.created_at)];
-        if (id === undefined || created === undefined || Number.isNaN(Date.parse(created)))
-          throw new BoughError(`the service lists a layer of image ${image} without its id or time`);
+        const { record, layer } = layerIn(item, image);
         const blob = readBlob(asRecord(record?.blob));
-        const layer = { id, created_at: created, is_imported: record?.is_imported === true };
         return blob === undefined ? layer : { ...layer, blob };
       });
     },
@@ -76,4 +72,13 @@ function readBlob(record: JsonRecord | undefined): ImageLayer["blob"] {
   const size = asInteger(record?.size);
   if (type === undefined || !isDigest(digest) || !isDigest(diffId) || size === undefined) return undefined;
   return { media_type: type, digest, size, diff_id: diffId };
+}
+
+/** What a list says of each layer. */
+export function layerIn(item: unknown, image: string) {
+  const record = asRecord(item);
+  const [id, created] = [asText(record?.id), asText(record?.created_at)];
+  if (id === undefined || created === undefined || Number.isNaN(Date.parse(created)))
+    throw new BoughError(`the service lists a layer of image ${image} without its id or time`);
+  return { record, layer: { id, created_at: created, is_imported: record?.is_imported === true } };
 }

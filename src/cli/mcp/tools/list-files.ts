@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { octalMode } from "../../../image/file-mode.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { image, pathInImage, session } from "./fields.ts";
 import { withImagePath } from "./image-path.ts";
@@ -43,7 +44,7 @@ export const listFiles: Tool<typeof input, typeof output> = {
       );
       const files = found.slice(0, given.limit).map((file) => ({
         ...file,
-        mode: file.mode === null ? null : file.mode.toString(8).padStart(4, "0"),
+        mode: file.mode === null ? null : octalMode(file.mode),
         modified: new Date(file.modified * 1000).toISOString(),
       }));
       return { image, path, files, truncated: found.length > files.length };

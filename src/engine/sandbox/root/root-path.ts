@@ -64,7 +64,8 @@ export function resolveInRoot(
 /** Linux takes paths of 4096 bytes. */
 const maxComponents = 2048;
 
-function lookUp(path: string | undefined): Stats | undefined {
+/** Calls lstat(2); returns `undefined` also for what nothing can be at. */
+export function lookUp(path: string | Buffer | undefined): Stats | undefined {
   if (path === undefined) return undefined;
   try {
     return lstatSync(path, { throwIfNoEntry: false });
