@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { digestOfFiles } from "../support/kept-results.ts";
 
 const cases = join(import.meta.dir, "../cases/differential");
 
@@ -14,6 +15,8 @@ const cases = join(import.meta.dir, "../cases/differential");
 export interface Case {
   name: string;
   spec: CaseSpec;
+  /** Of all that the case consists of. */
+  digest: string;
   /** Writes the build context into a directory that does not exist yet. */
   writeContext(directory: string): void;
   buildahDockerfile: string | undefined;
@@ -50,6 +53,7 @@ function readCase(name: string): Case {
   return {
     name,
     spec,
+    digest: digestOfFiles(directory),
     writeContext(target) {
       mkdirSync(target);
       const files = optional("context");

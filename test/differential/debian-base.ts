@@ -3,8 +3,8 @@
  * and kept outside the tree.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { userInfo } from "node:os";
 import { join } from "node:path";
+import { cacheDirectory } from "../support/kept-results.ts";
 
 export interface DebianBase {
   /** For skopeo: `docker-archive:<path>`. */
@@ -39,11 +39,6 @@ export async function findDebianBase(): Promise<DebianBase> {
     }
   }
   return { source: `docker-archive:${join(directory, "base.tar")}`, packages: join(directory, "packages") };
-}
-
-/** scripts/test names it, since tests themselves see no XDG_CACHE_HOME and another HOME. */
-function cacheDirectory(): string {
-  return process.env.TEST_CACHE ?? join(userInfo().homedir, ".cache", "bough-test");
 }
 
 async function makeBase(directory: string): Promise<void> {

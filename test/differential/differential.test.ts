@@ -10,6 +10,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
+import { digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { rowsFor } from "../support/rows.ts";
 import { makeBough, serveEngine, serveEngineAs } from "./bough.ts";
@@ -20,14 +21,20 @@ import { compareTrees, type Difference, formatDifferences, isLeftOfBuildah } fro
 import { findDebianBase } from "./debian-base.ts";
 import { serveFiles } from "./file-server.ts";
 import { oncePerCase } from "./once-per-case.ts";
-import type { Tree } from "./tree.ts";
+import { type Tree, treeFormat } from "./tree.ts";
 
 const minutes = 60_000;
+const kept = keepResults({
+  test: import.meta.path,
+  versions: ["buildah", "runc", "skopeo", "tar"].map((program) => [program, "--version"]),
+});
 const directory = temporaryDirectory("bough-differential-");
 const sides = ["root", "an ordinary user"] as const;
 type Side = (typeof sides)[number];
 let boughs: Record<Side, Builder>;
-let buildah: Builder;
+let bases: Record<string, string>;
+let baseDigests: string[];
+let buildah: Promise<Builder> | undefined;
 let server: ReturnType<typeof serveFiles>;
 let user: OrdinaryUser;
 
@@ -43,8 +50,7 @@ beforeAll(async () => {
     root: makeBough(own, join(directory, "root")),
     "an ordinary user": makeBough(ordinary, join(directory, "user")),
   };
-  buildah = makeBuildah(join(directory, "buildah"));
-  const bases = {
+  bases = {
     "busybox:1": await makeBusyboxLayout(join(directory, "busybox")),
     "configured:1": await makeBusyboxLayout(join(directory, "configured"), {
       environment: ["PATH=/opt/bin:/bin", "GIVEN=by the image", "LINES=one\ntwo"],
@@ -58,16 +64,18 @@ beforeAll(async () => {
     }),
     "debian:bookworm-slim": debian.source,
   };
-  const builders = [buildah, ...Object.values(boughs)];
   for (const [name, source] of Object.entries(bases)) {
-    const imports = await Promise.allSettled(builders.map((builder) => builder.importBase(source, name)));
+    const imports = await Promise.allSettled(
+      Object.values(boughs).map((builder) => builder.importBase(source, name)),
+    );
     for (const outcome of imports) if (outcome.status === "rejected") throw outcome.reason;
   }
+  baseDigests = Object.values(bases).map(digestOfImage);
 }, 10 * minutes);
 
 afterAll(async () => {
   await server?.stop();
-  await Promise.all([buildah, ...Object.values(boughs ?? {})].map((builder) => builder?.close()));
+  await Promise.all(Object.values(boughs ?? {}).map((builder) => builder.close()));
   user?.remove();
   rmSync(directory, { recursive: true, force: true });
 }, minutes);
@@ -85,13 +93,18 @@ describe.each(sides)("as %s", (side) => {
   test.each(rowsFor(side, rows, ofEachKind))(
     "%s",
     async (_, each) => {
-      const differences = compareTrees(
-        ...(await Promise.all([buildWithBough(each, side), buildWithBuildah(each)])),
-      ).filter((difference) => !isLeftOfBuildah(difference));
-      const surprises = differences.filter((difference) => !isExpected(difference, each));
-      if (surprises.length > 0)
-        throw new Error(`the images differ:\n${formatDifferences(surprises, "buildah")}`);
-      expect(differences.map(({ path }) => path)).toEqual(Object.keys(each.spec.differences ?? {}));
+      const bough = buildWithBough(each, side);
+      const inputs = [baseDigests, each.digest];
+      const make = () => buildWithBuildah(each);
+      await kept.check(inputs, treeFormat, make, async (other) => {
+        const differences = compareTrees(await bough, other).filter(
+          (difference) => !isLeftOfBuildah(difference),
+        );
+        const surprises = differences.filter((difference) => !isExpected(difference, each));
+        if (surprises.length > 0)
+          throw new Error(`the images differ:\n${formatDifferences(surprises, "buildah")}`);
+        expect(differences.map(({ path }) => path)).toEqual(Object.keys(each.spec.differences ?? {}));
+      });
     },
     2 * minutes,
   );
@@ -106,12 +119,21 @@ async function buildWithBough(each: Case, side: Side): Promise<Tree> {
   );
 }
 
+/** With the base images. */
+async function startBuildah(): Promise<Builder> {
+  const builder = makeBuildah(join(directory, "buildah"));
+  for (const [name, source] of Object.entries(bases)) await builder.importBase(source, name);
+  return builder;
+}
+
 /** Once for both sides. */
 const buildWithBuildah = oncePerCase(async (each: Case): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.buildahDockerfile ?? join(context, "Dockerfile");
   const request = { context, dockerfile, ignoreFile: each.buildahIgnoreFile, buildArgs: buildArgsOf(each) };
-  return buildah.readImage(await buildah.build(request));
+  buildah ??= startBuildah();
+  const builder = await buildah;
+  return builder.readImage(await builder.build(request));
 });
 
 const contextOf = oncePerCase(({ name, writeContext }: Case): string => {

@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import { findMachineAddress } from "../support/machine-address.ts";
 
+/** The address is in images that are kept from run to run. */
+const usualPort = 47_321;
+
 /** What `ADD <url>` and apt fetch from; a case knows its address by `ARG SERVER`. */
 export function serveFiles(packages: string): { address: string; stop(): Promise<void> } {
   const files: Record<string, string> = {
@@ -8,17 +11,19 @@ export function serveFiles(packages: string): { address: string; stop(): Promise
     "/some name.txt": "a name with a space\n",
   };
   const machine = findMachineAddress();
-  const server = Bun.serve({
-    hostname: machine.address,
-    port: 0,
-    fetch(request) {
-      const pathname = decodeURIComponent(new URL(request.url).pathname);
-      const name = /^\/packages\/([\w.+~-]+)$/.exec(pathname)?.[1];
-      const content = name === undefined ? files[pathname] : Bun.file(join(packages, name));
-      return content === undefined ? new Response("no such file", { status: 404 }) : new Response(content);
-    },
-    error: () => new Response("no such file", { status: 404 }),
-  });
+  const serve = (port: number) =>
+    Bun.serve({
+      hostname: machine.address,
+      port,
+      fetch(request) {
+        const pathname = decodeURIComponent(new URL(request.url).pathname);
+        const name = /^\/packages\/([\w.+~-]+)$/.exec(pathname)?.[1];
+        const content = name === undefined ? files[pathname] : Bun.file(join(packages, name));
+        return content === undefined ? new Response("no such file", { status: 404 }) : new Response(content);
+      },
+      error: () => new Response("no such file", { status: 404 }),
+    });
+  const server = serveOn(usualPort, serve);
   return {
     address: server.url.href.replace(/\/$/, ""),
     async stop() {
@@ -26,4 +31,13 @@ export function serveFiles(packages: string): { address: string; stop(): Promise
       machine.release();
     },
   };
+}
+
+/** Another port where somebody else has that one. */
+function serveOn<Server>(port: number, serve: (port: number) => Server): Server {
+  try {
+    return serve(port);
+  } catch {
+    return serve(0);
+  }
 }

@@ -1,3 +1,4 @@
+import type { ResultFormat } from "../support/kept-results.ts";
 import { readTar, type TarEntry } from "../support/tar.ts";
 
 /** A root file system by absolute path: all of an entry that matters, as one line. Directory sizes don't. */
@@ -26,6 +27,18 @@ export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree
     }),
   );
 }
+
+/** A tree as it is kept: without the beginnings of its files. */
+export const treeFormat: ResultFormat<Tree, [path: string, line: string, modified: number | null][]> = {
+  pack: (tree) => Array.from(tree, ([path, { line, modified = null }]) => [path, line, modified]),
+  unpack: (packed) =>
+    new Map(
+      packed.map(([path, line, modified]) => [
+        path,
+        { line, beginning: new Uint8Array(), modified: modified ?? undefined },
+      ]),
+    ),
+};
 
 /** Every path of a file that has several, in order, by the path that the archive has its content under. */
 function linkGroups(entries: ReadonlyMap<string, TarEntry>): Map<string, string[]> {

@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { digestOfFiles } from "../support/kept-results.ts";
 
 const cases = join(import.meta.dir, "cases");
 
@@ -21,6 +22,8 @@ const cases = join(import.meta.dir, "cases");
 export interface DockerCase {
   name: string;
   spec: CaseSpec;
+  /** Of all that the case consists of. */
+  digest: string;
   /** Writes the build context, with the Dockerfile, into a directory that does not exist yet. */
   writeContext(directory: string): void;
   dockerDockerfile: string | undefined;
@@ -68,6 +71,7 @@ function readCase(name: string): DockerCase {
   return {
     name,
     spec,
+    digest: digestOfFiles(join(cases, name)),
     writeContext(directory) {
       mkdirSync(directory);
       writeFiles(directory, spec.files ?? {});

@@ -6,24 +6,28 @@ import { systemClock } from "../../src/clock.ts";
 import { openEngine } from "../../src/engine/engine.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
-import { type Docker, startDocker } from "../support/docker.ts";
+import { type Docker, dockerVersions } from "../support/docker.ts";
 import { writeFiles } from "../support/files.ts";
+import { asItIs, digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeBases } from "./bases.ts";
+import { dockerOnDemand } from "./docker-on-demand.ts";
 
 const directory = temporaryDirectory("bough-configuration-");
 const home = join(directory, "home");
-let docker: Docker;
+let bases: Record<string, string>;
+let baseDigests: string[];
+const docker = dockerOnDemand(join(directory, "docker"), () => bases);
+const kept = keepResults({ test: import.meta.path, versions: dockerVersions });
 
 beforeAll(async () => {
-  docker = await startDocker(join(directory, "docker"));
-  for (const [name, source] of Object.entries(await makeBases(directory))) {
-    await docker.importBase(source, name);
+  bases = await makeBases(directory);
+  baseDigests = Object.values(bases).map(digestOfImage);
+  for (const [name, source] of Object.entries(bases))
     await bough(directory, "images", "import", source, "--tag", name);
-  }
 }, 120_000);
 
 afterAll(async () => {
-  await docker?.close();
+  await docker.close();
   rmSync(directory, { recursive: true, force: true });
 }, 60_000);
 
@@ -77,17 +81,14 @@ test.each(dockerfiles)(
   "%j",
   async (dockerfile) => {
     const context = contextOf(dockerfile);
-    const [other, image] = await Promise.all([
-      docker.build({ context, dockerfile: join(context, "Dockerfile") }),
-      build(context, "--docker"),
-    ]);
-    const { Author, Config } = await docker.inspect(other);
+    const image = await build(context, "--docker");
     const { config, author = "", history, layers } = await inspect(image);
-    expect({ config, author }).toEqual({ config: comparable(Config), author: Author });
-    const lines = await docker.history(other);
-    expect(history.map(({ created_by, comment = "" }) => ({ created_by, comment }))).toEqual(
-      lines.map(({ CreatedBy, Comment }) => ({ created_by: CreatedBy, comment: Comment })),
-    );
+    await checkWithDocker(dockerfile, ({ Author, Config, lines }) => {
+      expect({ config, author }).toEqual({ config: comparable(Config), author: Author });
+      expect(history.map(({ created_by, comment = "" }) => ({ created_by, comment }))).toEqual(
+        lines.map(({ CreatedBy, Comment }) => ({ created_by: CreatedBy, comment: Comment })),
+      );
+    });
     expect(history.filter(({ empty_layer }) => empty_layer !== true)).toHaveLength(layers);
     // Found again, to the UUID.
     expect(await build(context, "--docker")).toBe(image);
@@ -104,12 +105,11 @@ test("a build goes on with the configuration of another one's image", async () =
   const [first = "", second = ""] = chain;
   await build(contextOf(`FROM busybox:1\n${first}`), "--docker", "--tag", "own:1");
   const image = await build(contextOf(`FROM own:1\n${second}`), "--docker");
-  const whole = contextOf(`FROM busybox:1 AS own\n${first}\nFROM own\n${second}`);
-  const other = await docker.build({ context: whole, dockerfile: join(whole, "Dockerfile") });
   const { config, history } = await inspect(image);
-  expect(config).toEqual(comparable((await docker.inspect(other)).Config));
-  const lines = await docker.history(other);
-  expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
+  await checkWithDocker(`FROM busybox:1 AS own\n${first}\nFROM own\n${second}`, ({ Config, lines }) => {
+    expect(config).toEqual(comparable(Config));
+    expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
+  });
 });
 
 test("by default ENV, WORKDIR and USER are kept, and what the base has", async () => {
@@ -143,6 +143,19 @@ test("another LABEL is another image over the same layers", async () => {
   ];
   expect(other).toBe(one);
 });
+
+/** What Docker says of the image that it makes of a Dockerfile. */
+async function checkWithDocker(dockerfile: string, check: (image: DockerImage) => void): Promise<void> {
+  const make = async (): Promise<DockerImage> => {
+    const context = contextOf(dockerfile);
+    const daemon = await docker.get();
+    const image = await daemon.build({ context, dockerfile: join(context, "Dockerfile") });
+    return { ...(await daemon.inspect(image)), lines: await daemon.history(image) };
+  };
+  await kept.check([baseDigests, dockerfile], asItIs<DockerImage>(), make, check);
+}
+
+type DockerImage = Awaited<ReturnType<Docker["inspect"]>> & { lines: Awaited<ReturnType<Docker["history"]>> };
 
 function contextOf(dockerfile: string): string {
   const context = temporaryDirectory();

@@ -10,15 +10,17 @@ import { makeBough, serveEngine, serveEngineAs } from "../differential/bough.ts"
 import type { Builder } from "../differential/builder.ts";
 import { compareTrees, type Difference, formatDifferences } from "../differential/compare.ts";
 import { oncePerCase } from "../differential/once-per-case.ts";
-import type { Tree } from "../differential/tree.ts";
+import { type Tree, treeFormat } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
-import { type Docker, startDocker } from "../support/docker.ts";
+import { dockerVersions } from "../support/docker.ts";
+import { asItIs, digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { rowsFor } from "../support/rows.ts";
 import { makeBases } from "./bases.ts";
 import { type CaseSpec, type DockerCase, readDockerCases } from "./case.ts";
 import { compareTimes } from "./compare-times.ts";
+import { dockerOnDemand } from "./docker-on-demand.ts";
 import { isLeftOfDocker } from "./left-of-docker.ts";
 import { hideExtensions } from "./plain-service.ts";
 import { refusals } from "./refusals.ts";
@@ -33,12 +35,14 @@ const sides = [
 ] as const;
 type Side = (typeof sides)[number];
 let boughs: Record<Side, Builder>;
-let docker: Docker;
+let bases: Record<string, string>;
+let baseDigests: string[];
+const docker = dockerOnDemand(join(directory, "docker"), () => bases);
+const kept = keepResults({ test: import.meta.path, versions: dockerVersions });
 let user: OrdinaryUser;
 
 beforeAll(async () => {
   user = makeOrdinaryUser();
-  docker = await startDocker(join(directory, "docker"));
   const [own, ordinary, plain] = await Promise.all([
     serveEngine(join(directory, "engine")),
     serveEngineAs(user, compileBough()),
@@ -49,12 +53,14 @@ beforeAll(async () => {
     "the engine as an ordinary user": makeBough(ordinary, join(directory, "user")),
     "a service without extensions": makeBough(plain, join(directory, "service")),
   };
-  for (const [name, source] of Object.entries(await makeBases(directory)))
-    await Promise.all([docker, ...Object.values(boughs)].map((builder) => builder.importBase(source, name)));
+  bases = await makeBases(directory);
+  baseDigests = Object.values(bases).map(digestOfImage);
+  for (const [name, source] of Object.entries(bases))
+    await Promise.all(Object.values(boughs).map((builder) => builder.importBase(source, name)));
 }, 5 * minutes);
 
 afterAll(async () => {
-  await Promise.all([docker, ...Object.values(boughs ?? {})].map((builder) => builder?.close()));
+  await Promise.all([docker, ...Object.values(boughs ?? {})].map((builder) => builder.close()));
   user?.remove();
   rmSync(directory, { recursive: true, force: true });
 }, minutes);
@@ -65,7 +71,7 @@ const isBuiltAlike = ({ name }: DockerCase) => name.startsWith("mount-") || buil
 
 test.each(cases.filter((each) => !isBuiltAlike(each)).map((each) => [each.name, each] as const))(
   "Docker alone builds %s",
-  async (_, each) => expect((await buildWithDocker(each)).size).toBeGreaterThan(0),
+  (_, each) => checkWithDocker(each, (tree) => expect(tree.size).toBeGreaterThan(0)),
   minutes,
 );
 
@@ -112,21 +118,24 @@ describe.each(sides)("%s", (side) => {
         expect((await buildWithBough(each, side)).size).toBeGreaterThan(0);
         return;
       }
-      const [bough, other] = await Promise.all([buildWithBough(each, side), buildWithDocker(each)]);
-      const differences = compareTrees(bough, other).filter((difference) => !isLeftOfDocker(difference));
-      const expected = differencesOf(each, side);
-      const isMountPoint = ({ path, bough: own }: Difference) =>
-        own === undefined && each.spec.mountPoints?.includes(path) === true;
-      const surprises = differences.filter(
-        (difference) => !isExpected(difference, expected) && !isMountPoint(difference),
-      );
-      if (surprises.length > 0)
-        throw new Error(`the images differ:\n${formatDifferences(surprises, "docker")}`);
-      expect(differences.map(({ path }) => path).sort()).toEqual(
-        [...Object.keys(expected), ...(each.spec.mountPoints ?? [])].sort(),
-      );
-      // The API's document has no times.
-      if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
+      const building = buildWithBough(each, side);
+      await checkWithDocker(each, async (other) => {
+        const bough = await building;
+        const differences = compareTrees(bough, other).filter((difference) => !isLeftOfDocker(difference));
+        const expected = differencesOf(each, side);
+        const isMountPoint = ({ path, bough: own }: Difference) =>
+          own === undefined && each.spec.mountPoints?.includes(path) === true;
+        const surprises = differences.filter(
+          (difference) => !isExpected(difference, expected) && !isMountPoint(difference),
+        );
+        if (surprises.length > 0)
+          throw new Error(`the images differ:\n${formatDifferences(surprises, "docker")}`);
+        expect(differences.map(({ path }) => path).sort()).toEqual(
+          [...Object.keys(expected), ...(each.spec.mountPoints ?? [])].sort(),
+        );
+        // The API's document has no times.
+        if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
+      });
     },
     minutes,
   );
@@ -136,8 +145,15 @@ describe("refused by Docker", () => {
   test.each(refusals.map((each) => [each.what, each] as const))(
     "%s",
     async (_, { dockerfile, target, docker: words }) => {
-      const request = { ...writeContext(dockerfile), target };
-      await expect(docker.build(request)).rejects.toThrow(words);
+      const refuse = async () => {
+        const request = { ...writeContext(dockerfile), target };
+        return (await docker.get()).build(request).then(
+          (image) => `it builds ${image}`,
+          (error: Error) => error.message,
+        );
+      };
+      const inputs = [baseDigests, dockerfile, target];
+      await kept.check(inputs, asItIs<string>(), refuse, (message) => expect(message).toContain(words));
     },
     minutes,
   );
@@ -190,12 +206,16 @@ function secretsOf({ name, spec }: DockerCase): string[] {
   });
 }
 
+async function checkWithDocker(each: DockerCase, check: (tree: Tree) => void | Promise<void>): Promise<void> {
+  await kept.check([baseDigests, each.digest], treeFormat, () => buildWithDocker(each), check);
+}
+
 /** Once for all sides. */
 const buildWithDocker = oncePerCase(async (each: DockerCase): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.dockerDockerfile ?? join(context, "Dockerfile");
   const { target, buildArgs = {} } = each.spec;
-  return docker.buildTree({ context, dockerfile, target, buildArgs, options: secretsOf(each) });
+  return (await docker.get()).buildTree({ context, dockerfile, target, buildArgs, options: secretsOf(each) });
 });
 
 const contextOf = oncePerCase(({ name, writeContext }: DockerCase): string => {

@@ -4,20 +4,23 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readTree, type Tree } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
-import { type Docker, startDocker } from "../support/docker.ts";
+import { dockerVersions } from "../support/docker.ts";
 import { TestEngine } from "../support/engine.ts";
 import { archiveOf, dockerFiles } from "../support/image-bytes.ts";
+import { asItIs, digestOfFiles, keepResults } from "../support/kept-results.ts";
 import { runs, seededRandom } from "../support/random.ts";
 import { type RawEntry, tarOf } from "../support/tar-bytes.ts";
+import { dockerOnDemand } from "./docker-on-demand.ts";
 
 const directory = temporaryDirectory("bough-layers-");
-let docker: Docker;
+const docker = dockerOnDemand(join(directory, "docker"), () => ({}));
+const kept = keepResults({ test: import.meta.path, versions: dockerVersions });
 let engine: TestEngine;
 
 beforeAll(async () => {
-  [docker, engine] = await Promise.all([startDocker(join(directory, "docker")), TestEngine.open()]);
+  engine = await TestEngine.open();
 }, 60_000);
-afterAll(() => Promise.all([docker?.close(), engine?.close()]), 60_000);
+afterAll(() => Promise.all([docker.close(), engine?.close()]), 60_000);
 
 test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
   "seed %d",
@@ -27,7 +30,6 @@ test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
     const name = `layers:${seed}`;
     const files = dockerFiles({ layers }, (image) => ({ ...image, RepoTags: [name] }));
     writeFileSync(archive, archiveOf(files));
-    await docker.load(archive);
     const url = `docker-archive:${archive}`;
     const { error, result } = await engine.finish(
       await engine.json("POST", "/v1/images/import", { registry: { url } }),
@@ -35,7 +37,14 @@ test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
     expect(error).toBeNull();
     const { body } = await engine.fetch("GET", `/v1/inspect/${result?.image}/archive?path=/`);
     const own = await readTree(body as ReadableStream<Uint8Array>);
-    expect(linesOf(own)).toEqual(linesOf(await docker.readImage(name)));
+    const load = async () => {
+      const daemon = await docker.get();
+      await daemon.load(archive);
+      return linesOf(await daemon.readImage(name));
+    };
+    await kept.check(digestOfFiles(archive), asItIs<string[]>(), load, (lines) =>
+      expect(linesOf(own)).toEqual(lines),
+    );
   },
   30_000,
 );

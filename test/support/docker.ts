@@ -48,6 +48,12 @@ export interface DockerConfig {
   Shell?: string[];
 }
 
+/** Commands that print the versions of what a build by Docker depends on. */
+export const dockerVersions = ["dockerd", "containerd", "runc", findClient()].map((program) => [
+  program,
+  "--version",
+]);
+
 /** Needs root. `directory` is made. */
 export async function startDocker(directory: string): Promise<Docker> {
   mkdirSync(directory, { recursive: true });

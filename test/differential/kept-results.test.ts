@@ -1,0 +1,94 @@
+/** The suite's own tools: what other builders have made is made once, and anew wherever it may be another thing. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import { asItIs, digestOfFiles, keepResults } from "../support/kept-results.ts";
+
+const { TEST_CACHE, FAST_CHECK_TIMES } = process.env;
+let source: string;
+let version: string;
+let made: number;
+beforeEach(() => {
+  process.env.TEST_CACHE = temporaryDirectory();
+  delete process.env.FAST_CHECK_TIMES;
+  source = join(temporaryDirectory(), "some.test.ts");
+  writeFileSync(source, "export const code = 1;\n");
+  version = "1.0";
+  made = 0;
+});
+afterEach(() => {
+  for (const [name, value] of Object.entries({ TEST_CACHE, FAST_CHECK_TIMES }))
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+});
+
+/** A run of the tests, in which the builder makes `value`, and the check expects `expected`. */
+function run(given: { input?: string; value?: string; expected?: string } = {}): Promise<void> {
+  const { input = "input", value = "a", expected = value } = given;
+  const kept = keepResults({ test: source, versions: [["echo", version]] });
+  const make = async () => {
+    made++;
+    return value;
+  };
+  return kept.check(input, asItIs<string>(), make, (result) => expect(result).toBe(expected));
+}
+
+test("a result is made once", async () => {
+  for (let count = 0; count < 3; count++) await run();
+  expect(made).toBe(1);
+});
+
+test.each<[string, () => unknown]>([
+  ["another input", () => run({ input: "other" })],
+  [
+    "another version of the program",
+    () => {
+      version = "2.0";
+      return run();
+    },
+  ],
+  [
+    "other code",
+    () => {
+      writeFileSync(source, "export const code = 2;\n");
+      return run();
+    },
+  ],
+  [
+    "more tries",
+    () => {
+      process.env.FAST_CHECK_TIMES = "10";
+      return run();
+    },
+  ],
+])("with %s it is made anew", async (_, again) => {
+  await run();
+  await again();
+  expect(made).toBe(2);
+});
+
+test("a result that does not pass is made anew, and what does not pass then fails and is not kept", async () => {
+  await run();
+  await run({ value: "b" });
+  expect(made).toBe(2);
+  await expect(run({ expected: "c" })).rejects.toThrow();
+  await run({ value: "b" });
+  expect(made).toBe(3);
+});
+
+test("a digest is of names, modes, links and contents", () => {
+  const directory = temporaryDirectory();
+  const digests = new Set([digestOfFiles(directory)]);
+  const add = () => digests.add(digestOfFiles(directory));
+  writeFiles(directory, { "a/b": "1" });
+  add();
+  writeFiles(directory, { "a/b": "2" });
+  add();
+  chmodSync(join(directory, "a/b"), 0o600);
+  add();
+  writeFiles(directory, { "a/c": { link: "gone" } });
+  add();
+  expect(digests.size).toBe(5);
+});

@@ -1,0 +1,152 @@
+/**
+ * What other builders have made of a test's inputs, kept from run to run: asking Docker and buildah takes most of the time of
+ * the tests that compare with them. A result counts only as long as nothing has changed that it came of: the inputs, the programs, the
+ * kernel, and the code of the test and all that it imports.
+ */
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { release, userInfo } from "node:os";
+import { dirname, join } from "node:path";
+
+/** What tests make once and keep. `scripts/test` names it, since tests themselves see no XDG_CACHE_HOME and another HOME. */
+export function cacheDirectory(): string {
+  return process.env.TEST_CACHE ?? join(userInfo().homedir, ".cache", "bough-test");
+}
+
+interface KeptOptions {
+  /** The test file's path. */
+  test: string;
+  /** Commands that print the versions of the programs that make the results. */
+  versions: readonly (readonly string[])[];
+}
+
+/** How a result is kept: makes JSON of it, and the reverse. */
+export interface ResultFormat<Result, Packed> {
+  pack(result: Result): Packed;
+  unpack(packed: Packed): Result;
+}
+
+export interface KeptResults {
+  /**
+   * Passes if `check` does, which throws, of what `make` returns, or has returned for the same inputs in an earlier run. Where that
+   * does not pass, it is made anew: it may have been a matter of the day.
+   */
+  check<Result, Packed>(
+    inputs: unknown,
+    format: ResultFormat<Result, Packed>,
+    make: () => Promise<Result>,
+    check: (result: Result) => void | Promise<void>,
+  ): Promise<void>;
+}
+
+/** What is JSON itself. */
+export function asItIs<Result>(): ResultFormat<Result, Result> {
+  return { pack: (result) => result, unpack: (packed) => packed };
+}
+
+const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
+
+export function keepResults({ test, versions }: KeptOptions): KeptResults {
+  const directory = join(cacheDirectory(), "results");
+  // Whoever wants to try more wants to try that, too.
+  const isUsed = Number(process.env.FAST_CHECK_TIMES ?? 1) <= 1;
+  mkdirSync(directory, { recursive: true });
+  removeOld(directory);
+  const origin = digestOf([release(), versions.map(outputOf), sourcesOf(test)]);
+  return {
+    async check(inputs, { pack, unpack }, make, check) {
+      const path = join(directory, `${digestOf([origin, inputs])}.json.gz`);
+      if (isUsed && existsSync(path) && (await passes(check, unpack(read(path))))) return;
+      const result = await make();
+      await check(result);
+      write(path, pack(result));
+    },
+  };
+}
+
+function read(path: string) {
+  utimesSync(path, new Date(), new Date());
+  return JSON.parse(Buffer.from(Bun.gunzipSync(readFileSync(path))).toString());
+}
+
+function write(path: string, packed: unknown): void {
+  const unfinished = `${path}.${process.pid}`;
+  writeFileSync(unfinished, Bun.gzipSync(JSON.stringify(packed), { level: 1 }));
+  renameSync(unfinished, path);
+}
+
+/** Of all files below a directory, with their modes; or of one file. */
+export function digestOfFiles(path: string): string {
+  const names = statSync(path).isDirectory()
+    ? readdirSync(path, { recursive: true, encoding: "utf8" })
+    : [""];
+  const files = names.sort().map((name) => {
+    const file = join(path, name);
+    const stat = lstatSync(file);
+    if (stat.isSymbolicLink()) return [name, readlinkSync(file)];
+    return [name, stat.mode, stat.isFile() ? digestOf(readFileSync(file)) : ""];
+  });
+  return digestOf(files);
+}
+
+/** `source` in skopeo's terms: `oci:<layout>:<tag>`, `docker-archive:<file>`. */
+export function digestOfImage(source: string): string {
+  return digestOfFiles(source.split(":")[1] ?? "");
+}
+
+/** A test's own file and those in test/ that it imports, and so on: by path, their digests. */
+function sourcesOf(path: string, found = new Map<string, string>()): [string, string][] {
+  const text = readFileSync(path, "utf8");
+  found.set(path, digestOf(text));
+  if (!path.endsWith(".ts")) return [];
+  for (const { path: name } of new Bun.Transpiler({ loader: "ts" }).scanImports(text)) {
+    if (!name.startsWith(".")) continue;
+    const imported = join(dirname(path), name);
+    if (imported.startsWith(tests) && !found.has(imported)) sourcesOf(imported, found);
+  }
+  return [...found].map(([file, digest]): [string, string] => [file.slice(tests.length), digest]).sort();
+}
+
+const tests = join(import.meta.dir, "../");
+
+async function passes<Result>(
+  check: (result: Result) => void | Promise<void>,
+  result: Result,
+): Promise<boolean> {
+  try {
+    await check(result);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function digestOf(value: unknown): string {
+  const bytes = value instanceof Uint8Array ? value : JSON.stringify(value);
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+}
+
+function outputOf(command: readonly string[]): string {
+  const { stdout, success } = Bun.spawnSync([...command], { stderr: "ignore" });
+  if (!success) throw new Error(`${command.join(" ")} fails`);
+  return stdout.toString();
+}
+
+function removeOld(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const path = join(directory, name);
+    const modified = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+    if (modified < Date.now() - keptMilliseconds) rmSync(path, { force: true });
+  }
+}
