@@ -94,6 +94,7 @@ interface CopyFields {
   chmod: string | undefined;
   exclude: readonly string[];
   parents: boolean;
+  link: boolean | undefined;
 }
 
 export interface CopyInstruction extends InstructionBase<"COPY">, CopyFields {

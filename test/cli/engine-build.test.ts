@@ -248,3 +248,25 @@ test("--metadata-file says what each layer adds to the image, whether it was cac
     expect(rest).toBeWithin(5000, 17_000);
   }
 });
+
+test.each([
+  ["a /link/a", "/link is a link, which is followed, as Docker's own builder does it"],
+  ["a /link/", "/link is a link, which is followed"],
+  ["a /real", "/real is a directory, which the file goes into"],
+  ["--from=other:1 /bin/busybox /link/d/busybox", "/link is a link, which is followed"],
+  ["a /real/", undefined],
+  ["d /real", undefined],
+  ["a /made/a", undefined],
+])("COPY --link %s: who may meet another builder is told what that does with it", async (words, warning) => {
+  const dockerfile = `RUN mkdir /real && ln -s /real /link\nCOPY --link ${words}\n`.replace(
+    "other:1",
+    "busybox:1",
+  );
+  const context = makeContext(dockerfile, { a: "a\n", "d/b": "b\n" });
+  const linked = await build(context, "--docker");
+  expect(linked.exitCode).toBe(0);
+  if (warning === undefined) expect(linked.stderr).not.toContain("--link:");
+  else expect(linked.stderr).toContain(`--link: ${warning}`);
+  writeFiles(context, { Dockerfile: `FROM busybox:1\n${dockerfile.replace("--link ", "")}` });
+  expect((await build(context, "--docker")).stderr).not.toContain("--link:");
+});

@@ -19,6 +19,7 @@ import { hashSources } from "./hash-sources.ts";
 import { stageDirectory } from "./made-directories.ts";
 import { resolveFileOwner, root } from "./ownership.ts";
 import {
+  bringsDirectory,
   type CopyPlan,
   type PlannedDocument,
   type PlannedEntry,
@@ -95,19 +96,17 @@ function requireSources({ warnings }: CopyPlan): void {
 /** Several sources of one file: Docker leaves the last one there. By default that is taken for a mistake. */
 function requireFiles(
   { name, range }: CopyInstruction | AddInstruction,
-  { destination: { path }, items }: CopyPlan,
+  plan: CopyPlan,
   { mode, emit }: BuildJob,
 ): void {
+  const { path } = plan.destination;
   const hint = `Write ${path}/ instead.`;
   if (mode === "default")
     throw new BoughError(
       `${name} of several sources needs a directory as its destination: ${path} is none, and does not end in a slash`,
       { kind: "usage", hint },
     );
-  const isDirectory = items[Symbol.iterator]().some(
-    (item) => item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot),
-  );
-  if (isDirectory) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
+  if (bringsDirectory(plan)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
   const message = `all sources go to the one file ${path}, where the last is left, as in Docker: ${path}/ would be a directory`;
   emit({ type: "warning", message, line: range.start });
 }

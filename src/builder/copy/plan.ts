@@ -125,6 +125,13 @@ const documentMode = 0o644;
 /** Docker gives a file from a URL to its owner alone. */
 const urlMode = 0o600;
 
+/** Returns whether a source is a directory, whose contents are copied. */
+export function bringsDirectory({ items }: Pick<CopyPlan, "items">): boolean {
+  for (const item of items)
+    if (item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot)) return true;
+  return false;
+}
+
 /** Finds the sources of a COPY or ADD, and says where each goes. */
 export async function planCopy(
   words: CopyWords,

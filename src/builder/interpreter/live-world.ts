@@ -4,7 +4,8 @@ import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { performRun } from "../commands/run.ts";
 import { stageCopy } from "../copy/copy.ts";
-import { planCopy } from "../copy/plan.ts";
+import { warnOfLinking } from "../copy/link-flag.ts";
+import { bringsDirectory, planCopy } from "../copy/plan.ts";
 import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
 import { stageDeferred } from "../staging/deferred-files.ts";
@@ -71,10 +72,17 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     planCopy,
     async copyFromImage(instruction, words, stage) {
       const ordinal = nextOrdinal++;
+      await warnOfLinking(instruction, { destination: words.destination, isFile: false }, stage, build);
       const { copyFromImage } = await import("../copy/copy-from.ts");
       return copyFromImage(instruction, { words, ordinal }, stage, build);
     },
-    copy: (instruction, copy, stage) => stageCopy(instruction, copy, { ahead, stage }, build),
+    async copy(instruction, copy, stage) {
+      const { words, plan } = copy;
+      const { destination } = words;
+      const isFile = !bringsDirectory(plan);
+      await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
+      return stageCopy(instruction, copy, { ahead, stage }, build);
+    },
     run: (instruction, stage) => performRun(instruction, nextOrdinal++, stage, build),
   };
   return world;

@@ -58,6 +58,7 @@ function parseCopyFields(statement: Statement, flags: GivenFlags) {
     chmod: flags.text("chmod"),
     exclude: flags.texts("exclude"),
     parents: flags.switch("parents") ?? false,
+    link: flags.switch("link"),
   };
   return { words: words.map((word) => word.text), fields };
 }

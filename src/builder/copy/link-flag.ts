@@ -1,0 +1,38 @@
+import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import { pathInImage } from "../interpreter/path-in-image.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { type Destination, namesDirectory } from "./destination.ts";
+import { parentDirectories } from "./made-directories.ts";
+
+/**
+ * `--link` of Docker's own builder copies as without it, which is done here, too. BuildKit, where it has layers to link, knows nothing
+ * of what is in the image: it would put directories in the place of links, and a file in the place of a directory. Who may
+ * meet both is told where that makes a difference. `found`: where it goes, if that is known.
+ */
+export async function warnOfLinking(
+  { link, range: { start: line } }: CopyInstruction | AddInstruction,
+  { destination, found, isFile }: { destination: string; found?: Destination; isFile: boolean },
+  { layer, staged, config }: StageState,
+  { facts, emit, mode }: BuildJob,
+): Promise<void> {
+  if (link !== true || mode === "default") return;
+  const path = pathInImage(config.WorkingDir, destination);
+  const tell = (what: string, advice: string) => {
+    const message = `--link: ${what}, as Docker's own builder does it; where BuildKit links layers it is replaced: ${advice}`;
+    emit({ type: "warning", message, line });
+  };
+  const isWord = !namesDirectory(destination);
+  for (const at of [...parentDirectories(path), ...(isWord ? [] : [path])]) {
+    const entry = staged.get(at);
+    const target =
+      entry === undefined
+        ? await facts.readLink(layer.image, at)
+        : entry.type === "symlink"
+          ? entry.target
+          : undefined;
+    if (target !== undefined) return tell(`${at} is a link, which is followed`, "name what it leads to");
+  }
+  if (isFile && isWord && found?.isDirectory === true && path !== "/")
+    tell(`${path} is a directory, which the file goes into`, `write ${path}/`);
+}
