@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
+import type { ArchiveEntry } from "./archive-entry.ts";
 import type { UnpackedPackage } from "./debian-packages.ts";
 
 /** What the executable and its name look-ups load; glibc's other libraries are for programs that are not there. */

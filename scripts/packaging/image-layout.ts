@@ -1,12 +1,9 @@
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
-import { digestOf } from "../../src/image/digest.ts";
-import {
-  createImageLayout,
-  type Descriptor,
-  type ImageLayout,
-  mediaTypes,
-} from "../../src/image/oci-layout.ts";
-import { writeTar } from "../../src/image/tar-writer.ts";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { digestOf, hexOf } from "../../src/image/digest.ts";
+import { type Descriptor, mediaTypes, nameAnnotation } from "../../src/image/oci-layout.ts";
+import type { ArchiveEntry } from "./archive-entry.ts";
+import { writeTar } from "./tar.ts";
 
 export interface PlatformImage {
   /** As Go names it. */
@@ -58,4 +55,29 @@ function writeManifest(layout: ImageLayout, image: PlatformImage, description: I
     ),
   };
   return layout.write(mediaTypes.manifest, JSON.stringify(manifest));
+}
+
+interface ImageLayout {
+  write(mediaType: string, content: Uint8Array | string): Descriptor;
+  /** Makes it the layout of one image. */
+  finish(image: Descriptor, name: string): void;
+}
+
+/** `directory` is made where missing, with those above it. */
+function createImageLayout(directory: string): ImageLayout {
+  const blobs = join(directory, "blobs", "sha256");
+  mkdirSync(blobs, { recursive: true });
+  return {
+    write(mediaType, content) {
+      const digest = digestOf(content);
+      writeFileSync(join(blobs, hexOf(digest)), content);
+      return { mediaType, digest, size: Buffer.byteLength(content) };
+    },
+    finish(image, name) {
+      const manifests = [{ ...image, annotations: { [nameAnnotation]: name } }];
+      const index = { schemaVersion: 2, mediaType: mediaTypes.index, manifests };
+      writeFileSync(join(directory, "index.json"), JSON.stringify(index));
+      writeFileSync(join(directory, "oci-layout"), JSON.stringify({ imageLayoutVersion: "1.0.0" }));
+    },
+  };
 }

@@ -5,10 +5,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
 import { formatBytes } from "../../src/terminal/quantity.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
 import { runScript } from "../run-script.ts";
+import type { ArchiveEntry } from "./archive-entry.ts";
 import { baseFiles, certificates, home, userId, withParents, workingDirectory } from "./base-files.ts";
 import { readSource, type Source } from "./commit.ts";
 import { compile } from "./compile.ts";

@@ -6,12 +6,11 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
-import { writeTar } from "../../src/image/tar-writer.ts";
 import { formatBytes } from "../../src/terminal/quantity.ts";
 import { renderTable } from "../../src/terminal/table.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
 import { runScript } from "../run-script.ts";
+import type { ArchiveEntry } from "./archive-entry.ts";
 import { materialsOf, renderBillOfMaterials } from "./bill-of-materials.ts";
 import { readSource, type Source } from "./commit.ts";
 import { compile } from "./compile.ts";
@@ -19,6 +18,7 @@ import { renderPublicKey, signFile } from "./minisign.ts";
 import { keyVariable, makeReleaseKey, publicKeyFiles, readReleaseKey } from "./release-key.ts";
 import { runProgram } from "./run-program.ts";
 import { lockedPackage } from "./runtime.ts";
+import { writeTar } from "./tar.ts";
 import { executableName, type Target, targets } from "./targets.ts";
 import { writeZip } from "./zip.ts";
 

@@ -1,4 +1,4 @@
-import { type ArchiveEntry, contentOf, sortEntries } from "../../src/image/archive-entry.ts";
+import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
 
 /** 2.0: deflate. */
 const neededVersion = 20;

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ArchiveEntry } from "../../scripts/packaging/archive-entry.ts";
 import { runProgram } from "../../scripts/packaging/run-program.ts";
+import { writeTar } from "../../scripts/packaging/tar.ts";
 import { writeZip } from "../../scripts/packaging/zip.ts";
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
-import { writeTar } from "../../src/image/tar-writer.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 const date = new Date("2026-03-04T05:06:08Z");

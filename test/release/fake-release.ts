@@ -9,11 +9,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { ArchiveEntry } from "../../scripts/packaging/archive-entry.ts";
 import { generateKey, renderPublicKey, type SigningKey, signFile } from "../../scripts/packaging/minisign.ts";
+import { writeTar } from "../../scripts/packaging/tar.ts";
 import { targets } from "../../scripts/packaging/targets.ts";
 import { writeZip } from "../../scripts/packaging/zip.ts";
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
-import { writeTar } from "../../src/image/tar-writer.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 export const installer = join(import.meta.dir, "../../scripts/install.sh");

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ArchiveEntry } from "../../scripts/packaging/archive-entry.ts";
 import { baseFiles, withParents } from "../../scripts/packaging/base-files.ts";
 import { writeImageLayout } from "../../scripts/packaging/image-layout.ts";
 import { runProgram } from "../../scripts/packaging/run-program.ts";
-import type { ArchiveEntry } from "../../src/image/archive-entry.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 

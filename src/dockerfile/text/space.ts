@@ -33,7 +33,3 @@ export function trimEnd(text: string): string {
   while (end > 0 && isSpaceAt(text, end - 1)) end--;
   return text.slice(0, end);
 }
-
-export function trim(text: string): string {
-  return trimEnd(trimStart(text));
-}
