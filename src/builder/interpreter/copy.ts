@@ -1,8 +1,7 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { expandCopyWords } from "../copy/words.ts";
-import type { IsKnown } from "./known.ts";
-import type { StageScope } from "./scope.ts";
+import type { IsKnown, StageScope } from "./scope.ts";
 import { skippedCopyFrom } from "./warnings.ts";
 import type { World } from "./world.ts";
 

@@ -12,8 +12,14 @@ import { configure } from "../docker/configuration.ts";
 import { imageTriggers, withTrigger } from "../docker/onbuild.ts";
 import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
 import { interpretCopy } from "./copy.ts";
-import { createIsKnown, updateUnknown } from "./known.ts";
-import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
+import {
+  type Arguments,
+  createIsKnown,
+  declareArgument,
+  lookUp,
+  type StageScope,
+  updateUnknown,
+} from "./scope.ts";
 import { declareArguments, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";

@@ -8,7 +8,6 @@ import type {
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import { splitAtBlanks } from "../words/word-list.ts";
 import { parseCommand } from "./command.ts";
-import { parseList } from "./list.ts";
 
 /** `CMD ...` and `ENTRYPOINT ...`; with nothing behind it either one takes back what the base image says. */
 export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): StartCommandInstruction {
@@ -43,7 +42,7 @@ export function parseExpose(statement: Statement): ExposeInstruction {
 /** `VOLUME PATH ...`, or the same as a JSON array */
 export function parseVolume(statement: Statement): VolumeInstruction {
   const flags = readFlags(statement);
-  const list = parseList(statement);
+  const list = statement.list();
   const words = list?.words ?? [];
   if (list?.words.length === 0) reportNoArguments(statement, "a path");
   for (const word of words) {

@@ -3,7 +3,6 @@ import type { AddInstruction, CopyInstruction, CopySource } from "../instruction
 import { parseHeredocMarker } from "../text/heredoc.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import type { Word } from "../words/word-list.ts";
-import { parseList } from "./list.ts";
 
 const sharedFlags: Readonly<Record<string, FlagKind>> = {
   chown: "text",
@@ -42,7 +41,7 @@ export function parseAdd(statement: Statement): AddInstruction {
 }
 
 function parseCopyFields(statement: Statement, flags: GivenFlags) {
-  const list = parseList(statement);
+  const list = statement.list();
   const words = list?.words ?? [];
   const destination = words.at(-1);
   if (list !== undefined) checkWords(statement, words, list.isArray);

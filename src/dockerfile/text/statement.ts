@@ -1,6 +1,7 @@
 import type { Flag, HereDocument, LineRange } from "../instruction.ts";
 import type { Findings } from "../problems/findings.ts";
-import type { Word } from "../words/word-list.ts";
+import { splitAtBlanks, type Word } from "../words/word-list.ts";
+import { parseStringArray } from "./json.ts";
 import type { LogicalLine } from "./source.ts";
 import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.ts";
 
@@ -61,6 +62,28 @@ export class Statement {
       original: text,
       title: text,
     });
+  }
+
+  /**
+   * The words of a JSON array of strings, which all stand where the array does, or else of the arguments split at blanks.
+   * Undefined where it is an array of other things, which is reported.
+   */
+  list(): { words: Word[]; isArray: boolean } | undefined {
+    const { text, offset } = this.args;
+    const array = parseStringArray(text);
+    switch (array.kind) {
+      case "strings":
+        return { words: array.words.map((word) => ({ text: word, offset })), isArray: true };
+      case "not-strings":
+        this.report({
+          message: "when using JSON array syntax, arrays must be comprised of strings only",
+          expected: 'every element in double quotes, as in ["one", "two"]',
+          at: placeOf(this.args),
+        });
+        return undefined;
+      case "not-an-array":
+        return { words: splitAtBlanks(text, offset), isArray: false };
+    }
   }
 
   report({ message, expected, at }: Complaint): void {
