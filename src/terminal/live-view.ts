@@ -9,6 +9,7 @@ import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
 import { createLineLogger, type Progress, type Writers } from "./progress.ts";
 import { createStepLabels } from "./step-count.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
+import { createTurns } from "./turns.ts";
 
 interface LiveViewOptions {
   terminal: Terminal;
@@ -50,6 +51,7 @@ export function createLiveView({
 }: LiveViewOptions): LiveView {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
+  const turns = createTurns(clock);
   const labels = createStepLabels();
   let state = startLiveState;
   let isDrawn = false;
@@ -63,8 +65,8 @@ export function createLiveView({
   };
   const stream = { isTerminal: true, hasColor: terminal.hasColor };
   const write: Writers = {
-    line: (text) => area.print(formatLogLines(text, stream), rows()),
-    output: (text) => area.print(formatOutput(text, stream), rows()),
+    line: (text) => turns.soon(() => area.print(formatLogLines(text, stream), rows())),
+    output: (text) => turns.soon(() => area.print(formatOutput(text, stream), rows())),
   };
   const log = createLog(logLevel, write.line);
   const logLine = createLineLogger(log, logLevel, write);
@@ -76,8 +78,10 @@ export function createLiveView({
   async function drawOn(): Promise<void> {
     for (;;) {
       await clock.sleep(frameMilliseconds, closing.signal);
-      isDrawn = true;
-      area.draw(rows());
+      turns.next(() => {
+        isDrawn = !closing.signal.aborted;
+        area.draw(rows());
+      });
     }
   }
   // It ends with the closing, and with nothing else.
@@ -106,6 +110,7 @@ export function createLiveView({
     close() {
       closing.abort();
       held.close();
+      turns.finish();
       isDrawn = false;
       area.draw([]);
     },
