@@ -79,7 +79,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     async copy(instruction, copy, stage) {
       const { words, plan } = copy;
       const { destination } = words;
-      const isFile = !bringsDirectory(plan);
+      const isFile = instruction.link === true && !bringsDirectory(plan);
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
       return stageCopy(instruction, copy, { ahead, stage }, build);
     },
