@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+import { type ArgumentDefinitions, timeoutOption, type Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
 import { entitlements, networkDefinition } from "../run/network-option.ts";
@@ -121,12 +121,7 @@ const definitions: ArgumentDefinitions = {
     description:
       "The most that ADD may fetch from one URL or repository, as in 500M (default: 16G; 0: no limit)",
   },
-  timeout: {
-    type: "string",
-    alias: "t",
-    valueHint: "SEC",
-    description: "Seconds that each RUN may take (default: 600)",
-  },
+  timeout: timeoutOption("Seconds that each RUN may take (default: 600)"),
   network: networkDefinition("each RUN that names none itself"),
   allow: {
     type: "string",

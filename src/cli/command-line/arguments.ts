@@ -157,6 +157,11 @@ export function positiveInteger(text: string | undefined, option: string, hint?:
   });
 }
 
+/** `--timeout SEC`. */
+export function timeoutOption(description: string): ArgumentDefinition {
+  return { type: "string", alias: "t", valueHint: "SEC", description };
+}
+
 /** One of the words that an option takes. `otherwise` is the hint where none is near. */
 export function oneOf<const Choice extends string>(
   text: string,

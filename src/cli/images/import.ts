@@ -6,7 +6,7 @@ import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { askSecret, canAsk, readSecretLine } from "../auth/secret.ts";
-import { positiveInteger } from "../command-line/arguments.ts";
+import { positiveInteger, timeoutOption } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -35,12 +35,7 @@ export const importCommand = command({
       description: "For a registry that asks; the password is asked for",
     },
     "password-stdin": { type: "boolean", description: "Take the password from standard input" },
-    timeout: {
-      type: "string",
-      alias: "t",
-      valueHint: "SEC",
-      description: "Seconds that each import may take (default: 1800)",
-    },
+    timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
   run: importImages,
   examples: [

@@ -3,7 +3,7 @@ import type { Service } from "../../service/client.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { positiveInteger } from "../command-line/arguments.ts";
+import { positiveInteger, timeoutOption } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
@@ -18,12 +18,9 @@ export const wait = command({
   args: {
     op: operationsArgument("running-operation"),
     all: { type: "boolean", alias: "a", description: "Wait for all that are under way" },
-    timeout: {
-      type: "string",
-      alias: "t",
-      valueHint: "SEC",
-      description: "Wait no longer than that (default: to their end); exit code 1 if one has not ended",
-    },
+    timeout: timeoutOption(
+      "Wait no longer than that (default: to their end); exit code 1 if one has not ended",
+    ),
   },
   run: waitForOperations,
   examples: [

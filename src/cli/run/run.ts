@@ -1,6 +1,6 @@
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
-import { positiveInteger, type Values } from "../command-line/arguments.ts";
+import { positiveInteger, timeoutOption, type Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
@@ -42,12 +42,7 @@ export const run = command({
     },
     shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
     ...surroundingsDefinitions,
-    timeout: {
-      type: "string",
-      alias: "t",
-      valueHint: "SEC",
-      description: "Seconds that the command may take (default: 600)",
-    },
+    timeout: timeoutOption("Seconds that the command may take (default: 600)"),
     use: { type: "string", completes: "image", valueHint: "IMAGE", description: "The same as IMAGE" },
     detach: {
       type: "boolean",

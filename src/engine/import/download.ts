@@ -12,7 +12,7 @@ import { type ImageSource, isLoopback } from "./image-source.ts";
 import { createBudget } from "./limits.ts";
 import { readOciLayout } from "./read-oci.ts";
 import { findPolicy } from "./signature-policy.ts";
-import { runTool } from "./tool.ts";
+import { runSkopeo } from "./tool.ts";
 
 export interface RegistryCredentials {
   username: string;
@@ -70,7 +70,7 @@ export async function downloadImage(
     }
   };
   await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
-    runTool(state, run, "skopeo", args, signal),
+    runSkopeo(state, run, args, signal),
   );
   await rm(join(run.directory, authFileName), { force: true });
   return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);

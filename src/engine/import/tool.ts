@@ -4,21 +4,20 @@ import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { dyingWithParent, endHelper, sendLine, startHelper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
-import { findProgram, helperEnvironment, type ProgramName } from "../system/programs.ts";
+import { findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** Not before it is noted who it is, and not where bough was killed meanwhile. */
 const script = `read -r go && exec "$@"`;
 
 /** Runs skopeo in the operation's directory. Rejects with the last words of one that fails. */
-export async function runTool(
+export async function runSkopeo(
   state: EngineState,
   run: OperationRun,
-  program: ProgramName,
   args: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
-  const path = findProgram(program, state.environment);
+  const path = findProgram("skopeo", state.environment);
   const command = [findProgram("sh", state.environment), "-c", script, "sh", path, ...args];
   const tool = startHelper(dyingWithParent(command, state.environment), {
     workingDirectory: run.directory,
@@ -43,7 +42,7 @@ export async function runTool(
       tool.exited,
     ]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`${program}: ${lastWords(said) || `ended with ${status}`}`);
+    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `ended with ${status}`}`);
   } finally {
     signal.removeEventListener("abort", kill);
   }

@@ -20,7 +20,7 @@ export interface PrunePlan {
   caches: Amount;
 }
 
-interface Amount {
+export interface Amount {
   count: number;
   bytes: number;
 }

@@ -5,32 +5,31 @@ import { layerSize } from "../records/layer-sizes.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import { createDiskUsage, diskUsage } from "../system/disk-usage.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
+import type { Amount } from "./prune.ts";
 import { type PruneSelection, select } from "./selection.ts";
 import { createSizes, eventPaths, filePaths } from "./sizes.ts";
 
 /** What an engine's directory holds. Sizes are bytes on disk. */
 export interface EngineUsage {
   images: { count: number; tagged: number };
-  layers: Amount;
+  layers: Held;
   /** The same layers, by whose they are: each is one's. */
   owners: LayerOwner[];
   /** The files that imported layers came in. */
-  blobs: Amount;
-  files: Amount;
+  blobs: Held;
+  files: Held;
   /** Finished ones, with their event logs. */
-  operations: Amount;
+  operations: Held;
   /** The directories of mounts of type cache. */
-  caches: Amount;
+  caches: Held;
 }
 
-interface Amount {
-  count: number;
-  bytes: number;
+interface Held extends Amount {
   /** What of it a prune with this selection would free. */
   reclaimableBytes: number;
 }
 
-export interface LayerOwner extends Amount {
+export interface LayerOwner extends Held {
   /** `tagged`: of images that have a tag and no session here. */
   kind: "imported" | "session" | "tagged" | "unused";
   /** The session's key; else empty. */
@@ -94,7 +93,7 @@ interface MeasuredLayer {
   isDoomed: boolean;
 }
 
-function addUp(layers: readonly MeasuredLayer[]): Amount {
+function addUp(layers: readonly MeasuredLayer[]): Held {
   const sum = (chosen: readonly MeasuredLayer[]) => chosen.reduce((total, { bytes }) => total + bytes, 0);
   return {
     ...{ count: layers.length, bytes: sum(layers) },
