@@ -19,7 +19,10 @@ export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
 }
 
-/** Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` takes, too. */
+/**
+ * Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` takes, too. Elsewhere it is whole,
+ * also where ids are short: it is a branch's name, which the specification has programs look for.
+ */
 export function shortLayer(branch: string, { columns }: TableStyle): string {
   return columns === undefined || !isLayerBranch(branch)
     ? branch
