@@ -29,6 +29,7 @@ import { subprocessRoutes } from "./routes/subprocesses.ts";
 import { terminalRoutes } from "./routes/terminal.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
 import { NamespaceSupply } from "./sandbox/root/namespace-supply.ts";
+import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { EngineState } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
 import { isInUserNamespace } from "./system/user-namespace.ts";
@@ -78,6 +79,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     importTransports,
     importLimits,
     allowsHostNetwork: options.allowsHostNetwork ?? true,
+    runtime: new RuntimeChoice(),
     namespaces: new NamespaceSupply({ layout, environment }),
     networks: new Networks({ environment, clock, warn }),
     inUserNamespace: isInUserNamespace(),

@@ -19,8 +19,10 @@ export interface Layout {
   events: string;
   /** `<name>/`: what mounts of type cache keep between commands; see `records/caches.ts`. */
   caches: string;
-  /** runc's own state, one directory a container. */
+  /** One directory a container: runc's own state, or a note that there are control groups. */
   containers: string;
+  /** What came of trying crun. */
+  runtimeTrial: string;
   /** `<process>.<id>/`: what each open engine is writing or deleting. */
   scratches: string;
   /** This engine's own part of `scratches`; it ends with the engine. */
@@ -49,13 +51,14 @@ export function makeLayout(directory: string): Layout {
     events: join(real, "events"),
     caches: join(real, "caches"),
     containers: join(real, "containers"),
+    runtimeTrial: join(real, "runtime.json"),
     scratches: join(real, "scratch"),
     scratch: join(real, "scratch", `${currentProcess()}.${crypto.randomUUID()}`),
     root: join(real, "root"),
     skeleton: join(real, "skeleton"),
     empty: join(real, "empty"),
   };
-  const { directory: _, database, ...folders } = layout;
+  const { directory: _, database, runtimeTrial: __, ...folders } = layout;
   for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${database}${name}`);
   for (const folder of Object.values(folders)) {
     if (!requireOwnDirectory(folder, { isLinkable: false }))

@@ -5,10 +5,12 @@ import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
 import type { Outcome } from "./records/operations.ts";
+import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 
 /** What the parts of an open engine share. */
 export interface EngineState extends SandboxHost {
+  runtime: RuntimeChoice;
   database: Database;
   events: EventFiles;
   /** Names the machine's run, from its start to its stop. */

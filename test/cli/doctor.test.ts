@@ -9,6 +9,7 @@ import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts";
 import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor/limits.ts";
 import { diagnoseNetwork } from "../../src/cli/doctor/network.ts";
+import { diagnoseRuntime, type RuntimeFacts } from "../../src/cli/doctor/runtime.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
@@ -87,14 +88,22 @@ describe("bough doctor, with", () => {
 });
 
 function normalize(text: string, home: string): string {
-  return text
-    .replaceAll(home, "HOME")
-    .replaceAll(service.url, "https://service")
-    .replaceAll(bare.url, "https://bare")
-    .replace(/0\.\d+\.\d+, (commit \w+ of \S+, )?Bun [\d.]+, (\w+) \w+/, "VERSION, $2")
-    .replace(/"(version|commit|commitDate)": .*,/g, '"$1": ...,')
-    .replace(/\d+(\.\d)? [GT]B free/, "ROOM free")
-    .replace(/(runc|skopeo|slirp4netns) \d[\w.+~-]*/g, "$1 VERSION");
+  return (
+    text
+      .replaceAll(home, "HOME")
+      .replaceAll(service.url, "https://service")
+      .replaceAll(bare.url, "https://bare")
+      .replace(/0\.\d+\.\d+, (commit \w+ of \S+, )?Bun [\d.]+, (\w+) \w+/, "VERSION, $2")
+      .replace(/"(version|commit|commitDate)": .*,/g, '"$1": ...,')
+      .replace(/\d+(\.\d)? [GT]B free/, "ROOM free")
+      // What this machine has beside runc; what is said of it has tests of its own.
+      .replace(/, crun \d[\w.+~-]*/g, "")
+      .replace(
+        /(engine's runtime +|"check": "engine's runtime",\s+"status": "ok",\s+"detail": ).*/g,
+        "$1RUNTIME",
+      )
+      .replace(/(runc|skopeo|slirp4netns) \d[\w.+~-]*/g, "$1 VERSION")
+  );
 }
 
 describe("what the engine lacks is a failure where it is needed, else a warning", () => {
@@ -104,6 +113,7 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
     missing: [],
     versions: ["runc 1"],
     overlay: "mounted",
+    runtime: { hasRunc: true, wanted: undefined, crun: "works" },
     limits: "untried",
     network: "slirp4netns 1",
   };
@@ -140,6 +150,34 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
       expect(found[0]?.fix).toContain(fix ?? "Linux 5.11");
     }
   });
+});
+
+test.each<[string, Partial<RuntimeFacts>, string, string]>([
+  ["a crun that has passed", { crun: "works" }, "ok", "crun; a RUN on a terminal has runc"],
+  [
+    "one that was not tried",
+    { crun: "untried" },
+    "ok",
+    "crun, which the next RUN tries; a RUN on a terminal has runc",
+  ],
+  ["no runc", { hasRunc: false }, "ok", "crun; there is no runc, which a RUN on a terminal needs"],
+  [
+    "a crun that has failed",
+    { crun: { problem: "why" } },
+    "ok",
+    "runc; crun would start a RUN in a third of its time: why",
+  ],
+  ["runc that is asked for", { wanted: "runc" }, "ok", "runc, as BOUGH_RUNTIME says"],
+  [
+    "crun that is asked for and has failed",
+    { wanted: "crun", crun: { problem: "why" } },
+    "failed",
+    "BOUGH_RUNTIME asks for crun, which cannot be used: why",
+  ],
+  ["what is none", { wanted: new BoughError("why") }, "failed", "why"],
+])("what starts a RUN: %s", (_, facts, status, detail) => {
+  const found = diagnoseRuntime({ hasRunc: true, wanted: undefined, crun: "works", ...facts }, "failed");
+  expect(found).toMatchObject({ check: "engine's runtime", status, detail });
 });
 
 test.each([

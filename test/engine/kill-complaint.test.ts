@@ -22,3 +22,10 @@ test.each([
   const passed = chunks.map((chunk) => Buffer.from(filter.pass(Buffer.from(chunk))).toString());
   expect(passed.join("") + Buffer.from(filter.end()).toString()).toBe(kept);
 });
+
+test("of a command that may not have been killed nothing shorter than the first piece waits", () => {
+  const filter = new ComplaintFilter({ isCertain: false });
+  expect(Buffer.from(filter.pass(Buffer.from("go on? u"))).toString()).toBe("go on? u");
+  expect(filter.pass(Buffer.from(complaint))).toHaveLength(0);
+  expect(filter.wasMade).toBe(true);
+});

@@ -1,6 +1,7 @@
 /** The namespaces of the next command are made while one runs: nobody may notice but by the time. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
+import { identify, isAlive } from "../../src/process-identity.ts";
 import type { NetworkMode } from "../../src/service/wire/instance.ts";
 import { TestEngine } from "../support/engine.ts";
 
@@ -63,8 +64,9 @@ test.each<NetworkMode[]>([
 });
 
 test("one that was killed meanwhile is replaced", async () => {
+  const killed = waiting().map(identify);
   for (const pid of waiting()) process.kill(pid, "SIGKILL");
-  while (waiting().length > 0) await Bun.sleep(2);
+  while (killed.some(isAlive)) await Bun.sleep(2);
   expect((await engine.run(base, "echo here")).stdout).toBe("here\n");
 });
 

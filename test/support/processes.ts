@@ -23,6 +23,11 @@ export async function lastingProcesses(
   isExpected: (line: string) => boolean = () => false,
 ): Promise<string[]> {
   const find = () => commandLines().filter((line) => line.includes(directory) && !isExpected(line));
-  for (let attempt = 0; attempt < 200 && find().length > 0; attempt++) await Bun.sleep(50);
-  return find();
+  // One that is becoming another program has no command line for a moment, and is not gone: it takes two looks.
+  let [before, now] = [find(), find()];
+  for (let attempt = 0; attempt < 200 && before.length + now.length > 0; attempt++) {
+    await Bun.sleep(50);
+    [before, now] = [now, find()];
+  }
+  return now;
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { runHelper } from "../../engine/system/helper.ts";
-import { findProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
+import { findOptionalProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
@@ -14,23 +14,25 @@ import {
 import { type CheckResult, failedCheck } from "./check-result.ts";
 import { diagnoseLimits, examineLimits, type LimitFacts } from "./limits.ts";
 import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./network.ts";
+import { diagnoseRuntime, examineRuntime, type RuntimeFacts } from "./runtime.ts";
 
 export interface EngineFacts {
   isRoot: boolean;
   /** Why there is no user namespace for who is not root. */
   namespaceProblem: BoughError | undefined;
   missing: readonly { program: string; package: string }[];
-  /** Names and versions of the programs, such as `runc 1.1.5`; an error where one is missing or does not say it. */
+  /** Names and versions of the programs, such as `runc 1.1.5`; an error where one does not say it. */
   versions: readonly string[] | BoughError;
   /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
   overlay: "mounted" | "untried" | { problem: string };
+  runtime: RuntimeFacts;
   network: NetworkFacts;
   limits: LimitFacts | "untried";
 }
 
 /** `isNeeded`: nothing else is configured, so what is missing for the engine is missing for all. */
 export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResult[] {
-  const { isRoot, namespaceProblem, missing, versions, overlay, network, limits } = facts;
+  const { isRoot, namespaceProblem, missing, versions, overlay, runtime, network, limits } = facts;
   const unmet = isNeeded ? "failed" : "warning";
   return [
     namespaceProblem === undefined
@@ -38,6 +40,7 @@ export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResu
       : failedCheck("engine's user", namespaceProblem, unmet),
     diagnosePrograms(missing, versions, unmet),
     ...(overlay === "untried" ? [] : [diagnoseOverlay(overlay, unmet)]),
+    ...(missing.length > 0 || overlay !== "mounted" ? [] : [diagnoseRuntime(runtime, unmet)]),
     ...diagnoseNetwork(network),
     ...(limits === "untried" ? [] : [diagnoseLimits(limits, unmet)]),
   ];
@@ -70,8 +73,11 @@ function diagnoseOverlay(overlay: "mounted" | { problem: string }, unmet: "faile
 }
 
 export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
-  const missing = missingPrograms(runtime.environment);
   const needsNamespace = needsUserNamespace(runtime);
+  const started = examineRuntime(runtime, needsNamespace);
+  const missing = missingPrograms(runtime.environment).filter(
+    ({ program }) => program !== "runc" || typeof started.crun === "object",
+  );
   const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
   const cannotTry =
     namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
@@ -82,6 +88,7 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     missing,
     versions: missing.length > 0 ? [] : await programVersions(runtime),
     overlay,
+    runtime: started,
     // Nothing runs that would need a network where no layer can be mounted.
     network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
     limits: overlay === "mounted" ? examineLimits(!needsNamespace) : "untried",
@@ -96,8 +103,10 @@ async function programVersions(runtime: Runtime): Promise<string[] | BoughError>
   const options = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
   const versions: string[] = [];
   try {
-    for (const program of ["runc", "skopeo"] as const) {
-      const { stdout } = await runHelper([findProgram(program, environment), "--version"], options);
+    for (const program of ["runc", "crun", "skopeo"] as const) {
+      const path = findOptionalProgram(program, environment);
+      if (path === undefined) continue;
+      const { stdout } = await runHelper([path, "--version"], options);
       versions.push([program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" "));
     }
     return versions;

@@ -71,10 +71,19 @@ async function runCommand(
 
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
+  const layers = [top, ...below] as const;
+  const hasTerminal = spec.terminal !== undefined;
+  const runtime = await state.runtime
+    .take(state, layers, { hasTerminal, signal: run.signal })
+    .catch((error: unknown) => {
+      mounts.close();
+      throw error;
+    });
   const outcome = await runInSandbox(state, {
+    runtime,
     id: run.uuid,
     directory: run.directory,
-    layers: [top, ...below],
+    layers,
     async fill(upper) {
       if (copies.length + spec.entries.length + spec.files.length === 0 && spec.lentFiles === undefined)
         return;

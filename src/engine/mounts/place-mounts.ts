@@ -39,8 +39,8 @@ export function placeMounts(prepared: readonly PreparedMount[], sandbox: Sandbox
   for (const mount of prepared) {
     if (mount.spec.type === "secret" && !mount.spec.isFile) continue;
     const source = findContents(mount, sandbox);
-    const destination = findTarget(mount.spec, source?.stats, tree, sandbox);
-    mounts.push(describeMount(mount.spec, source?.path, destination, sandbox));
+    const { inside: destination, mode } = findTarget(mount.spec, source?.stats, tree, sandbox);
+    mounts.push(describeMount(mount.spec, source?.path, { destination, mode }, sandbox));
     const contents = source === undefined ? undefined : join(sandbox.machine, source.path);
     const isShared = mount.spec.type === "cache" && mount.spec.sharing === "shared";
     tree.add({ at: destination, contents, isOwn: mount.isOwn, isShared });
@@ -80,13 +80,16 @@ function writeSecret(
   chmodSync(path, mode);
 }
 
-/** Where a mount goes, as the image sees it; something to mount at is there then, or runc makes it in another mount. */
+/**
+ * Where a mount goes, as the image sees it, and with which mode; something to mount at is there then, or the runtime makes it in
+ * another mount.
+ */
 function findTarget(
   { target, type }: MountSpec,
   source: Stats | undefined,
   tree: MountedTree,
   { root, points }: Sandbox,
-): string {
+): { inside: string; mode: number } {
   const { inside, stats } = resolveInRoot(root, target, { followLast: true, locate: tree.locate });
   const fail = (reason: string) => {
     const way = inside === target ? "" : `, which leads to ${inside}`;
@@ -95,30 +98,32 @@ function findTarget(
   if (/^\/$|^\/dev$|^\/(proc|sys)(\/|$)/.test(inside)) throw fail("the sandbox has its own files there");
   const wanted = source === undefined || source.isDirectory() ? "directory" : "file";
   if (stats !== undefined) {
-    if (stats.isDirectory() === (wanted === "directory")) return inside;
+    if (stats.isDirectory() === (wanted === "directory")) return { inside, mode: stats.mode & 0o7777 };
     throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "a" : "no"} directory`);
   }
-  // The kernel's own default, which runc changes to what it finds.
+  // The kernel's own default for memory.
   const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;
   const covering = tree.covering(inside);
   if (covering === undefined) provideMountPoint({ root, ...points }, inside, wanted, mode);
   else if (covering.isOwn && covering.contents !== undefined) {
     if (!lstatSync(covering.contents).isDirectory()) throw fail(`${covering.at} is not a directory`);
     makeMountPoint(covering.contents, inside.slice(covering.at.length), wanted, mode);
-  }
-  return inside;
+  } else return { inside, mode: 0o755 };
+  return { inside, mode };
 }
 
 function describeMount(
   spec: MountSpec,
   source: string | undefined,
-  destination: string,
+  { destination, mode }: { destination: string; mode: number },
   { inUserNamespace }: Sandbox,
 ): SandboxMount {
   switch (spec.type) {
     case "tmpfs": {
       const size = spec.size === undefined ? [] : [`size=${spec.size}`];
-      return { type: "tmpfs", source: "tmpfs", destination, options: ["nosuid", ...size] };
+      // runc would take it from what it finds, crun the kernel's own default.
+      const options = ["nosuid", `mode=${mode.toString(8)}`, ...size];
+      return { type: "tmpfs", source: "tmpfs", destination, options };
     }
     case "secret":
       return bind(source, destination, ["ro", "nosuid", "nodev", "noexec"]);

@@ -1,12 +1,20 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { firstProcess } from "../sandbox/containers.ts";
+import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
+import { execCommand } from "../sandbox/runtime/runtime.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { forEachChunk } from "../sandbox/supervise.ts";
-import { beforeDeadline, dyingWithParent, endHelper, startHelper } from "../system/helper.ts";
+import {
+  beforeDeadline,
+  dyingWithParent,
+  endHelper,
+  type Helper,
+  startHelper,
+  startPipedHelper,
+} from "../system/helper.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 import type { InputSpec } from "./exec-spec.ts";
@@ -60,13 +68,13 @@ export async function startInSandbox(
   // The environment is in it, and so are its secrets.
   writeFileSync(path("json"), JSON.stringify(live.configure(request.process)), { mode: 0o600 });
   const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
-  const runc = [...live.prefix, findProgram("runc", environment), "--root", layout.containers];
-  const log = ["--log", path("log"), "--log-format", "json"];
-  const exec = ["exec", "--process", path("json"), "--pid-file", path("pid"), live.id];
-  const command = dyingWithParent([...enter, ...runc, ...log, ...exec], environment);
+  const files = { process: path("json"), pid: path("pid"), log: path("log") };
+  const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
+  const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
   const startedAt = clock.now();
-  const helper = startHelper(command, { environment: helperEnvironment(environment) });
-  live.helpers.add(helper.pid);
+  const start = live.runtime.kind === "crun" ? startPipedHelper : startHelper;
+  const place = { environment: helperEnvironment(environment) };
+  const helper: Helper = live.guard.hold(() => start(command, place));
 
   let hasStarted = false;
   const started = () => {
@@ -74,12 +82,17 @@ export async function startInSandbox(
     hasStarted = true;
     rmSync(path("json"), { force: true });
     request.onStart(helper.pid);
+    stderr.review();
   };
   const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
     started();
     request.onOutput(stream, chunk);
   };
-  const stderr = new StartupStderr("exec", (chunk) => output("stderr", chunk));
+  const [program = ""] = request.process.args;
+  const isNoted = () => readPid(path("pid")) !== undefined;
+  const stderr = new StartupStderr(live.runtime, { as: "exec", program, hasStarted: isNoted }, (chunk) =>
+    output("stderr", chunk),
+  );
   const input = new ProcessInput();
   const hasEnded = () => helper.exitCode !== null || helper.signalCode !== null;
 
@@ -90,7 +103,7 @@ export async function startInSandbox(
       forEachChunk(helper.stderr, (chunk) => stderr.write(chunk)),
       helper.exited,
     ]);
-    live.helpers.delete(helper.pid);
+    live.guard.release(helper.pid);
     const failure = stderr.end(path("log"));
     started();
     if (failure !== undefined) request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
@@ -103,8 +116,7 @@ export async function startInSandbox(
   }
 
   async function toItsStart(): Promise<void> {
-    for (let wait = 1; !existsSync(path("pid")) && !hasEnded(); wait = Math.min(wait * 2, 50))
-      await clock.sleep(wait);
+    for (let wait = 1; !isNoted() && !hasEnded(); wait = Math.min(wait * 2, 50)) await clock.sleep(wait);
     if (!hasEnded()) started();
   }
 
@@ -118,11 +130,11 @@ export async function startInSandbox(
     input,
     ended,
     signal(signal) {
-      const pid = findDescendant(helper.pid, readNumber(path("pid")));
+      const pid = findDescendant(helper.pid, readPid(path("pid")));
       if (pid !== undefined && !hasEnded()) sendSignal(pid, signal);
     },
     end() {
-      const pid = findDescendant(helper.pid, readNumber(path("pid")));
+      const pid = findDescendant(helper.pid, readPid(path("pid")));
       if (pid !== undefined) sendSignal(pid, "SIGKILL");
       endHelper(helper);
     },
@@ -132,7 +144,7 @@ export async function startInSandbox(
 /** Signals the command of a sandbox, which is the first process of its own namespace: most signals reach it only if it handles them. */
 export function signalCommand({ layout }: SandboxHost, live: LiveSandbox, signal: number): void {
   // runc writes it down in two places, one after the other.
-  const number = firstProcess(layout, live.id) ?? readNumber(join(live.directory, "pid"));
+  const number = firstProcess(layout, live.id) ?? readPid(join(live.directory, "pid"));
   const pid = findDescendant(live.pid, number);
   if (pid !== undefined) sendSignal(pid, signal);
 }
@@ -148,14 +160,5 @@ function sendSignal(pid: number, signal: number | "SIGKILL" | "SIGWINCH"): void 
     process.kill(pid, signal);
   } catch {
     // It ended meanwhile.
-  }
-}
-
-/** What runc has written to a `--pid-file`: a number of the namespace that runc is in. */
-function readNumber(path: string): number {
-  try {
-    return Number(readFileSync(path, "utf8"));
-  } catch {
-    return Number.NaN;
   }
 }

@@ -149,7 +149,7 @@ export class InstanceProcesses {
     const main = live.process;
     const isSameUser = (spec.uid ?? main.uid) === main.uid && spec.gid === undefined;
     const account = isSameUser ? main : (this.accounts?.(spec.uid ?? main.uid, spec.gid) ?? main);
-    const { uid, gid, additionalGids } = account;
+    const { uid, gid, additionalGids, home } = account;
     return {
       args: commandLine(spec),
       env: { ...main.env, ...spec.env },
@@ -157,6 +157,7 @@ export class InstanceProcesses {
       uid,
       gid,
       additionalGids,
+      home,
     };
   }
 

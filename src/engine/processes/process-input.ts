@@ -1,4 +1,4 @@
-import type { FileSink } from "bun";
+import type { InputSink } from "../system/helper.ts";
 import type { InputSpec } from "./exec-spec.ts";
 
 /** Bytes that may wait for a process that does not read them: they are kept in memory. */
@@ -6,14 +6,14 @@ const maxWaitingBytes = 16 * 1024 * 1024;
 
 /** A process's standard input, which can be written to for as long as nobody has closed it. */
 export class ProcessInput {
-  #sink: FileSink | undefined;
+  #sink: InputSink | undefined;
   #waitingBytes = 0;
   /** The last of what has been written on its way to the process. */
   #sent: Promise<unknown> = Promise.resolve();
   isClosed = false;
 
   /** Writes what the request brought. Resolves when the process has taken it or has ended; at once where more may come. */
-  async connect(sink: FileSink, first: InputSpec): Promise<void> {
+  async connect(sink: InputSink, first: InputSpec): Promise<void> {
     this.#sink = sink;
     this.write(first);
     if (first.close) await this.#sent;
@@ -34,7 +34,7 @@ export class ProcessInput {
 }
 
 /** A process that ends without reading all of it: its own affair. */
-async function send(sink: FileSink, bytes: Uint8Array, close: boolean): Promise<void> {
+async function send(sink: InputSink, bytes: Uint8Array, close: boolean): Promise<void> {
   try {
     if (bytes.length > 0) {
       const written = sink.write(bytes);

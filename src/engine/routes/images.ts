@@ -26,7 +26,7 @@ import {
 } from "../records/images.ts";
 import { removeImage } from "../remove-image.ts";
 import { startOperation } from "../run-operation.ts";
-import { type Environment, findProgram } from "../system/programs.ts";
+import { type Environment, findProgram, requireRuntime } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const imageRoutes: readonly Route[] = [
@@ -135,7 +135,7 @@ export const imageRoutes: readonly Route[] = [
 function requirePrograms(kind: ImageSource["kind"], environment: Environment): void {
   if (kind === "registry") findProgram("skopeo", environment);
   // An image is of little use without it: told before one waits for an import.
-  findProgram("runc", environment);
+  requireRuntime(environment);
 }
 
 function parseSource(url: string, transports: "all" | "registry") {

@@ -7,7 +7,7 @@ import { readInstanceSpec } from "../instances/spec.ts";
 import { imageOf } from "../mounts/mount-spec.ts";
 import { requireImage } from "../records/images.ts";
 import { startOperation } from "../run-operation.ts";
-import { findProgram } from "../system/programs.ts";
+import { requireRuntime } from "../system/programs.ts";
 import { answerStarted } from "./operations.ts";
 
 export const instanceRoutes: readonly Route[] = [
@@ -34,7 +34,7 @@ export const instanceRoutes: readonly Route[] = [
         const from = imageOf(mount);
         return { spec: mount, image: from === undefined ? undefined : requireImage(state, from) };
       });
-      if (spec.command !== "") findProgram("runc", state.environment);
+      if (spec.command !== "") requireRuntime(state.environment);
       const metadata = describeRequest(spec, image);
       const uuid = startOperation(state, {
         kind: "instance",

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Layout } from "../layout.ts";
@@ -11,6 +11,16 @@ export function firstProcess(layout: Layout, id: string): number | undefined {
   return typeof pid === "number" && pid > 0 ? pid : undefined;
 }
 
+/** What a runtime has written to a `--pid-file`: a number of the process namespace that it is in. `undefined` before it has. */
+export function readPid(path: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(path, "utf8"));
+    return pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The directories of a container's control groups by controller, version 2's by "". Empty before it exists. */
 export function containerGroups(layout: Layout, id: string): Readonly<Record<string, string>> {
   const groups = readState(layout, id).cgroup_paths ?? {};
@@ -19,9 +29,14 @@ export function containerGroups(layout: Layout, id: string): Readonly<Record<str
   );
 }
 
+/** Notes that there will be control groups of this container to remove, where its runtime notes nothing on the disk. */
+export function noteContainer(layout: Layout, id: string): void {
+  mkdirSync(join(layout.containers, id));
+}
+
 /**
- * Removes what is left of a container whose runc has ended, and with it all processes in there: control groups and state. runc
- * is told to leave that to this.
+ * Removes what is left of a container whose runtime has ended, and with it all processes in there: control groups and state. The
+ * runtime is told to leave that to this.
  */
 export async function removeContainer(
   { layout, clock }: Pick<SandboxHost, "layout" | "clock">,

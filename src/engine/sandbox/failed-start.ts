@@ -1,26 +1,23 @@
 import { readFileSync } from "node:fs";
+import { CrunWords } from "./runtime/crun-words.ts";
+import { RuncWords } from "./runtime/runc-words.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import type { FailedStart, RuntimeWords, Start } from "./runtime/runtime-words.ts";
 
-/** Why there was no command to run: its own fault (as a shell reports it), or the sandbox's. */
-type FailedStart =
-  | { kind: "command"; exitCode: 126 | 127; message: string }
-  | { kind: "sandbox"; message: string };
-
-/** How runc's words begin, by its command. */
-const prefixes = { run: Buffer.from("runc run failed: "), exec: Buffer.from("exec failed: ") };
-/** Bytes. runc says why it can't start a command in a line; a command that goes on after these words is not to be held back. */
+/** Bytes. A runtime says why it can't start a command in a line; a command that goes on after such words is not to be held back. */
 const maxHeld = 64 * 1024;
 
 /**
- * Standard error of a sandbox, where runc speaks too when it can't start the command. What begins like its words is held
+ * Standard error of a sandbox, where the runtime speaks too when it can't start the command. What can be its words is held
  * back until its log says whether they are.
  */
 export class StartupStderr {
   readonly #deliver: (chunk: Uint8Array) => void;
-  readonly #prefix: Buffer;
+  readonly #words: RuntimeWords;
   #held: Buffer | undefined = Buffer.alloc(0);
 
-  constructor(command: keyof typeof prefixes, deliver: (chunk: Uint8Array) => void) {
-    this.#prefix = prefixes[command];
+  constructor(runtime: Runtime, start: Start, deliver: (chunk: Uint8Array) => void) {
+    this.#words = runtime.kind === "runc" ? new RuncWords(start) : new CrunWords(start);
     this.#deliver = deliver;
   }
 
@@ -30,16 +27,22 @@ export class StartupStderr {
       return;
     }
     this.#held = Buffer.concat([this.#held, chunk]);
-    const length = Math.min(this.#prefix.length, this.#held.length);
-    const isLikeRunc = this.#held.subarray(0, length).equals(this.#prefix.subarray(0, length));
-    if (!isLikeRunc || this.#held.length > maxHeld) this.#release();
+    this.review();
   }
 
-  /** Call it when runc has ended; `log` is its log. Delivers what turns out to be the command's own output. */
+  /** Delivers what is held back and turns out to be the command's own: call it when the command has started, too. */
+  review(): void {
+    if (this.#held === undefined || this.#held.length === 0) return;
+    if (!this.#words.mayBegin(this.#held) || this.#held.length > maxHeld) this.#release();
+  }
+
+  /** Call it when the runtime has ended; `log` is its log. Delivers what turns out to be the command's own output. */
   end(log: string): FailedStart | undefined {
-    const failure = readFailure(log, this.#prefix.toString());
-    if (failure === undefined) this.#release();
-    return failure;
+    const error = lastError(log);
+    if (error !== undefined) return this.#words.explain(error);
+    if (this.#held !== undefined) this.#held = this.#words.translate(this.#held) ?? this.#held;
+    this.#release();
+    return undefined;
   }
 
   #release(): void {
@@ -49,17 +52,7 @@ export class StartupStderr {
   }
 }
 
-function readFailure(log: string, prefix: string): FailedStart | undefined {
-  const message = lastError(log);
-  if (message === undefined) return undefined;
-  const start = message.indexOf('exec: "');
-  if (start === -1) return { kind: "sandbox", message: message.replace(prefix, "") };
-  const reason = message.slice(start);
-  const isMissing = /executable file not found|no such file or directory/.test(reason);
-  return { kind: "command", exitCode: isMissing ? 127 : 126, message: reason };
-}
-
-/** runc writes one JSON object a line. */
+/** A runtime writes one JSON object a line. */
 function lastError(log: string): string | undefined {
   let text: string;
   try {
@@ -67,13 +60,17 @@ function lastError(log: string): string | undefined {
   } catch {
     return undefined;
   }
-  const messages = text.split("\n").flatMap((line) => {
-    try {
-      const entry = JSON.parse(line) as { level?: unknown; msg?: unknown };
-      return entry.level === "error" && typeof entry.msg === "string" ? [entry.msg] : [];
-    } catch {
-      return [];
-    }
-  });
-  return messages.at(-1);
+  return text
+    .split("\n")
+    .flatMap((line) => errorOf(line) ?? [])
+    .at(-1);
+}
+
+function errorOf(line: string): string | undefined {
+  try {
+    const entry = JSON.parse(line) as { level?: unknown; msg?: unknown };
+    return entry.level === "error" && typeof entry.msg === "string" ? entry.msg : undefined;
+  } catch {
+    return undefined;
+  }
 }

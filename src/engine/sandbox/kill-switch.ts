@@ -1,11 +1,11 @@
-import type { Subprocess } from "bun";
+import type { Running } from "../system/helper.ts";
 import { endProcesses } from "../system/helper-process.ts";
 
 /** Ends a sandbox at whatever point it has reached: when the request's signal says so, or its time is over. */
 export class KillSwitch {
   readonly #signal: AbortSignal;
   readonly #onUse: () => void;
-  #helper: Subprocess | undefined;
+  #helper: Running | undefined;
   timedOut = false;
   used = false;
 
@@ -15,7 +15,7 @@ export class KillSwitch {
     signal.addEventListener("abort", this.#kill);
   }
 
-  arm(helper: Subprocess): void {
+  arm(helper: Running): void {
     this.#helper = helper;
     if (this.#signal.aborted) this.#kill();
   }
@@ -47,6 +47,6 @@ export class KillSwitch {
   }
 }
 
-function isRunning(helper: Subprocess): boolean {
+function isRunning(helper: Running): boolean {
   return helper.exitCode === null && helper.signalCode === null;
 }

@@ -2,6 +2,7 @@ import type { TerminalSize } from "../../service/wire/instance.ts";
 import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
+import type { Runtime } from "./runtime/runtime.ts";
 import { seccompFilter } from "./seccomp.ts";
 
 /** What runs in a sandbox, in terms of the image. */
@@ -14,6 +15,7 @@ export interface SandboxProcess {
   uid: number;
   gid: number;
   additionalGids: readonly number[];
+  home: string;
   /** It has one for its standard streams, of this size at first. */
   terminal?: TerminalSize | undefined;
 }
@@ -55,18 +57,24 @@ const maskedPaths = [
   "/sys/firmware",
 ];
 
-/** Docker's, and what runc leaves writable where there are control groups of version 1: the directory that they are mounted in. */
-const readonlyPaths = [
-  "/proc/bus",
-  "/proc/fs",
-  "/proc/irq",
-  "/proc/sys",
-  "/proc/sysrq-trigger",
-  "/sys/fs/cgroup",
-];
+/** Docker's. */
+const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+/**
+ * What runc leaves writable where there are control groups of version 1: the directory that they are mounted in. crun would cover it by
+ * a copy in which the groups are writable; what it mounts there is mounted read-only.
+ */
+const furtherReadonlyPaths = { runc: ["/sys/fs/cgroup"], crun: [] };
 
-/** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's; runc has more of its own. */
-const openDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
+/** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's. */
+const dockersDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
+/**
+ * What runc adds to them: full, ptmx and pseudo-terminals. It adds /dev/net/tun, too, which is of no use without a capability that no
+ * command has.
+ */
+const furtherDevices = ["1:7", "5:2", "136:*"];
+
+/** All that may be opened, as rules of a control group of devices have them. */
+export const openDevices = [...dockersDevices, ...furtherDevices].map((numbers) => `c ${numbers}`);
 
 /** A file of this machine and where the sandbox has it; none of the image's links are on that way. */
 interface FileMount {
@@ -95,6 +103,9 @@ export interface SandboxConfigOptions {
   /** The OCI image specification's word for it. */
   architecture: string;
   limits: LimitSettings;
+  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`. */
+  groups: Readonly<Record<string, string>>;
+  runtime: Runtime;
 }
 
 /** The parts of runc's configuration. */
@@ -105,6 +116,7 @@ interface SandboxConfig {
   hostname: string;
   mounts: readonly object[];
   linux: object;
+  annotations?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -131,7 +143,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
       ]),
       mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
       mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
-      ...sysfs(options.inUserNamespace, network),
+      ...sysfs(options),
       ...fileMounts(options),
       ...options.mounts,
     ],
@@ -144,17 +156,30 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
         { type: "cgroup" },
         ...networkNamespace(network),
       ],
-      // mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach.
-      resources: {
-        ...options.limits.resources,
-        devices: [{ allow: false, access: "rwm" }, ...openDevices.map(allowDevice)],
-      },
+      ...(options.runtime.kind === "runc" ? { resources: resourcesOf(options.limits) } : {}),
       maskedPaths: [...maskedPaths, ...thermalThrottleDirectories()],
-      readonlyPaths,
+      readonlyPaths: [...readonlyPaths, ...furtherReadonlyPaths[options.runtime.kind]],
       ...networkSettings(options.inUserNamespace, network),
-      seccomp: seccompFilter(options.architecture, grantedWith(network)),
+      seccomp: callFilter(options.architecture, network),
     },
+    ...annotationsFor(options.runtime),
   };
+}
+
+/** mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach. */
+function resourcesOf({ resources }: LimitSettings): object {
+  return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockersDevices.map(allowDevice)] };
+}
+
+/** What stands for the filter of system calls: the same one, compiled once. */
+function annotationsFor(runtime: Runtime): Pick<SandboxConfig, "annotations"> {
+  if (runtime.kind === "runc" || runtime.filter === undefined) return {};
+  return { annotations: { "run.oci.seccomp_bpf_data": runtime.filter } };
+}
+
+/** The filter of system calls, which is the same whatever the network is. */
+export function callFilter(architecture: string, network: Pick<SandboxNetwork, "kind">): object {
+  return seccompFilter(architecture, grantedWith(network));
 }
 
 /** A process of the sandbox: the command, or one that is started beside it. */
@@ -162,7 +187,8 @@ export function processConfig({
   process: command,
   network,
   limits,
-}: Pick<SandboxConfigOptions, "process" | "network" | "limits">): SandboxConfig["process"] {
+  runtime,
+}: Pick<SandboxConfigOptions, "process" | "network" | "limits" | "runtime">): SandboxConfig["process"] {
   const granted = grantedWith(network);
   const effective = command.uid === 0 ? granted : [];
   return {
@@ -174,7 +200,9 @@ export function processConfig({
         }),
     user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
     args: command.args,
-    env: Object.entries({ ...command.env, ...command.secretEnv }).map(([name, value]) => `${name}=${value}`),
+    env: Object.entries({ ...command.env, ...command.secretEnv, ...homeFor(command, runtime) }).map(
+      ([name, value]) => `${name}=${value}`,
+    ),
     cwd: command.cwd,
     capabilities: { bounding: granted, effective, permitted: effective },
     noNewPrivileges: false,
@@ -183,7 +211,12 @@ export function processConfig({
   };
 }
 
-function grantedWith(network: SandboxNetwork): readonly string[] {
+/** runc finds it by itself; crun leaves a user without one whom no table has. An empty one is none. */
+function homeFor({ env, secretEnv, home }: SandboxProcess, { kind }: Runtime): Record<string, string> {
+  return kind === "crun" && (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
+}
+
+function grantedWith(network: Pick<SandboxNetwork, "kind">): readonly string[] {
   return network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
 }
 
@@ -221,16 +254,28 @@ function fileMounts({ files, hasReadonlyFiles }: SandboxConfigOptions): object[]
 /**
  * A user namespace can't mount the sysfs of a network that it doesn't own, and gets the machine's without its control groups.
  */
-function sysfs(inUserNamespace: boolean, network: SandboxNetwork): object[] {
-  const options = ["nosuid", "noexec", "nodev", "ro"];
+function sysfs(options: SandboxConfigOptions): object[] {
+  const flags = ["nosuid", "noexec", "nodev", "ro"];
   return [
-    inUserNamespace && network.kind === "host"
+    options.inUserNamespace && options.network.kind === "host"
       ? // rro: what is mounted below it, too.
-        mount("/sys", "none", "/sys", ["rbind", ...options, "rro"])
-      : mount("/sys", "sysfs", "sysfs", options),
-    inUserNamespace
-      ? mount("/sys/fs/cgroup", "tmpfs", "tmpfs", options)
-      : mount("/sys/fs/cgroup", "cgroup", "cgroup", options),
+        mount("/sys", "none", "/sys", ["rbind", ...flags, "rro"])
+      : mount("/sys", "sysfs", "sysfs", flags),
+    ...controlGroups(options, flags),
+  ];
+}
+
+function controlGroups(
+  { inUserNamespace, groups, runtime }: SandboxConfigOptions,
+  flags: string[],
+): object[] {
+  const place = "/sys/fs/cgroup";
+  const type = inUserNamespace ? "tmpfs" : "cgroup";
+  if (runtime.kind === "runc") return [mount(place, type, type, flags)];
+  const shown = inUserNamespace ? [] : Object.entries(groups);
+  return [
+    mount(place, "tmpfs", "tmpfs", [...flags, "mode=755"]),
+    ...shown.map(([name, directory]) => mount(`${place}/${name}`, "bind", directory, ["bind", ...flags])),
   ];
 }
 

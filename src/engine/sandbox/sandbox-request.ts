@@ -12,6 +12,7 @@ import type { NamespaceMount } from "./root/mount-namespace.ts";
 import type { MountPoints } from "./root/mount-points.ts";
 import type { NamespaceSupply } from "./root/namespace-supply.ts";
 import type { Locate } from "./root/root-path.ts";
+import type { Runtime } from "./runtime/runtime.ts";
 import type { SandboxMount, SandboxProcess } from "./sandbox-config.ts";
 
 export interface SandboxHost {
@@ -44,6 +45,7 @@ export interface PlacedMounts {
 }
 
 export interface SandboxRequest {
+  runtime: Runtime;
   /** Names the container; no other one has the same. */
   id: string;
   /** The operation's own directory. */
@@ -78,6 +80,15 @@ export interface SandboxRequest {
   signal: AbortSignal;
 }
 
+export interface LimitHold {
+  /** What the runtime of a process beside the command runs behind. */
+  readonly prefix: readonly string[];
+  /** Starts a helper whose child is such a runtime, or becomes one. */
+  hold<Started extends { pid: number }>(start: () => Started): Started;
+  /** Call it when the helper of this process id has ended. */
+  release(helper: number): void;
+}
+
 /** A sandbox whose command runs. */
 export interface LiveSandbox {
   id: string;
@@ -89,10 +100,10 @@ export interface LiveSandbox {
   configure: (process: SandboxProcess) => object;
   /** Where paths below the root are on this machine, its mounts included. */
   locate: Locate;
-  /** What runc runs behind. */
-  prefix: readonly string[];
-  /** Process ids of the helpers that run beside the command: what these start counts for its limits. */
-  helpers: Set<number>;
+  /** What has started it. */
+  runtime: Runtime;
+  /** Holds what is started beside the command to its limits, too. */
+  guard: LimitHold;
 }
 
 export interface SandboxOutcome {

@@ -2,13 +2,12 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
+import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { findProgram } from "../system/programs.ts";
-import { removeContainer } from "./containers.ts";
+import { noteContainer, removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
-import type { LimitSettings } from "./limits/settings.ts";
 import { enterMountNamespace } from "./root/mount-namespace.ts";
 import {
   copyRootAttributes,
@@ -17,6 +16,7 @@ import {
   removeMountPoints,
 } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
+import { runCommand } from "./runtime/runtime.ts";
 import { processConfig, type SandboxMount, type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 import { supervise } from "./supervise.ts";
@@ -27,6 +27,7 @@ import { supervise } from "./supervise.ts";
  */
 export async function runInSandbox(host: SandboxHost, request: SandboxRequest): Promise<SandboxOutcome> {
   const { layout, environment } = host;
+  const { runtime } = request;
   const upper = join(request.directory, "upper");
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
   copyRootAttributes(layerDirectory(layout, request.layers[0]), upper);
@@ -35,8 +36,14 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const kill = new KillSwitch(request.signal, request.onKill);
   // The first of a process takes as long to make as the layers to be mounted.
   const network = host.networks.provide(request.network);
+  const next = { network: network.shared, runtime };
+  let helper: Helper | undefined;
   try {
-    const helper = host.namespaces.take(network.shared, request.terminal);
+    if (runtime.kind === "crun") {
+      noteContainer(layout, request.id);
+      guard.makeGroups();
+    }
+    helper = host.namespaces.take(next, request.terminal);
     recordHelper(request.directory, helper.pid);
     kill.arm(helper);
     const namespace = await enterMountNamespace(layout, environment, helper, {
@@ -45,8 +52,12 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       mounts: request.mounts.inNamespace,
+      groups: guard.groups,
       clock: host.clock,
-      command: [...guard.prefix, ...runcCommand(host, request)],
+      command: [
+        ...guard.niceness,
+        ...runCommand(runtime, layout, { ...request, bundle: bundleDirectory(request) }),
+      ],
     });
     const points = provideMountPoints(namespace.root, upper);
     const { mounts, locate, requireStable } = request.mounts.place(
@@ -59,20 +70,21 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     requireStable(cwd);
     const placed = { ...process, cwd };
     const bundle = join(namespace.machine, bundleDirectory(request));
-    const settings = { points, mounts, network: await network.ready, limits: guard.settings };
+    const settings = { points, mounts, network: await network.ready, guard };
     const configure = writeBundle(host, request, placed, bundle, settings);
     const { id, directory } = request;
-    const { prefix, helpers } = guard;
-    const outcome = await supervise(host, request, namespace, kill, guard, (pid) => {
-      // runc has read it: should this process be killed, it is not left behind.
+    const [program = ""] = placed.args;
+    const outcome = await supervise(host, request, { namespace, kill, guard, program }, (pid) => {
+      // It has been read: should this process be killed, it is not left behind.
       rmSync(join(directory, bundleConfig), { force: true });
-      host.namespaces.prepare(network.shared);
-      request.onStart({ id, directory, pid, process: placed, configure, locate, prefix, helpers });
+      host.namespaces.prepare(next);
+      request.onStart({ id, directory, pid, process: placed, configure, locate, runtime, guard });
     }).finally(request.onEnd);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
     kill.disarm();
+    helper?.discard?.();
     await removeContainer(host, request.id);
   }
 }
@@ -80,25 +92,9 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
 /** The OCI runtime specification has this name. */
 const bundleConfig = "config.json";
 
-/** Where runc finds its configuration. What must be on no disk is in memory, and gone with the mount namespace. */
+/** Where the runtime finds its configuration. What must be on no disk is in memory, and gone with the mount namespace. */
 function bundleDirectory({ mounts, directory }: SandboxRequest): string {
   return mounts.memory ?? directory;
-}
-
-function runcCommand(host: SandboxHost, request: SandboxRequest): string[] {
-  const { directory, id } = request;
-  const log = ["--log", join(directory, "log"), "--log-format", "json"];
-  // The control groups have to tell first which limits the command ran into.
-  const run = [
-    "run",
-    "--keep",
-    "--bundle",
-    bundleDirectory(request),
-    "--pid-file",
-    join(directory, "pid"),
-    id,
-  ];
-  return [findProgram("runc", host.environment), "--root", host.layout.containers, ...log, ...run];
 }
 
 /** Returns how to configure other processes of the same sandbox. */
@@ -111,10 +107,10 @@ function writeBundle(
     points: MountPoints;
     mounts: readonly SandboxMount[];
     network: SandboxNetwork;
-    limits: LimitSettings;
+    guard: LimitGuard;
   },
 ): LiveSandbox["configure"] {
-  const { points, mounts, network, limits } = settings;
+  const { points, mounts, network, guard } = settings;
   const file = (directory: string, name: string, content: string, mode: number) => {
     const path = join(directory, name);
     writeFileSync(path, content, { mode });
@@ -136,7 +132,9 @@ function writeBundle(
     inUserNamespace: host.inUserNamespace,
     network,
     architecture: machineArchitecture(),
-    limits,
+    limits: guard.settings,
+    groups: guard.groupViews,
+    runtime: request.runtime,
   };
   // The command's environment is in it, and so its secrets.
   file(bundle, bundleConfig, JSON.stringify(sandboxConfig({ ...options, process })), 0o600);

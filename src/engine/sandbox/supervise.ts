@@ -1,8 +1,7 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { firstProcess } from "./containers.ts";
+import { firstProcess, readPid } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import { ComplaintFilter } from "./kill-complaint.ts";
 import type { KillSwitch } from "./kill-switch.ts";
@@ -15,29 +14,43 @@ import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-requ
 export async function supervise(
   host: SandboxHost,
   request: SandboxRequest,
-  namespace: MountNamespace,
-  kill: KillSwitch,
-  guard: LimitGuard,
+  sandbox: { namespace: MountNamespace; kill: KillSwitch; guard: LimitGuard; program: string },
   onStart: (pid: number) => void,
 ): Promise<SandboxOutcome> {
   const { clock, layout } = host;
+  const { namespace, kill, guard, program } = sandbox;
   const helper = namespace.process;
-  const stderr = new StartupStderr("run", (chunk) => output("stderr", chunk));
-  const complaints = new ComplaintFilter();
+  // runc notes it in its state first.
+  const hasStarted = () => {
+    const noted = request.runtime.kind === "runc" ? firstProcess(layout, request.id) : undefined;
+    return (noted ?? readPid(join(request.directory, "pid"))) !== undefined;
+  };
+  const stderr = new StartupStderr(request.runtime, { as: "run", program, hasStarted }, (chunk) =>
+    output("stderr", chunk),
+  );
+  const mayBeKilled = request.runtime.kind === "crun";
+  const complaints = new ComplaintFilter({ isCertain: !mayBeKilled });
   const writeStderr = (chunk: Uint8Array) => {
     if (chunk.length > 0) stderr.write(chunk);
   };
   let pid: number | undefined;
   const started = () => {
     if (pid !== undefined) return;
-    if (firstProcess(layout, request.id) === undefined && !existsSync(join(request.directory, "pid"))) return;
+    if (!hasStarted()) return;
     // The command's own number means something in the sandbox only; whoever ends this one ends them all.
     pid = helper.pid;
     onStart(pid);
+    stderr.review();
   };
   const output = (stream: "stdout" | "stderr", chunk: Uint8Array) => {
     started();
     return request.onOutput(stream, chunk);
+  };
+
+  /** crun notes it while the command already runs. */
+  const noted = async () => {
+    const isThere = () => helper.exitCode === null && helper.signalCode === null;
+    while (pid === undefined && !hasStarted() && isThere()) await clock.sleep(1);
   };
 
   request.signal.throwIfAborted();
@@ -51,16 +64,25 @@ export async function supervise(
     started();
     return pid !== undefined;
   });
+  let wasLost = false;
   const watch = guard.watch(helper.pid, kill, ended.signal);
   try {
     await namespace.proceed();
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
-      forEachChunk(namespace.stdout, (chunk) => output("stdout", chunk)),
-      forEachChunk(helper.stderr, (chunk) => writeStderr(kill.used ? complaints.pass(chunk) : chunk)),
+      forEachChunk(namespace.stdout, async (chunk) => {
+        await noted();
+        await output("stdout", chunk);
+      }),
+      forEachChunk(helper.stderr, (chunk) =>
+        writeStderr(kill.used || mayBeKilled ? complaints.pass(chunk) : chunk),
+      ),
       helper.exited,
     ]);
-    writeStderr(complaints.end());
+    // crun is held to the limit of memory, too, and is killed where nobody else of the command is left to be.
+    wasLost =
+      !kill.used && complaints.wasMade && guard.hits().some(({ limit }) => limit === "max_memory_bytes");
+    writeStderr(kill.used || wasLost ? complaints.end() : complaints.held);
   } finally {
     ended.abort();
     await Promise.all([timeout, notice, watch]);
@@ -73,7 +95,8 @@ export async function supervise(
   else started();
   return {
     pid: pid ?? 0,
-    exitCode: kill.used ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
+    exitCode:
+      kill.used || wasLost ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
     timedOut: kill.timedOut,
     elapsedSeconds: (clock.now() - startedAt) / 1000,
     limitsHit: guard.hits(),

@@ -39,7 +39,8 @@ export function findFirstInNamespace(helper: number): number | undefined {
  * A helper's descendant as this process numbers it, by its number in the process namespace that the helper has made or entered.
  * `undefined` where it is gone.
  */
-export function findDescendant(helper: number, numberInNamespace: number): number | undefined {
+export function findDescendant(helper: number, numberInNamespace: number | undefined): number | undefined {
+  if (numberInNamespace === undefined) return undefined;
   const waiting = childrenOf(helper);
   for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
     if (numbersOf(pid)[1] === numberInNamespace) return pid;

@@ -2,10 +2,31 @@
 import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { startOnPipes } from "./pipes.ts";
 import { type Environment, findProgram } from "./programs.ts";
 import { nameSeconds } from "./seconds.ts";
 
-export type Helper = Subprocess<"pipe", "pipe", "pipe">;
+/** A program that runs. */
+export type Running = Pick<
+  Subprocess,
+  "pid" | "exited" | "exitCode" | "signalCode" | "resourceUsage" | "ref" | "unref"
+>;
+
+/** One that is written to and read. */
+export interface Helper extends Running {
+  readonly stdin: InputSink;
+  readonly stdout: AsyncIterable<Uint8Array>;
+  readonly stderr: AsyncIterable<Uint8Array>;
+  /** Lets go of what nobody has read or written; where there is none, that goes by itself. */
+  discard?(): void;
+}
+
+/** Where a program's standard input is written to. */
+export interface InputSink {
+  write(data: string | Uint8Array): number | Promise<number>;
+  flush(): number | Promise<number>;
+  end(): unknown;
+}
 
 interface HelperPlace {
   /** All that the program gets to see of it; see `helperEnvironment`. */
@@ -38,15 +59,37 @@ interface HelperEnd {
  * Starts a program that leads a session of its own: a Ctrl-C in the terminal is bough's to act on, and `endHelper` reaches
  * what it started. Whoever starts one waits for it with a deadline, or for as long as the operation's own timeout allows.
  */
-export function startHelper(command: readonly string[], place: HelperPlace): Helper {
-  const { descriptors = [] } = place;
-  const given = descriptors.slice(0, descriptors.findLastIndex((descriptor) => descriptor !== undefined) + 1);
+export function startHelper(
+  command: readonly string[],
+  place: HelperPlace,
+): Subprocess<"pipe", "pipe", "pipe"> {
   return Bun.spawn([...command], {
+    ...spawnOptions(place),
+    stdio: ["pipe", "pipe", "pipe", ...furtherDescriptors(place)],
+  });
+}
+
+/** As `startHelper`, of a program that hands its standard streams on to one that may open them by name, such as `/dev/stdout`. */
+export function startPipedHelper(command: readonly string[], place: HelperPlace): Helper {
+  return startOnPipes((pipes) =>
+    Bun.spawn([...command], {
+      ...spawnOptions(place),
+      stdio: [...pipes, ...furtherDescriptors(place)],
+    }),
+  );
+}
+
+function spawnOptions(place: HelperPlace) {
+  return {
     ...(place.workingDirectory === undefined ? {} : { cwd: place.workingDirectory }),
     env: { ...place.environment },
-    stdio: ["pipe", "pipe", "pipe", ...given.map((descriptor) => descriptor ?? null)],
     detached: true,
-  });
+  };
+}
+
+function furtherDescriptors({ descriptors = [] }: HelperPlace): (number | null)[] {
+  const given = descriptors.slice(0, descriptors.findLastIndex((descriptor) => descriptor !== undefined) + 1);
+  return given.map((descriptor) => descriptor ?? null);
 }
 
 /**
@@ -58,7 +101,7 @@ export function dyingWithParent(command: readonly string[], environment: Environ
 }
 
 /** Writes a line that a program waits for. One that cannot read it has ended, or will: that says why. */
-export async function sendLine({ stdin }: Helper, line = ""): Promise<void> {
+export async function sendLine({ stdin }: Pick<Helper, "stdin">, line = ""): Promise<void> {
   try {
     await Promise.all([stdin.write(`${line}\n`), stdin.flush()]);
   } catch {
@@ -67,7 +110,7 @@ export async function sendLine({ stdin }: Helper, line = ""): Promise<void> {
 }
 
 /** Kills the helper and all that it started, also what is left of them after its end. */
-export function endHelper(helper: Subprocess): void {
+export function endHelper(helper: Pick<Running, "pid">): void {
   try {
     process.kill(-helper.pid, "SIGKILL");
   } catch {
@@ -86,7 +129,7 @@ export async function runHelper(
 
 /** What is awaited of a helper. Where the deadline passes first, or the signal is aborted, the helper is ended. */
 export async function beforeDeadline<T>(
-  helper: Subprocess,
+  helper: Running,
   command: readonly string[],
   awaited: Promise<T>,
   { clock, seconds, signal, failure = "did not end", hint }: Deadline,
@@ -110,7 +153,7 @@ export async function beforeDeadline<T>(
   }
 }
 
-async function toItsEnd(helper: Helper): Promise<HelperEnd> {
+async function toItsEnd(helper: Subprocess<"pipe", "pipe", "pipe">): Promise<HelperEnd> {
   const said = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
   await helper.stdin.end();
   const status = await helper.exited;

@@ -15,8 +15,16 @@ const packages = {
   sh: "dash",
 } as const;
 
-/** Packages of optional programs: two serve single calls of the API; without slirp4netns a RUN has the machine's network. */
-const furtherPackages = { rg: "ripgrep", nsenter: "util-linux", slirp4netns: "slirp4netns" } as const;
+/**
+ * Packages of optional programs: crun starts a RUN in a third of runc's time; two serve single calls of the API; without slirp4netns a
+ * RUN has the machine's network.
+ */
+const furtherPackages = {
+  crun: "crun",
+  rg: "ripgrep",
+  nsenter: "util-linux",
+  slirp4netns: "slirp4netns",
+} as const;
 
 const allPackages = { ...packages, ...furtherPackages };
 
@@ -30,11 +38,20 @@ export class MissingProgramError extends BoughError {}
  * needed, so that a fully cached build works without it.
  */
 export function findProgram(program: ProgramName, environment: Environment): string {
-  const found = Bun.which(program, { PATH: searchPath(environment) });
-  if (found !== null) return found;
+  const found = findOptionalProgram(program, environment);
+  if (found !== undefined) return found;
   throw new MissingProgramError(`${program} is not installed, and the embedded engine needs it`, {
     hint: `Install the package ${allPackages[program]}: apt-get install ${allPackages[program]}`,
   });
+}
+
+export function findOptionalProgram(program: ProgramName, environment: Environment): string | undefined {
+  return Bun.which(program, { PATH: searchPath(environment) }) ?? undefined;
+}
+
+/** Rejects where nothing is there that could start a command. */
+export function requireRuntime(environment: Environment): void {
+  if (findOptionalProgram("crun", environment) === undefined) findProgram("runc", environment);
 }
 
 /** Those of the programs that are not there and that every build needs, each with its package. */

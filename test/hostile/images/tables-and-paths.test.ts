@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { clientOf } from "../../service/client.ts";
 import { TestEngine } from "../../support/engine.ts";
+import { usableRuntimes } from "../../support/runtimes.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -51,14 +52,24 @@ describe("a process starts all the same with", () => {
   );
 });
 
-describe("a process that runc can't start is refused, in time:", () => {
+describe("what keeps runc from starting a process is refused, in time, and is nothing to crun:", () => {
+  const [chosen] = usableRuntimes().reverse();
   test.each([
     ["tables that are directories", "rm -f /etc/passwd /etc/group; mkdir /etc/passwd /etc/group"],
     ["a table of one line", "rm /etc/passwd; head -c 20000000 /dev/zero > /etc/passwd"],
+  ])("%s", async (_, attack) => {
+    const made = await engine.run(base, attack);
+    const finished = await engine.run(made.image ?? "", "echo run", { uid: 1000 });
+    if (chosen === "crun") expect(finished.stdout).toBe("run\n");
+    else expect(finished).toMatchObject({ stdout: "", operation: { status: "FAILED" } });
+    expect(String(finished.operation.error)).not.toContain("bough itself");
+  });
+
+  test.each([
     ["a pipe for users", "rm /etc/passwd; mkfifo /etc/passwd"],
     ["a pipe for groups", "rm /etc/group; mkfifo /etc/group"],
     ["a pipe behind a link", "rm /etc/group; mkfifo /p; ln -s ../../p /etc/group"],
-  ])("%s", async (_, attack) => {
+  ])("%s, to both", async (_, attack) => {
     const made = await engine.run(base, attack);
     const finished = await engine.run(made.image ?? "", "echo run", { uid: 1000 });
     expect(finished).toMatchObject({ stdout: "", operation: { status: "FAILED" } });

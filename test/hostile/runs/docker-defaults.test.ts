@@ -256,7 +256,7 @@ test("the heat counters of all processors are masked, too", () => {
 function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string[] {
   const config = sandboxConfig({
     root: "/root",
-    process: { args: ["true"], env: {}, cwd: "/", uid, gid: 0, additionalGids: [0] },
+    process: { args: ["true"], env: {}, cwd: "/", uid, gid: 0, additionalGids: [0], home: "/" },
     hostname: "host",
     mounts: [],
     files: [
@@ -268,6 +268,8 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     network: machine.network,
     architecture: "amd64",
     limits: limited,
+    groups: {},
+    runtime: { kind: "runc", program: "runc" },
     ...options,
   }) as RuncConfig;
   const { process, root, hostname, mounts, linux, ociVersion, ...unknown } = config;

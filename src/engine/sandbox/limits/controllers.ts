@@ -109,7 +109,7 @@ function readText(path: string): string {
   }
 }
 
-function isWritable(path: string): boolean {
+export function isWritable(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);
     return true;

@@ -6,24 +6,27 @@ import type { LimitHit } from "../../../service/wire/operation.ts";
 import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
 import type { KillSwitch } from "../kill-switch.ts";
-import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
+import { openDevices } from "../sandbox-config.ts";
+import type { LimitHold, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { type Controllers, readLimitEvents, usableControllers } from "./controllers.ts";
 import { ownHierarchies } from "./hierarchies.ts";
 import { limitHit } from "./limits.ts";
+import { enterGroups, makeGroups, type OwnGroups } from "./own-groups.ts";
 import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
 /** Nicer than others by so much, where no control group weighs the processors. */
 const niceness = 5;
 
-export class LimitGuard {
+export class LimitGuard implements LimitHold {
   readonly #host: SandboxHost;
   readonly #request: Pick<SandboxRequest, "id" | "directory" | "limits">;
   readonly #controllers: Controllers;
   #hit: LimitHit | undefined;
   #noted: Readonly<Record<string, string>> = {};
-  /** Each has a child that is, or becomes, a runc whose processes are held to the limits: of the command, and of those beside it. */
-  readonly helpers = new Set<number>();
+  #own: OwnGroups | undefined;
+  /** Each has a child that is, or becomes, a runtime whose processes are held to the limits: of the command, and of those beside it. */
+  readonly #helpers = new Set<number>();
 
   /** Rejects a limit that nothing here can hold the command to. */
   constructor(host: SandboxHost, request: Pick<SandboxRequest, "id" | "directory" | "limits">) {
@@ -37,10 +40,47 @@ export class LimitGuard {
     }
   }
 
-  /** What runc runs behind. */
-  get prefix(): string[] {
+  /** Makes the control groups, for a runtime that does not. Whatever becomes of it, `removeContainer` removes them. */
+  makeGroups(): void {
+    const devices = this.#host.inUserNamespace ? undefined : openDevices;
+    this.#own = makeGroups(this.#request.id, ownHierarchies(), this.settings, devices);
+  }
+
+  /** What the command's own runtime is entered by: the files of those groups, for `enterGroups`. */
+  get groups(): readonly string[] {
+    return this.#own?.entries ?? [];
+  }
+
+  /** What a command sees of them. */
+  get groupViews(): Readonly<Record<string, string>> {
+    return this.#own?.views ?? {};
+  }
+
+  /** What the runtime of the command runs behind. */
+  get niceness(): string[] {
     if (this.#controllers.cpu !== undefined) return [];
     return [findProgram("nice", this.#host.environment), "-n", String(niceness)];
+  }
+
+  get prefix(): string[] {
+    if (this.#own === undefined) return this.niceness;
+    // crun notes how readily the kernel ends a process for the command alone.
+    const script = `echo "$1" > /proc/self/oom_score_adj || exit 125; shift\n${enterGroups}\nexec "$@"`;
+    const enter = [findProgram("sh", this.#host.environment), "-c", script, "sh"];
+    return [...enter, String(this.settings.oomScoreAdj), ...this.groups, "--", ...this.niceness];
+  }
+
+  /** Such a runtime is one of the processes of bough's own groups, and is not to count for the limit. */
+  hold<Started extends { pid: number }>(start: () => Started): Started {
+    this.#own?.allowProcesses(this.#helpers.size + 1);
+    const helper = start();
+    this.#helpers.add(helper.pid);
+    return helper;
+  }
+
+  release(helper: number): void {
+    this.#helpers.delete(helper);
+    this.#own?.allowProcesses(this.#helpers.size);
   }
 
   get settings(): LimitSettings {
@@ -53,7 +93,7 @@ export class LimitGuard {
   /** `helper`: that of the command. Looks at what the command takes until the signal is aborted. */
   async watch(helper: number, kill: KillSwitch, signal: AbortSignal): Promise<void> {
     const { clock } = this.#host;
-    this.helpers.add(helper);
+    this.#helpers.add(helper);
     const look = (watcher: Watcher) =>
       follow(watcher, clock, signal, (limit) => {
         this.#hit ??= limitHit(limit, this.#request.limits, true);
@@ -74,6 +114,7 @@ export class LimitGuard {
 
   /** runc notes them once, when the container is there: until then this is empty. */
   #groups(): Readonly<Record<string, string>> {
+    if (this.#own !== undefined) return this.#own.directories;
     if (Object.keys(this.#noted).length === 0)
       this.#noted = containerGroups(this.#host.layout, this.#request.id);
     return this.#noted;
@@ -89,7 +130,7 @@ export class LimitGuard {
     const watchers: Watcher[] = [];
     if (memory !== undefined || pids !== undefined)
       watchers.push(watchEvents(() => readLimitEvents(this.#groups())));
-    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(this.helpers, looks));
+    if (memory === undefined || pids === undefined) watchers.push(watchProcesses(this.#helpers, looks));
     if (limits.layerBytes !== undefined)
       watchers.push(watchLayer(join(directory, "upper"), limits.layerBytes, signal));
     return watchers;

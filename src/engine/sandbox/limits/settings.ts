@@ -4,7 +4,12 @@ import type { InstanceLimits } from "./limits.ts";
 
 /** What runc's configuration says of limits. */
 export interface LimitSettings {
-  resources: Record<string, unknown>;
+  resources: {
+    memory?: { limit: number; swap?: number };
+    pids?: { limit: number };
+    cpu?: { shares?: number; period?: number; quota?: number };
+    unified?: Record<string, string>;
+  };
   rlimits: readonly { type: string; hard: number; soft: number }[];
   oomScoreAdj: number;
 }

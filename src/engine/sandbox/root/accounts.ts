@@ -7,6 +7,8 @@ interface Account {
   uid: number;
   gid: number;
   additionalGids: number[];
+  /** `HOME` of a process that is given none. */
+  home: string;
 }
 
 /**
@@ -22,12 +24,13 @@ export function readAccounts(root: string): ResolveAccount {
   const users = readTable(root, "/etc/passwd");
   const groups = readTable(root, "/etc/group");
   return (uid, gid) => {
-    if (gid !== undefined) return { uid, gid, additionalGids: [gid] };
     const entry = accountRows(users).find((fields) => fields[2] === String(uid));
+    const home = entry?.[5] || "/";
+    if (gid !== undefined) return { uid, gid, additionalGids: [gid], home };
     const primary = idOf(entry?.[3]) ?? 0;
     const gids = new Set([primary]);
     for (const gid of groupsOf(entry?.[0] ?? "", groups)) if (gids.size < maxGroups) gids.add(gid);
-    return { uid, gid: primary, additionalGids: [...gids] };
+    return { uid, gid: primary, additionalGids: [...gids], home };
   };
 }
 

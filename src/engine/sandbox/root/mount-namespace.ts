@@ -2,10 +2,20 @@ import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
+import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import { beforeDeadline, dyingWithParent, type Helper, sendLine, startHelper } from "../../system/helper.ts";
+import {
+  beforeDeadline,
+  dyingWithParent,
+  type Helper,
+  sendLine,
+  startHelper,
+  startPipedHelper,
+} from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
+import { enterGroups } from "../limits/own-groups.ts";
+import type { Crun } from "../runtime/crun.ts";
 
 /**
  * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
@@ -24,12 +34,16 @@ export interface MountNamespace {
 }
 
 /**
- * Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that line
+ * Mounts what it is given a place for, to be crun's state in memory. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that line
  * is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
  * by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped to a disk where
  * Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to have one.
  */
-const script = `read -r words && . "$words" || exit 125
+const script = `memory() {
+  mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || mount -t tmpfs -o "$1" tmpfs "$2"
+}
+[ -z "$1" ] || memory mode=0700,size=16m "$1" || exit 125
+read -r words && . "$words" || exit 125
 mount -t overlay -o "$1" overlay ../root || exit 125
 shift
 while [ "$1" != -- ]; do
@@ -38,12 +52,13 @@ while [ "$1" != -- ]; do
       echo "a directory of a cache is being changed by another command" >&2
       false
     } ;;
-    tmpfs) mount -t tmpfs -o "$2,noswap" tmpfs "$3" 2>/dev/null || mount -t tmpfs -o "$2" tmpfs "$3" ;;
+    tmpfs) memory "$2" "$3" ;;
     *) mount -t "$1" -o "$2" "$1" "$3" ;;
   esac || exit 125
   shift 3
 done
 shift
+${enterGroups}
 echo && read -r go || exit 125
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
@@ -55,6 +70,8 @@ export type NamespaceMount = { place: string } & (
   | { type: "bind"; source: string }
 );
 
+/** Bytes. */
+const maxComplaint = 64 * 1024;
 /** The mount takes some milliseconds. */
 const maxMountSeconds = 60;
 
@@ -68,6 +85,8 @@ interface Words {
   operation?: string;
   inUserNamespace: boolean;
   mounts?: readonly NamespaceMount[];
+  /** Control groups that it enters first; see `enterGroups`. */
+  groups?: readonly string[];
   /** Runs once it may proceed; without one the process only holds the mount, for as long as its standard input is open. */
   command?: readonly string[];
 }
@@ -85,14 +104,23 @@ export function startNamespace(
     descriptor?: number | undefined;
     /** A terminal that becomes the command's standard error. */
     terminal?: number | undefined;
+    /** It becomes crun. The command has its standard streams then: they are pipes, which it can open by their names. */
+    crun?: Pick<Crun, "state"> | undefined;
   },
 ): Helper {
   findProgram("mount", environment);
-  return startHelper(dyingWithParent(enterCommand(environment, options.forCommand), environment), {
-    workingDirectory: layout.layers,
-    environment: helperEnvironment(environment),
-    descriptors: [options.descriptor, options.terminal],
-  });
+  const start = options.crun !== undefined ? startPipedHelper : startHelper;
+  return start(
+    dyingWithParent(
+      [...enterCommand(environment, options.forCommand), "sh", options.crun?.state ?? ""],
+      environment,
+    ),
+    {
+      workingDirectory: layout.layers,
+      environment: helperEnvironment(environment),
+      descriptors: [options.descriptor, options.terminal],
+    },
+  );
 }
 
 /**
@@ -116,7 +144,7 @@ export async function enterMountNamespace(
     hint: "`bough doctor` tries such a mount.",
   });
   if (first.done === true) {
-    const said = (await new Response(helper.stderr).text()).trim();
+    const said = (await readAtMost(maxComplaint, helper.stderr)).bytes.toString().trim();
     throw new BoughError(
       `the image's layers could not be mounted: ${firstLine(said) || "the helper was stopped"}`,
       {
@@ -140,7 +168,7 @@ function enterCommand(environment: Environment, forCommand: boolean): string[] {
 
 function quoteWords(
   layout: Layout,
-  { layers, operation, inUserNamespace, mounts = [], command = [] }: Words,
+  { layers, operation, inUserNamespace, mounts = [], groups = [], command = [] }: Words,
 ): string {
   const overlay = overlayOptions(layout, layers, { operation, inUserNamespace });
   const placed = mounts.flatMap((mount) => [
@@ -148,7 +176,7 @@ function quoteWords(
     mount.type === "bind" ? mount.source : mount.options,
     mount.place,
   ]);
-  return [overlay, ...placed, "--", ...command].map(quote).join(" ");
+  return [overlay, ...placed, "--", ...groups, "--", ...command].map(quote).join(" ");
 }
 
 function quote(word: string): string {

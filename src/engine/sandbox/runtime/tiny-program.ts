@@ -10,7 +10,12 @@ export interface SystemCall {
   args?: readonly Argument[];
   /** By `int 0x80`, as a program for the 32-bit processor does; the number is that one's then. */
   is32Bit?: boolean;
+  /** The error number that it is to fail with, 0 for none; where it does not, the program ends with `unexpected` and the call's index. */
+  expects?: number;
 }
+
+/** Less than this are exit codes that are error numbers. */
+export const unexpected = 150;
 
 /**
  * An ELF file for this machine that makes the calls one after another. It exits with the error number of the last one, or with
@@ -34,7 +39,10 @@ export function tinyProgram(calls: readonly SystemCall[]): Uint8Array {
       return BigInt(place(bytes));
     }),
   );
-  const code = calls.flatMap((call, index) => encode(call, values[index] ?? [], isArm));
+  const code = calls.flatMap((call, index) => [
+    ...encode(call, values[index] ?? [], isArm),
+    ...(call.expects === undefined ? [] : (isArm ? armExpect : x64Expect)(call.expects, unexpected + index)),
+  ]);
   code.push(...(isArm ? armExit : x64Exit));
   if (code.length > maxCode) throw new Error("too many calls for one program");
   const body = Buffer.concat([Buffer.from(code), new Uint8Array(maxCode - code.length), ...data]);
@@ -92,9 +100,28 @@ const x64Exit = [
   ...[0xb8, 60, 0, 0, 0, ...syscall],
 ];
 
+/** Goes on where the call ended so, else ends the program with the exit code. */
+function x64Expect(errorNumber: number, exitCode: number): number[] {
+  // mov edi, exitCode; mov eax, 60 (exit); syscall
+  const end = [0xbf, ...littleEndian(BigInt(exitCode), 4), 0xb8, 60, 0, 0, 0, ...syscall];
+  // test rax, rax; jns over, or cmp rax, -errorNumber; je over
+  return errorNumber === 0
+    ? [0x48, 0x85, 0xc0, 0x79, end.length, ...end]
+    : [0x48, 0x3d, ...littleEndian(BigInt(-errorNumber), 4), 0x74, end.length, ...end];
+}
+
 const svc = word(0xd4000001);
 // neg x0, x0; cmp x0, #0; csel x0, x0, xzr, ge; mov x8, #93 (exit); svc #0
 const armExit = [...word(0xcb0003e0), ...word(0xf100001f), ...word(0x9a9fa000), ...setArm(8, 93n), ...svc];
+
+function armExpect(errorNumber: number, exitCode: number): number[] {
+  const end = [...setArm(0, BigInt(exitCode)), ...setArm(8, 93n), ...svc];
+  const over = (end.length / 4 + 1) * 32;
+  // cmp x0, #0; b.ge over, or cmn x0, #errorNumber; b.eq over
+  return errorNumber === 0
+    ? [...word(0xf100001f), ...word(0x5400000a + over), ...end]
+    : [...word(0xb100001f + errorNumber * 1024), ...word(0x54000000 + over), ...end];
+}
 
 /** movz, and a movk for each of the three upper quarters. */
 function setArm(register: number, value: bigint): number[] {

@@ -1,0 +1,75 @@
+import { existsSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { findCrun, wantedRuntime } from "../../engine/sandbox/runtime/choice.ts";
+import { recallTrial } from "../../engine/sandbox/runtime/remembered-trial.ts";
+import { findOptionalProgram } from "../../engine/system/programs.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { type CheckResult, failedCheck } from "./check-result.ts";
+
+/** What starts a RUN, and whether crun, which takes a third of runc's time, is of use here. */
+export type RuntimeFacts = {
+  hasRunc: boolean;
+  /** `BOUGH_RUNTIME`, or why it is none. */
+  wanted: "runc" | "crun" | undefined | BoughError;
+  /** `untried`: the next command of the engine tries it. */
+  crun: "works" | "untried" | { problem: string };
+};
+
+/** `unmet`: how bad it is that nothing starts a RUN. */
+export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"): CheckResult {
+  const check = "engine's runtime";
+  const { wanted, crun, hasRunc } = facts;
+  if (wanted instanceof BoughError) return failedCheck(check, wanted, unmet);
+  const problem = typeof crun === "object" ? crun.problem : undefined;
+  if (wanted === "runc") return { check, status: "ok", detail: "runc, as BOUGH_RUNTIME says" };
+  if (problem === undefined) {
+    const fallback = hasRunc
+      ? "a RUN on a terminal has runc"
+      : "there is no runc, which a RUN on a terminal needs";
+    const detail = crun === "works" ? `crun; ${fallback}` : `crun, which the next RUN tries; ${fallback}`;
+    return { check, status: "ok", detail };
+  }
+  if (wanted === "crun") {
+    const detail = `BOUGH_RUNTIME asks for crun, which cannot be used: ${problem}`;
+    return { check, status: unmet, detail, fix: "Unset BOUGH_RUNTIME, and a RUN has runc." };
+  }
+  return { check, status: "ok", detail: `runc; crun would start a RUN in a third of its time: ${problem}` };
+}
+
+export function examineRuntime(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts {
+  const { environment } = runtime;
+  return {
+    hasRunc: findOptionalProgram("runc", environment) !== undefined,
+    wanted: readWanted(runtime),
+    crun: examineCrun(runtime, inUserNamespace),
+  };
+}
+
+function readWanted({ environment }: Runtime): RuntimeFacts["wanted"] {
+  try {
+    return wantedRuntime(environment);
+  } catch (error) {
+    if (error instanceof BoughError) return error;
+    throw error;
+  }
+}
+
+function examineCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["crun"] {
+  try {
+    return recallCrun(runtime, inUserNamespace);
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
+function recallCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["crun"] {
+  const engine = join(stateDirectory(runtime), "engine");
+  const place = existsSync(engine) ? realpathSync(engine) : engine;
+  const found = findCrun({ containers: join(place, "containers") }, runtime.environment, inUserNamespace);
+  if ("problem" in found) return found;
+  const result = recallTrial({ runtimeTrial: join(place, "runtime.json") }, found.key, runtime.clock.now());
+  if (result === undefined) return "untried";
+  return "filter" in result ? "works" : result;
+}

@@ -1,0 +1,131 @@
+import { realpathSync, statSync } from "node:fs";
+import { release } from "node:os";
+import { BoughError } from "../../../errors.ts";
+import type { Layout } from "../../layout.ts";
+import { machineArchitecture } from "../../system/machine.ts";
+import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
+import { type Controllers, isWritable, usableControllers } from "../limits/controllers.ts";
+import { containerParent, type Hierarchy, ownHierarchies } from "../limits/hierarchies.ts";
+import { callFilter } from "../sandbox-config.ts";
+import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
+import type { Crun } from "./crun.ts";
+import { recallTrial, rememberTrial } from "./remembered-trial.ts";
+import { findRunc, type Runtime } from "./runtime.ts";
+import type { TrialResult } from "./trial.ts";
+
+/** `BOUGH_RUNTIME`; `undefined`: crun where it works. */
+type Wanted = Runtime["kind"] | undefined;
+
+/** Chooses what runs commands: crun, which takes a third of runc's time, where it was tried and has passed; else runc. */
+export class RuntimeChoice {
+  #chosen: Promise<Runtime> | undefined;
+
+  /** The runtime of a command on these layers. `options.hasTerminal`: runc's, since crun does not pass on a new size. */
+  async take(
+    host: SandboxHost,
+    layers: SandboxRequest["layers"],
+    options: { hasTerminal: boolean; signal: AbortSignal },
+  ): Promise<Runtime> {
+    if (options.hasTerminal) return findRunc(host.environment);
+    this.#chosen ??= choose(host, layers, options.signal);
+    try {
+      return await this.#chosen;
+    } catch (error) {
+      // The next command is not refused for a signal of this one's.
+      this.#chosen = undefined;
+      throw error;
+    }
+  }
+}
+
+async function choose(
+  host: SandboxHost,
+  layers: SandboxRequest["layers"],
+  signal: AbortSignal,
+): Promise<Runtime> {
+  const { environment, layout, inUserNamespace } = host;
+  const wanted = wantedRuntime(environment);
+  if (wanted === "runc") return findRunc(environment);
+  const found = findCrun(layout, environment, inUserNamespace);
+  const result = "problem" in found ? found : await recallOrTry(host, found, layers, signal);
+  if ("filter" in result) return { ...(found as Candidate).crun, filter: result.filter };
+  if (wanted === "crun")
+    throw new BoughError(`BOUGH_RUNTIME asks for crun, which cannot be used: ${result.problem}`, {
+      hint: "Unset BOUGH_RUNTIME, and a RUN has runc.",
+    });
+  if (findOptionalProgram("runc", environment) === undefined && !("problem" in found))
+    throw new MissingProgramError(`runc is not installed, and crun cannot be used: ${result.problem}`, {
+      hint: "Install the package runc: apt-get install runc",
+    });
+  return findRunc(environment);
+}
+
+async function recallOrTry(
+  host: SandboxHost,
+  { crun, key }: Candidate,
+  layers: SandboxRequest["layers"],
+  signal: AbortSignal,
+): Promise<TrialResult> {
+  const known = recallTrial(host.layout, key, host.clock.now());
+  if (known !== undefined) return known;
+  const { tryCrun } = await import("./trial.ts");
+  const result = await tryCrun(host, crun, layers, signal);
+  rememberTrial(host.layout, key, result, host.clock.now());
+  return result;
+}
+
+export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted {
+  if (name === "") return undefined;
+  if (name === "runc" || name === "crun") return name;
+  throw new BoughError(`BOUGH_RUNTIME is runc or crun, not ${JSON.stringify(name)}`);
+}
+
+/** A crun that is worth a trial. */
+interface Candidate {
+  crun: Omit<Crun, "filter">;
+  /** What its trial's result holds for: another program, kernel or set of control groups is tried anew. */
+  key: string;
+}
+
+export function findCrun(
+  layout: Pick<Layout, "containers">,
+  environment: Environment,
+  inUserNamespace: boolean,
+): Candidate | { problem: string } {
+  const program = findOptionalProgram("crun", environment);
+  if (program === undefined) return { problem: "it is not installed" };
+  const hierarchies = ownHierarchies();
+  const problem = groupProblem(hierarchies, usableControllers(hierarchies), inUserNamespace);
+  if (problem !== undefined) return { problem };
+  const path = realpathSync(program);
+  const { size, mtimeMs } = statSync(path);
+  const crun = { kind: "crun", program, state: statePlace(layout, hierarchies) } as const;
+  const filter = callFilter(machineArchitecture(), { kind: "none" });
+  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter];
+  const key = new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("hex");
+  return { crun, key };
+}
+
+/** Why crun can't be held to limits where these control groups are; `undefined`: it can. */
+export function groupProblem(
+  hierarchies: readonly Hierarchy[],
+  controllers: Controllers,
+  inUserNamespace: boolean,
+): string | undefined {
+  // Devices are kept from a container by a program that only the runtime can load there, and with its groups what they have counted
+  // is gone before bough can read it.
+  if (Object.values(controllers).some(({ version }) => version === 2))
+    return "with control groups of version 2 it does not leave what they have counted";
+  const devices = hierarchies.find(({ controllers: names }) => names.includes("devices"));
+  if (!inUserNamespace && (devices === undefined || !isWritable(containerParent(devices))))
+    return "there is no control group that would keep devices from a command";
+  return undefined;
+}
+
+/** Where crun 1.8 sees that there is a version 2 beside version 1, which it refuses. */
+const unified = "/sys/fs/cgroup/unified";
+
+/** A place that is covered by crun's state: best by what crun must not see, so that one mount does for both. */
+function statePlace(layout: Pick<Layout, "containers">, hierarchies: readonly Hierarchy[]): string {
+  return hierarchies.some(({ mountPoint }) => mountPoint === unified) ? unified : layout.containers;
+}

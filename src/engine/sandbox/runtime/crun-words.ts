@@ -1,0 +1,51 @@
+import type { FailedStart, RuntimeWords, Start } from "./runtime-words.ts";
+
+/** What crun says after it has handed over to the command, which the kernel then refuses to run. */
+const refusals = { run: Buffer.from('{"msg":"exec container process '), exec: Buffer.from("exec: ") };
+
+/** What crun says of a command that it can't start, in runc's words. Its own begin in no particular way. */
+export class CrunWords implements RuntimeWords {
+  readonly #start: Start;
+
+  constructor(start: Start) {
+    this.#start = start;
+  }
+
+  mayBegin(held: Buffer): boolean {
+    const refusal = refusals[this.#start.as];
+    const length = Math.min(refusal.length, held.length);
+    return held.subarray(0, length).equals(refusal.subarray(0, length)) || !this.#start.hasStarted();
+  }
+
+  explain(error: string): FailedStart {
+    const { program } = this.#start;
+    const isPath = program.includes("/");
+    const failed = (exitCode: 126 | 127, reason: string): FailedStart => {
+      return { kind: "command", exitCode, message: `exec: "${program}": ${reason}` };
+    };
+    const missing = failed(127, "executable file not found in $PATH");
+    if (error.startsWith("executable file `"))
+      return isPath ? failed(127, `stat ${program}: no such file or directory`) : missing;
+    const [, problem] = /^open executable: (.*)$/s.exec(error) ?? [];
+    if (problem !== undefined && !isPath) return missing;
+    if (problem !== undefined)
+      return failed(
+        126,
+        problem === "Not a directory" ? `stat ${program}: not a directory` : "permission denied",
+      );
+    const [, refused] = /^exec: (.*)$/s.exec(error) ?? [];
+    if (refused !== undefined)
+      return { kind: "command", exitCode: 1, message: `exec ${program}: ${refused.toLowerCase()}` };
+    // The kernel's reason, which begins in small letters elsewhere.
+    return { kind: "sandbox", message: error.replace(/: [A-Z][a-z ]+$/, (reason) => reason.toLowerCase()) };
+  }
+
+  translate(held: Buffer): Buffer | undefined {
+    const [, program, reason] =
+      /^\{"msg":"exec container process (?:\(missing dynamic library\?\) )?`(.*)`: ([^"]*)","level":"error","time":"[^"]*"\}\n$/.exec(
+        held.toString(),
+      ) ?? [];
+    if (program === undefined || reason === undefined) return undefined;
+    return Buffer.from(`exec ${program}: ${reason.toLowerCase()}\n`);
+  }
+}

@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import type { Layout } from "../../layout.ts";
+import { type Environment, findProgram } from "../../system/programs.ts";
+import type { Crun } from "./crun.ts";
+
+/** The program that starts containers: an OCI runtime, as this machine has it. */
+export type Runtime = { kind: "runc"; program: string } | Crun;
+
+export function findRunc(environment: Environment): Runtime {
+  return { kind: "runc", program: findProgram("runc", environment) };
+}
+
+/** The command line that starts a container and waits for its end. */
+export function runCommand(
+  runtime: Runtime,
+  layout: Layout,
+  { id, directory, bundle }: { id: string; directory: string; bundle: string },
+): string[] {
+  const files = ["--bundle", bundle, "--pid-file", join(directory, "pid")];
+  // The control groups have to tell first which limits the command ran into.
+  const keep = runtime.kind === "runc" ? ["--keep"] : [];
+  return [...commandLine(runtime, layout, join(directory, "log")), "run", ...keep, ...files, id];
+}
+
+/** The command line that starts a process beside the command of a container and waits for its end. */
+export function execCommand(
+  runtime: Runtime,
+  layout: Layout,
+  { id, log, process, pid }: { id: string; log: string; process: string; pid: string },
+): string[] {
+  return [...commandLine(runtime, layout, log), "exec", "--process", process, "--pid-file", pid, id];
+}
+
+function commandLine(runtime: Runtime, layout: Layout, log: string): string[] {
+  const logging = ["--log", log, "--log-format", "json"];
+  if (runtime.kind === "runc") return [runtime.program, "--root", layout.containers, ...logging];
+  return [runtime.program, "--root", runtime.state, "--cgroup-manager", "disabled", ...logging];
+}

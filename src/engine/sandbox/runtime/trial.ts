@@ -1,0 +1,153 @@
+/** Tries what crun has to do for a command, in real containers. */
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "../../../errors.ts";
+import { currentProcess } from "../../../process-identity.ts";
+import { ProcessInput } from "../../processes/process-input.ts";
+import { NamespaceSupply } from "../root/namespace-supply.ts";
+import { runInSandbox } from "../sandbox.ts";
+import type { LiveSandbox, PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
+import { withoutNewerCalls } from "./compiled-filter.ts";
+import type { Crun } from "./crun.ts";
+import { type SystemCall, tinyProgram, unexpected } from "./tiny-program.ts";
+
+/** What came of it: the compiled filter of system calls, or why crun is not to be used. */
+export type TrialResult = { filter: string } | { problem: string };
+
+const currentDirectory = -100;
+const [refused, readOnly, missing] = [1, 30, 38];
+const writing = 1;
+/** A character device, which everybody may read and write. */
+const device = 0o020666;
+/** The machine's memory: 1:1. */
+const memoryDevice = 0x101;
+
+/** The calls of one program, each with what is to come of it. */
+const calls: (SystemCall & { name: string; isForRoot?: boolean })[] = [
+  {
+    name: "a call that is forbidden",
+    ...{ x64: 250, arm64: 219, args: [0, -4, 1], expects: refused },
+  },
+  { name: "a call of the future", x64: 9999, arm64: 9999, expects: missing },
+  {
+    name: "a device that is made",
+    ...{ x64: 259, arm64: 33, args: [currentDirectory, "/memory", device, memoryDevice], expects: 0 },
+    isForRoot: true,
+  },
+  {
+    name: "a device of the machine",
+    ...{ x64: 257, arm64: 56, args: [currentDirectory, "/memory", 0], expects: refused },
+    isForRoot: true,
+  },
+  {
+    name: "a device that it allows itself",
+    ...{ x64: 257, arm64: 56, args: [currentDirectory, "/sys/fs/cgroup/devices/devices.allow", writing] },
+    expects: readOnly,
+    isForRoot: true,
+  },
+  {
+    name: "an ordinary device",
+    x64: 257,
+    arm64: 56,
+    args: [currentDirectory, "/dev/null", writing],
+    expects: 0,
+  },
+  { name: "an ordinary call", x64: 39, arm64: 172, expects: 0 },
+];
+
+const maxTrialSeconds = 20;
+
+/** Runs programs of a few bytes on an image's layers; nothing of them is kept. Rejects only where the signal is aborted. */
+export async function tryCrun(
+  host: SandboxHost,
+  crun: Omit<Crun, "filter">,
+  layers: SandboxRequest["layers"],
+  signal: AbortSignal,
+): Promise<TrialResult> {
+  try {
+    let compiled: Uint8Array | undefined;
+    // It waits for its input, so that it is there to be asked.
+    const waiting = [{ x64: 0, arm64: 63, args: [0, { zeros: 8 }, 8] }];
+    const looked = await run(host, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
+      compiled = readFileSync(`/proc/${live.pid}/root${crun.state}/${live.id}/seccomp.bpf`);
+    });
+    if (looked !== 0 || compiled === undefined) return { problem: `it ended with ${looked}` };
+    const filter = Buffer.from(withoutNewerCalls(compiled)).toString("base64");
+    const tried = calls.filter(({ isForRoot = false }) => !(isForRoot && host.inUserNamespace));
+    const ended = await run(host, { ...crun, filter }, layers, signal, tried);
+    if (ended === 0) return { filter };
+    const call = tried[ended - unexpected]?.name;
+    return {
+      problem:
+        call === undefined ? `it ended with ${ended}` : `${call} has not the outcome that it has with runc`,
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { problem: messageOf(error) };
+  }
+}
+
+/** Returns how the program ended. */
+async function run(
+  host: SandboxHost,
+  runtime: Crun,
+  layers: SandboxRequest["layers"],
+  signal: AbortSignal,
+  calls: readonly SystemCall[],
+  look?: (live: LiveSandbox) => void,
+): Promise<number> {
+  // By its name whoever finds what is left of it knows whose it was.
+  const id = `${currentProcess()}.${crypto.randomUUID()}`;
+  const directory = join(host.layout.scratch, id);
+  const input = new ProcessInput();
+  mkdirSync(directory);
+  try {
+    // The engine's own supply makes the next namespace when it has seen some.
+    const namespaces = new NamespaceSupply(host);
+    const { exitCode } = await runInSandbox(
+      { ...host, namespaces },
+      {
+        runtime,
+        id,
+        directory,
+        layers,
+        async fill(upper) {
+          writeFileSync(join(upper, "trial"), tinyProgram(calls));
+          chmodSync(join(upper, "trial"), 0o755);
+        },
+        mounts: { inNamespace: [], memory: undefined, place: noMounts },
+        process: () => ({
+          args: ["/trial"],
+          env: { PATH: "/" },
+          cwd: "/",
+          uid: 0,
+          gid: 0,
+          additionalGids: [],
+          home: "/",
+        }),
+        hostname: "trial",
+        network: "none",
+        hasReadonlyNetworkFiles: false,
+        stdin: { bytes: new Uint8Array(), close: look === undefined },
+        input,
+        timeoutSeconds: maxTrialSeconds,
+        limits: { memory: 64 * 1024 ** 2, processes: 16, cpus: undefined, layerBytes: undefined },
+        onStart(live) {
+          look?.(live);
+          if (look !== undefined) input.write({ bytes: new Uint8Array(), close: true });
+        },
+        onOutput: () => {},
+        onKill: () => {},
+        onEnd: async () => {},
+        signal,
+      },
+    );
+    return exitCode;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function noMounts(root: string): PlacedMounts {
+  return { mounts: [], locate: (names) => join(root, ...names), requireStable() {} };
+}
