@@ -59,8 +59,8 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
   },
   {
     pattern: /process\.(stdout|stderr|stdin)\b|console\.|Bun\.std/,
-    meaning: "only src/start.ts touches the terminal; others get streams",
-    except: /^start\.ts$/,
+    meaning: "only src/main.ts and src/start.ts touch the terminal; others get streams",
+    except: /^(main|start)\.ts$/,
   },
   {
     pattern: /Bun\.spawn|child_process/,

@@ -1,4 +1,3 @@
-import { readFileSync, writeSync } from "node:fs";
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
 import { requestedFormat, runCommandLine } from "./cli/command-line/run.ts";
 import { createInterruptKey } from "./cli/process/interrupts.ts";
@@ -40,7 +39,7 @@ function leaveAtOnce(failure: BoughError): never {
   const { text, exitCode } = describeFailure(told, requestedFormat(process.argv.slice(2)));
   try {
     for (const view of runtime.views) view.close();
-    writeSync(2, beginLine + formatLogLines(text, runtime.stderr));
+    process.getBuiltinModule("node:fs").writeSync(2, beginLine + formatLogLines(text, runtime.stderr));
   } catch {
     // There is nowhere to say it.
   }
@@ -86,7 +85,8 @@ function resume(): void {
 /** True under nohup(1): the end of the terminal is not to end the work then. False where the system doesn't say. */
 function ignoresHangup(): boolean {
   try {
-    const [, mask = ""] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+    const status = process.getBuiltinModule("node:fs").readFileSync("/proc/self/status", "utf8");
+    const [, mask = ""] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(status) ?? [];
     return mask === "" || (BigInt(`0x${mask}`) & 1n) === 1n;
   } catch {
     return true;
@@ -162,6 +162,11 @@ export function start(exitProcess: (exitCode: number) => never): void {
   // Bun would show its own source instead.
   for (const event of ["uncaughtException", "unhandledRejection"])
     process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
+  void main();
+}
+
+/** Not before there is something to end: help is over sooner. */
+function hearSignals(): void {
   const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
   for (const signal of endingSignals(process.platform, ignoresHangup()))
     process.on(signal, signal === "SIGINT" ? interruptByKey : interrupt);
@@ -169,7 +174,6 @@ export function start(exitProcess: (exitCode: number) => never): void {
     process.on("SIGTSTP", suspend);
     process.on("SIGCONT", resume);
   }
-  void main();
 }
 
 /** No top-level await: the compiled program's bytecode cache has no room for it. */
@@ -179,6 +183,7 @@ async function main(): Promise<void> {
   try {
     exitCode = await runCommandLine(process.argv.slice(2), runtime, (known) => {
       globals = known;
+      hearSignals();
     });
     await runtime.stdout.flush();
     if (writeFailure !== undefined) throw writeFailure;

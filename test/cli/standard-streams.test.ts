@@ -5,7 +5,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 const source = join(import.meta.dir, "../../src/cli/process/standard-streams.ts");
 
 /** A process that writes `lines` numbered lines, one by one or at once, with an error handler that ends it, and flushes. */
-function writer(lines: number, how: "singly" | "at once" = "singly"): string[] {
+function writer(lines: number, how: "singly" | "at once" | "alone" = "singly"): string[] {
   const script = `
     import { createOutput } from ${JSON.stringify(source)};
     const output = createOutput({
@@ -14,7 +14,8 @@ function writer(lines: number, how: "singly" | "at once" = "singly"): string[] {
     });
     process.stderr.write(output.isTerminal + " " + output.columns + "x" + output.rows + "\\n");
     const all = Array.from({ length: ${lines} }, (_, line) => "line " + line + "\\n");
-    for (const text of ${how === "singly"} ? all : [all.join("")]) output.write(text);
+    if (${how === "alone"}) output.writeAlone(all.join(""));
+    else for (const text of ${how === "singly"} ? all : [all.join("")]) output.write(text);
     await output.flush();
     process.exit(0);`;
   return [process.execPath, "-e", script];
@@ -26,6 +27,8 @@ test.each([
   [100_000, "singly"],
   [1000, "at once"],
   [100_000, "at once"],
+  [1, "alone"],
+  [100_000, "alone"],
 ] as const)("%d lines, written %s, reach a slow reader whole and in order", async (lines, how) => {
   const child = Bun.spawn(["sh", "-c", '"$@" | { sleep 0.1; cat; }', "sh", ...writer(lines, how)], {
     stdout: "pipe",
@@ -36,9 +39,14 @@ test.each([
   expect(await new Response(child.stderr).text()).toBe("false 80x24\n");
 });
 
-test.each([1, 100_000])("that %d lines can't be written is told", async (lines) => {
+test.each([
+  [1, "at once"],
+  [100_000, "at once"],
+  [1, "alone"],
+  [100_000, "alone"],
+] as const)("that %d lines can't be written %s is told", async (lines, how) => {
   const script = '"$@" > /dev/full; echo $?';
-  const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(lines, "at once")], {
+  const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(lines, how)], {
     stdout: "pipe",
     stderr: "pipe",
   });

@@ -57,6 +57,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     },
     stdout: {
       write: (data) => void stdout.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
+      writeAlone: (text) => void stdout.push(Buffer.from(text)),
       flush: async () => {},
       isTerminal: options.terminalColumns !== undefined,
       hasColor: false,
@@ -69,6 +70,9 @@ export async function runBough(words: readonly string[], options: BoughOptions):
         const written = typeof data === "string" ? data : Buffer.from(data).toString();
         stderr += written;
         options.onStderr?.(written);
+      },
+      writeAlone() {
+        throw new Error("help is no error");
       },
       flush: async () => {},
       isTerminal: options.hasErrorTerminal === true,

@@ -27,7 +27,7 @@ export async function runCommandLine(
 ): Promise<number> {
   const start = findCommand(raw, globalDefinitions);
   const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
-  const print = (text: string) => runtime.stdout.write(text);
+  const print = (text: string) => runtime.stdout.writeAlone(text);
   if (before.flag("version") || raw[start] === "version") {
     print(`${version}\n`);
     return 0;

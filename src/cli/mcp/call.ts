@@ -109,6 +109,7 @@ function collectOutput(): { output: Output; bytes: () => Buffer } {
   const chunks: Uint8Array[] = [];
   const output: Output = {
     write: (data) => void chunks.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
+    writeAlone: (text) => void chunks.push(Buffer.from(text)),
     flush: async () => {},
     isTerminal: false,
     hasColor: false,

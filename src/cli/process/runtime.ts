@@ -62,6 +62,8 @@ export interface Input {
 
 export interface Output {
   write(data: string | Uint8Array): void;
+  /** Writes what is all that is written, such as help: that takes a fraction of the time. */
+  writeAlone(text: string): void;
   /** Resolves when all that was written has been taken: what is piped on is not to pile up in memory. */
   flush(): Promise<void>;
   isTerminal: boolean;

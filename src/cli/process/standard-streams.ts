@@ -1,5 +1,7 @@
-/** Standard input and output, opened as streams only where they are needed: that alone is most of a short command's time. */
-import { fstatSync, writeSync } from "node:fs";
+/**
+ * Standard input and output, opened as streams only where they are needed: that alone is most of a short command's time. Nor is
+ * node:fs loaded before.
+ */
 import { errorCode } from "../../system-error.ts";
 import { wantsColor } from "../../terminal/color.ts";
 import type { Input, Output } from "./runtime.ts";
@@ -40,7 +42,7 @@ export function createOutput(options: OutputOptions): Output {
   function writeDirectly(bytes: Uint8Array): Uint8Array {
     room -= bytes.length;
     try {
-      return bytes.subarray(writeSync(descriptor, bytes));
+      return bytes.subarray(process.getBuiltinModule("node:fs").writeSync(descriptor, bytes));
     } catch (error) {
       // The stream knows how to wait.
       if (errorCode(error) === "EAGAIN") return bytes;
@@ -65,6 +67,9 @@ export function createOutput(options: OutputOptions): Output {
       const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
       const rest = stream === undefined && bytes.length <= room ? writeDirectly(bytes) : bytes;
       if (rest.length > 0) written = writeToStream(rest);
+    },
+    writeAlone(text) {
+      written = Bun.write(Bun.file(descriptor), text).then(() => undefined, fail);
     },
     // An empty write is no way to flush: Bun says at once that it is done, whatever is still before it.
     flush: () => written,
@@ -110,7 +115,7 @@ function isTerminal(descriptor: number): boolean {
 
 function statsOf(descriptor: number) {
   try {
-    return fstatSync(descriptor);
+    return process.getBuiltinModule("node:fs").fstatSync(descriptor);
   } catch {
     return undefined;
   }
