@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
@@ -439,6 +440,40 @@ describe("what can't be had", () => {
     }
   });
 });
+
+test("Ctrl-C ends git, and what it has fetched is gone", async () => {
+  const interruption = new AbortController();
+  const asked = Promise.withResolvers<void>();
+  let posts = 0;
+  const { url } = serve({
+    answer({ method }) {
+      // The first is asked for names, the second for what is to be fetched.
+      if (method !== "POST" || ++posts < 3) return undefined;
+      asked.resolve();
+      return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
+    },
+  });
+  const ending = build(`ADD ${url}/app.git /x`, ["--docker"], { signal: interruption.signal });
+  await asked.promise;
+  expect(processesOf(scratch)).not.toEqual([]);
+  interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+  expect((await ending).exitCode).toBe(130);
+  expect(processesOf(scratch)).toEqual([]);
+});
+
+/** Command lines that name a directory. */
+function processesOf(directory: string): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      } catch {
+        return "";
+      }
+    })
+    .filter((words) => words.includes(directory));
+}
 
 describe("a repository that means no good", () => {
   test("runs nothing here", async () => {

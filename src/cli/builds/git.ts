@@ -8,6 +8,7 @@ import type { Runtime } from "../process/runtime.ts";
 
 /** A list of the files of a large repository has some; a server that sends names without end has more. */
 const maxOutputBytes = 64 * 1024 * 1024;
+const endMilliseconds = 1000;
 /** In which `ulimit -f` counts. */
 const blockBytes = 512;
 
@@ -49,14 +50,27 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
         return await beforeDeadline(helper, ["git", ...args], end(), { clock, seconds, signal });
       } finally {
         endHelper(helper);
+        // What it writes to is about to be removed; one that the disk holds is not waited for.
+        helper.ref();
+        await Promise.race([helper.exited, clock.sleep(endMilliseconds)]);
       }
     },
     makeDirectory() {
       const path = scratchPath("git", environment);
       mkdirSync(path, { mode: 0o700 });
-      return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+      return { path, [Symbol.dispose]: () => remove(path) };
     },
   };
+}
+
+/** What can't be removed is no reason for a build to fail. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // A process that was killed a moment ago may still have written.
+    rmSync(path, { recursive: true, force: true, maxRetries: 3 });
+  }
 }
 
 /** Modes are those of a checkout as root's, whatever this process's are. */
