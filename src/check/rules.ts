@@ -59,7 +59,7 @@ export const ownRules = [
 export const errorRules = [
   /** `# check=` says something that is not known. */
   "InvalidCheckDirective",
-  /** An instruction that cannot be carried out: a bad substitution, mode or digest, a word that comes to nothing. */
+  /** An instruction that cannot be carried out: a bad substitution, mode or digest, a name that is blank. */
   "InvalidInstruction",
   /** A source of COPY or ADD that is not there, leads out of the context, or can't be copied. */
   "InvalidSource",

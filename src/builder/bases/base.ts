@@ -10,7 +10,7 @@ import { formatPlatform, isSamePlatform, type Platform, wantedPlatform } from ".
 export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {
   const reference = expandWord(image, lookup, escape);
   if (reference !== "") return reference;
-  throw new BoughError(`FROM ${image} comes to nothing once its variables are replaced`, {
+  throw new BoughError(`base name (${image}) should not be blank`, {
     kind: "usage",
     hint: "Give the variable a default in an ARG before FROM, or a value with --build-arg.",
   });

@@ -72,7 +72,7 @@ export function wantedPlatform(
   if (platform === undefined) return undefined;
   const text = expandWord(platform, lookup, escape);
   if (text !== "") return parsePlatform(text);
-  throw new BoughError(`FROM --platform=${platform} comes to nothing once its variables are replaced`, {
+  throw new BoughError(`FROM --platform=${platform}: invalid platform: its variables are empty`, {
     kind: "usage",
     hint: "Give the variable a default in an ARG before FROM, or leave --platform out.",
   });
