@@ -111,7 +111,7 @@ function missing(path: string, at: string, isThroughLink: boolean): BoughError {
   return new BoughError(`${JSON.stringify(path)}: not found`, hint === undefined ? {} : { hint });
 }
 
-function namesIn(path: string): string[] {
+export function namesIn(path: string): string[] {
   return path.split("/").filter((name) => name !== "");
 }
 

@@ -1,9 +1,10 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { namesIn } from "../../image/copy-sources.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { Pace } from "../../pace.ts";
 import { ImageCopier, type LinkPolicy, type Slot } from "./image-copier.ts";
-import { type LayerTree, namesOf } from "./layer-tree.ts";
+import type { LayerTree } from "./layer-tree.ts";
 import { typeOf } from "./path.ts";
 import type { SelectedSource } from "./select-sources.ts";
 import type { Ids, UpperDirectory, UpperTree } from "./upper-tree.ts";
@@ -38,7 +39,7 @@ export async function copyFromImage(
   }
   const path = existing === "directory" ? [...names, source.name] : names;
   const name = path.at(-1) ?? "";
-  const parts = namesOf(source.path);
+  const parts = namesIn(source.path);
   const found = from.find(from.enterPath(parts.slice(0, -1).join("/")), parts.at(-1) ?? "");
   if (found === undefined) throw new BoughError(`${JSON.stringify(source.path)}: not found`);
   const entry = { ...found, name, type: typeOf(found.stats) };

@@ -1,14 +1,9 @@
 import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
+import { namesIn } from "../../image/copy-sources.ts";
 import type { Pace } from "../../pace.ts";
 import { readAttributes } from "../system/xattrs.ts";
-import {
-  imageTreeOf,
-  type LayerTree,
-  type MergedDirectory,
-  type MergedEntry,
-  namesOf,
-} from "./layer-tree.ts";
+import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } from "./layer-tree.ts";
 import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "./path.ts";
 import { type Selection, selectSources, textOf } from "./select-sources.ts";
 
@@ -22,7 +17,7 @@ export async function digestSelection(selection: Selection, tree: LayerTree, pac
   const digest = new SelectionDigest(tree, pace);
   for (const { path, name, type, filters } of await selectSources(selection, imageTreeOf(tree))) {
     digest.begin(type === "directory" ? "" : name);
-    const names = namesOf(path);
+    const names = namesIn(path);
     const last = names.pop();
     const found = last === undefined ? undefined : tree.find(tree.enterPath(names.join("/")), last);
     if (type === "directory")

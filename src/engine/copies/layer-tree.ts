@@ -1,5 +1,5 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
-import type { ImageTree } from "../../image/copy-sources.ts";
+import { type ImageTree, namesIn } from "../../image/copy-sources.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { isOpaque } from "../system/xattrs.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "./path.ts";
@@ -74,7 +74,7 @@ export class LayerTree {
 
   /** The directory at a path without links: `/` or `/a/b`. */
   enterPath(path: string): MergedDirectory {
-    return namesOf(path).reduce((directory, name) => this.enter(directory, name), this.root);
+    return namesIn(path).reduce((directory, name) => this.enter(directory, name), this.root);
   }
 }
 
@@ -82,7 +82,7 @@ export class LayerTree {
 export function imageTreeOf(tree: LayerTree): ImageTree {
   return {
     async lookUp(path) {
-      const names = namesOf(path);
+      const names = namesIn(path);
       const name = names.pop();
       if (name === undefined) return { type: "directory" };
       const found = tree.find(tree.enterPath(names.join("/")), name);
@@ -93,10 +93,6 @@ export function imageTreeOf(tree: LayerTree): ImageTree {
     list: async (directory) =>
       tree.list(tree.enterPath(directory)).flatMap(({ name }) => (typeof name === "string" ? [name] : [])),
   };
-}
-
-export function namesOf(path: string): string[] {
-  return path.split("/").filter((name) => name !== "");
 }
 
 function listPart({ layer, path }: LayerPart): MergedEntry[] {

@@ -10,9 +10,10 @@ import {
   type Stats,
 } from "node:fs";
 import type { BoughError } from "../../errors.ts";
+import { namesIn } from "../../image/copy-sources.ts";
 import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
 import { readAttributes, writeAttributes } from "../system/xattrs.ts";
-import { type LayerTree, type MergedDirectory, namesOf } from "./layer-tree.ts";
+import type { LayerTree, MergedDirectory } from "./layer-tree.ts";
 import { joinPath, keyOf, type Path } from "./path.ts";
 
 /** Who something is to belong to. */
@@ -113,7 +114,7 @@ export class UpperTree {
    * that is missing is taken as it is.
    */
   resolve(path: string): string[] {
-    const waiting = namesOf(path);
+    const waiting = namesIn(path);
     if (waiting.length > maxNames) throw new UnreachablePathError("a path in the image is too long");
     let reached: { name: string; directory: UpperDirectory | undefined }[] = [];
     let links = 0;
@@ -135,7 +136,7 @@ export class UpperTree {
       if (links > maxLinks) throw new UnreachablePathError(`${path}: too many symbolic links in the image`);
       const target = readlinkSync(found.path, "utf8");
       if (target.startsWith("/")) reached = [];
-      waiting.unshift(...namesOf(target));
+      waiting.unshift(...namesIn(target));
     }
     return reached.map(({ name }) => name);
   }

@@ -9,10 +9,6 @@ export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "asci
     : { value: buffer.toString("base64"), encoding: "base64" };
 }
 
-export function decodeBytes(value: { value: string; encoding: string }): Uint8Array {
-  return Buffer.from(value.value, value.encoding === "base64" ? "base64" : "utf8");
-}
-
 /** Bytes of one stream that are held. More is in the operation's events, and in no other place. */
 const maxHeldBytes = 256 * 1024;
 

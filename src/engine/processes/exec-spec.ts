@@ -1,3 +1,4 @@
+import { bytesOf } from "../../service/wire/operation.ts";
 import {
   type Fields,
   optionalBoolean,
@@ -9,7 +10,6 @@ import {
   refuse,
   refuseUnknown,
 } from "../http/fields.ts";
-import { decodeBytes } from "../instances/output.ts";
 
 /** What is to be run, whether as an instance's main process or beside it: checked and with its defaults. */
 export interface ExecSpec {
@@ -88,7 +88,7 @@ export function readInput(fields: Fields, within: string, close: boolean): Input
   if (!["ascii", "utf-8", "base64"].includes(encoding))
     refuse(nameOf("encoding"), "must be ascii, utf-8 or base64");
   const value = optionalString(fields, "value") ?? refuse(nameOf("value"), "is missing");
-  return { bytes: decodeBytes({ value, encoding }), close: optionalBoolean(fields, "close") ?? close };
+  return { bytes: bytesOf({ value, encoding }), close: optionalBoolean(fields, "close") ?? close };
 }
 
 export function readId(fields: Fields, name: string): number | undefined {

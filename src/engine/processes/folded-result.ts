@@ -1,5 +1,5 @@
-import type { InstanceResult, OperationEvent } from "../../service/wire/operation.ts";
-import { decodeBytes, encodeBytes } from "../instances/output.ts";
+import { bytesOf, type InstanceResult, type OperationEvent } from "../../service/wire/operation.ts";
+import { encodeBytes } from "../instances/output.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { RecordedResult } from "./process-events.ts";
@@ -21,7 +21,7 @@ export async function foldResult(
     if (event?.spid !== spid) continue;
     const { type, data } = event;
     if (typeof data.pid === "number") pid = data.pid;
-    if (type === "stdout" || type === "stderr") output[type].push(decodeBytes(data as unknown as Chunk));
+    if (type === "stdout" || type === "stderr") output[type].push(bytesOf(data as unknown as Chunk));
     else if (type === "truncated") truncated[data.stream as "stdout" | "stderr"] = true;
     else if (type === "exit") {
       const exit = data as unknown as ExitData;

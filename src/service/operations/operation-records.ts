@@ -3,8 +3,7 @@ import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts
 import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { OperationKind, OperationStatus } from "../wire/operation.ts";
-import { bytesOf } from "./output.ts";
+import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
 import { outputPlaces, readOperation } from "./record.ts";
 
 /** An operation without its output. */

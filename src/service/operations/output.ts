@@ -1,5 +1,5 @@
 /** Output bytes off the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
-import type { WireBytes } from "../wire/operation.ts";
+import { bytesOf, type WireBytes } from "../wire/operation.ts";
 
 export interface OutputDecoder {
   push(bytes: WireBytes): string;
@@ -17,8 +17,4 @@ export function createOutputDecoder(): OutputDecoder {
 
 export function decodeText(bytes: WireBytes): string {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(bytes));
-}
-
-export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
-  return Buffer.from(value, encoding.toLowerCase() === "base64" ? "base64" : "utf-8");
 }

@@ -2,7 +2,8 @@
 import { parseBoundedJson } from "../http/bounded-json.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
-import { bytesOf, createOutputDecoder, type OutputDecoder } from "./output.ts";
+import { bytesOf } from "../wire/operation.ts";
+import { createOutputDecoder, type OutputDecoder } from "./output.ts";
 
 /** `spid` of the command. */
 const mainProcessSpid = 1;

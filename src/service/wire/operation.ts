@@ -24,6 +24,10 @@ export interface WireBytes {
   truncated?: boolean;
 }
 
+export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
+  return Buffer.from(value, encoding.toLowerCase() === "base64" ? "base64" : "utf-8");
+}
+
 /** A limit that a command ran into. Part of the extension `resource-limits`. */
 export interface LimitHit {
   limit: Exclude<keyof ResourcesLimits, "cpus">;
