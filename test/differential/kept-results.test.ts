@@ -14,7 +14,12 @@ beforeEach(() => {
   process.env.TEST_CACHE = temporaryDirectory();
   delete process.env.FAST_CHECK_TIMES;
   source = join(temporaryDirectory(), "some.test.ts");
-  writeFileSync(source, "export const code = 1;\n");
+  const imported = { "imported.ts": "export const value = 1;\n", "bough.ts": "export const own = 1;\n" };
+  writeFiles(join(source, ".."), imported);
+  writeFileSync(
+    source,
+    'import { value } from "./imported.ts";\nimport { own } from "./bough.ts";\nvalue + own;\n',
+  );
   version = "1.0";
   made = 0;
 });
@@ -57,6 +62,13 @@ test.each<[string, () => unknown]>([
     },
   ],
   [
+    "another file that the code imports",
+    () => {
+      writeFileSync(join(source, "../imported.ts"), "export const value = 2;\n");
+      return run();
+    },
+  ],
+  [
     "more tries",
     () => {
       process.env.FAST_CHECK_TIMES = "10";
@@ -67,6 +79,13 @@ test.each<[string, () => unknown]>([
   await run();
   await again();
   expect(made).toBe(2);
+});
+
+test("with another program it is not", async () => {
+  await run();
+  writeFileSync(join(source, "../bough.ts"), "export const own = 2;\n");
+  await run();
+  expect(made).toBe(1);
 });
 
 test("a result that does not pass is made anew, and what does not pass then fails and is not kept", async () => {

@@ -1,7 +1,7 @@
 /**
  * What other builders have made of a test's inputs, kept from run to run: asking Docker and buildah takes most of the time of
  * the tests that compare with them. A result counts only as long as nothing has changed that it came of: the inputs, the programs, the
- * kernel, and the code of the test and all that it imports.
+ * kernel, and the code of the test and all that it imports, bough's own side apart.
  */
 import {
   existsSync,
@@ -17,7 +17,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { release, userInfo } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 
 /** What tests make once and keep. `scripts/test` names it, since tests themselves see no XDG_CACHE_HOME and another HOME. */
 export function cacheDirectory(): string {
@@ -105,20 +105,22 @@ export function digestOfImage(source: string): string {
   return digestOfFiles(source.split(":")[1] ?? "");
 }
 
-/** A test's own file and those in test/ that it imports, and so on: by path, their digests. */
+/** A test's own file and what it imports, and so on, but for what belongs to bough's own side: by path, their digests. */
 function sourcesOf(path: string, found = new Map<string, string>()): [string, string][] {
   const text = readFileSync(path, "utf8");
   found.set(path, digestOf(text));
   if (!path.endsWith(".ts")) return [];
   for (const { path: name } of new Bun.Transpiler({ loader: "ts" }).scanImports(text)) {
-    if (!name.startsWith(".")) continue;
     const imported = join(dirname(path), name);
-    if (imported.startsWith(tests) && !found.has(imported)) sourcesOf(imported, found);
+    if (name.startsWith(".") && !found.has(imported) && !ownSide.test(imported)) sourcesOf(imported, found);
   }
-  return [...found].map(([file, digest]): [string, string] => [file.slice(tests.length), digest]).sort();
+  return [...found]
+    .map(([file, digest]): [string, string] => [relative(import.meta.dir, file), digest])
+    .sort();
 }
 
-const tests = join(import.meta.dir, "../");
+/** Nothing that others make comes of the program, and of what runs it for the tests. */
+const ownSide = /\/src\/|\/(bough|compiled|engine|ordinary-user|plain-service)\.ts$/;
 
 async function passes<Result>(
   check: (result: Result) => void | Promise<void>,
