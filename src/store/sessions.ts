@@ -112,10 +112,11 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
     list: (filter) =>
       database
         .query<SessionSummary, [string]>(
-          `SELECT key, context, updated_at AS updatedAt,
+          `SELECT key, context,
              (SELECT count(*) FROM branch WHERE session_id = session.id) AS branches,
              (SELECT count(*) FROM history WHERE session_id = session.id) AS entries,
-             (SELECT image FROM history WHERE session_id = session.id ORDER BY id DESC LIMIT 1) AS image
+             (SELECT image FROM history WHERE session_id = session.id ORDER BY id DESC LIMIT 1) AS image,
+             updated_at AS updatedAt
            FROM session WHERE instr(key, ?) > 0 ORDER BY updated_at DESC, key`,
         )
         .all(filter),
