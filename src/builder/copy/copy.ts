@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { FileHashes, HashOptions } from "../../context/hashing/hash.ts";
+import type { HashOptions } from "../../context/hashing/hash.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
@@ -15,7 +15,7 @@ import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { Owned, Staged, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { copyState, noteState } from "./copy-state.ts";
-import { hashSources } from "./hash-sources.ts";
+import { hashMatches, hashSources } from "./hash-sources.ts";
 import { stageDirectory } from "./made-directories.ts";
 import { resolveFileOwner, root } from "./ownership.ts";
 import {
@@ -67,7 +67,7 @@ export async function stageCopy(
     const urls = new Map<PlannedItem, StagedFile>();
     for (const item of items instanceof PlannedItems ? items.others : items)
       if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
-    const arriving = stagedItems(items, { hashes, urls }, owned);
+    const arriving = stagedItems(items, { hashes: hashes.byPath, urls }, owned);
     const made = await stageItems(arriving, destination, { owner, line }, unpacked.stage, build);
     if (state !== undefined && hashes.areSettled) noteState(made.staged, state);
     return made;
@@ -172,10 +172,12 @@ async function hashEntries(
   { signal, clock, hashes, early, inputs }: BuildJob,
   ahead: FoundSources | undefined,
   onProgress: HashOptions["onProgress"] = () => undefined,
-): Promise<FileHashes> {
-  const known = await ahead?.hashes(onProgress);
+): Promise<{ byPath: ReadonlyMap<string, string>; areSettled: boolean }> {
   const options = { signal, clock, cache: hashes, onProgress, early, inputs };
-  return known ?? (await hashSources(filesAmong(items), options));
+  if (!(items instanceof PlannedItems))
+    return { byPath: await hashSources(filesAmong(items), options), areSettled: false };
+  const hashed = (await ahead?.hashes(onProgress)) ?? (await hashMatches(items.matches, options));
+  return { byPath: new Map(), ...hashed };
 }
 
 function amountOf(items: Iterable<PlannedItem>): { files: number; bytes: number } {
@@ -237,7 +239,7 @@ export function stageEntry(
     case "directory":
       return stageDirectory(mode, owned);
     case "file": {
-      const sha256 = hashes.get(entry.absolutePath);
+      const sha256 = entry.sha256 ?? hashes.get(entry.absolutePath);
       if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
       const content = { kind: "local", absolutePath: entry.absolutePath } as const;
       const mtime = entry.stat.mtimeMs / 1000;

@@ -1,35 +1,55 @@
-import { type FileHashes, type HashOptions, hashFiles } from "../../context/hashing/hash.ts";
+import { type HashOptions, hashEach } from "../../context/hashing/hash.ts";
 import type { FileEntry } from "../../context/sources/entry.ts";
+import type { ListedFile } from "../../context/sources/entry-list.ts";
+import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { InputObserver } from "../input-observer.ts";
 import type { EarlyUploads } from "../staging/early-uploads.ts";
 import { collectGarbage } from "../staging/gc.ts";
 
-/**
- * The SHA-256 of the files of a COPY or ADD, by absolute path; what had to be read for it is remembered at once. Each is
- * offered for sending as soon as it is known.
- */
+type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "hashOnTheWay"> & {
+  cache: ContextHashes;
+  early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "hashWhileSending">>;
+  /** Resolves when it can be said whether they will have to be sent, where that is not so already. */
+  decided?: Promise<unknown>;
+  inputs: InputObserver | undefined;
+};
+
+/** The SHA-256 of the files of a COPY or ADD, by absolute path. */
 export async function hashSources(
   files: Iterable<FileEntry>,
-  {
-    early,
-    decided = Promise.resolve(),
-    inputs,
-    ...options
-  }: Omit<HashOptions, "cache" | "onHash" | "hashOnTheWay"> & {
-    cache: ContextHashes;
-    early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "hashWhileSending">>;
-    /** Resolves when it can be said whether they will have to be sent, where that is not so already. */
-    decided?: Promise<unknown>;
-    inputs: InputObserver | undefined;
-  },
-): Promise<FileHashes> {
+  options: HashSourcesOptions,
+): Promise<ReadonlyMap<string, string>> {
+  const hashes = new Map<string, string>();
+  await hashAll(files, options, ({ absolutePath }, sha256) => void hashes.set(absolutePath, sha256));
+  return hashes;
+}
+
+/** Hashes what sources have come to; entries have their hashes from then on. `areSettled`: see `hashEach`. */
+export async function hashMatches(
+  matches: readonly SourceMatch[],
+  options: HashSourcesOptions,
+): Promise<{ areSettled: boolean }> {
+  return hashAll(filesOf(matches), options, (file, sha256) => file.list.setHash(file, sha256));
+}
+
+function* filesOf(matches: readonly SourceMatch[]): Generator<ListedFile, undefined> {
+  for (const { entries } of matches) yield* entries.listFiles();
+}
+
+/** What had to be read is remembered at once. Each file is offered for sending as soon as its hash is known. */
+async function hashAll<Entry extends FileEntry>(
+  files: Iterable<Entry>,
+  { early, decided = Promise.resolve(), inputs, ...options }: HashSourcesOptions,
+  keep: (file: Entry, sha256: string) => void,
+): Promise<{ areSettled: boolean }> {
   const before = options.cache.unsaved;
-  const hashes = await hashFiles(files, {
+  const hashed = await hashEach(files, {
     ...options,
     hashOnTheWay: async (file, onBytes) => early.hashWhileSending?.(file, onBytes, decided),
     onHash(file, sha256) {
+      keep(file, sha256);
       early.offer(file, sha256);
       inputs?.file(file.contextPath, sha256);
     },
@@ -43,5 +63,5 @@ export async function hashSources(
   await pace.step();
   collectGarbage(read);
   await pace.step();
-  return hashes;
+  return hashed;
 }

@@ -1,14 +1,13 @@
 import type { Clock } from "../../clock.ts";
 import type { BuildContext } from "../../context/build-context.ts";
-import type { FileHashes, HashOptions } from "../../context/hashing/hash.ts";
+import type { HashOptions } from "../../context/hashing/hash.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import type { FileEntry } from "../../context/sources/entry.ts";
 import { digestOfMatches } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfile/instruction.ts";
 import type { FileStates } from "../../store/file-states.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
-import { hashSources } from "../copy/hash-sources.ts";
+import { hashMatches } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import type { InputObserver } from "../input-observer.ts";
 import { isUrl } from "../remote-files/source-url.ts";
@@ -28,10 +27,10 @@ export interface FoundSources {
   /** `undefined` where that was too long ago: what was written to the context while a RUN went on is to be copied, too. */
   sources: ResolvedSources | undefined;
   /**
-   * Hashes by absolute path, once all of them are known; `undefined` where they have to be asked for (again), which takes no time
-   * for files that have not changed.
+   * Resolves once entries have their hashes; with `undefined` where these have to be asked for (again), which takes no time for
+   * files that have not changed.
    */
-  hashes(onProgress: NonNullable<HashOptions["onProgress"]>): Promise<FileHashes | undefined>;
+  hashes(onProgress: NonNullable<HashOptions["onProgress"]>): Promise<{ areSettled: boolean } | undefined>;
 }
 
 interface LookAheadOptions {
@@ -52,7 +51,7 @@ interface Search {
   since: number;
   sources: Promise<ResolvedSources>;
   /** `undefined`: all files are in a state that is known, and may need no hashes. */
-  hashes: Promise<FileHashes | undefined>;
+  hashes: Promise<{ areSettled: boolean } | undefined>;
   /** Tells that somebody waits for it. */
   onTaken(): void;
   /** Progress, for who waits for it. */
@@ -93,7 +92,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     const hashes = sources.then((resolved) =>
       fileStates.hasSources(digestOfMatches(resolved.matches))
         ? undefined
-        : hashSources(filesOf(resolved), {
+        : hashMatches(resolved.matches, {
             ...{ signal, clock, cache, early, decided, inputs },
             onProgress: (done) => begun.onProgress?.(done),
           }),
@@ -171,8 +170,4 @@ function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAhea
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));
   const words = [...paths, ...exclude, destination, chmod, chown];
   return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
-}
-
-function* filesOf({ matches }: ResolvedSources): Generator<FileEntry, undefined> {
-  for (const { entries } of matches) for (const entry of entries) if (entry.type === "file") yield entry;
 }

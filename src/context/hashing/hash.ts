@@ -5,7 +5,7 @@ import { createFileHasher } from "./hash-file.ts";
 import { hashOnThreads, shouldUseThreads } from "./hash-threads.ts";
 import { type HashCache, isSettled } from "./stat-cache.ts";
 
-export interface HashOptions {
+export interface HashOptions<Entry extends FileEntry = FileEntry> {
   signal?: AbortSignal;
   cache?: HashCache;
   /** Tells which files are too young to be remembered. */
@@ -13,12 +13,12 @@ export interface HashOptions {
   /** How far it has come; called now and then. */
   onProgress?: (done: { files: number; bytes: number }) => void;
   /** Each file's hash as soon as it is known, in no certain order. */
-  onHash?: (entry: FileEntry, sha256: string) => void;
+  onHash?: (entry: Entry, sha256: string) => void;
   /**
    * Hashes a large file while something else is done with its bytes; `undefined` where there is nothing to be done.
    * `onBytes`: called with the number of bytes that were read since it was called last.
    */
-  hashOnTheWay?: (entry: FileEntry, onBytes: (bytes: number) => void) => Promise<string | undefined>;
+  hashOnTheWay?: (entry: Entry, onBytes: (bytes: number) => void) => Promise<string | undefined>;
 }
 
 /** Files from this size on are left for the end, where several are hashed at once; below it, asking a thread costs too much. */
@@ -26,66 +26,73 @@ const largeBytes = 256 * 1024;
 /** A lone file from this size on may be hashed on its way elsewhere; of several, each processor hashes one. */
 const onTheWayBytes = 64 * 1024 * 1024;
 
-/** SHA-256 of files' contents in lower-case hex, by absolute path. */
-export class FileHashes extends Map<string, string> {
-  /** False where some file may change and look as it did: see `isSettled`. */
-  areSettled = true;
+/** The SHA-256 of each file's content in lower-case hex, by its absolute path. */
+export async function hashFiles(
+  entries: Iterable<FileEntry>,
+  options: HashOptions = {},
+): Promise<ReadonlyMap<string, string>> {
+  const hashes = new Map<string, string>();
+  const others = new Map(Array.from(entries, (entry) => [entry.absolutePath, entry]));
+  await hashEach(others.values(), {
+    ...options,
+    onHash(entry, sha256) {
+      hashes.set(entry.absolutePath, sha256);
+      options.onHash?.(entry, sha256);
+    },
+  });
+  return hashes;
 }
 
 /**
- * The SHA-256 of each file's content in lower-case hex, by its absolute path.
+ * Tells `onHash` the SHA-256 of each file's content in lower-case hex. `areSettled`: a later change of any of them shows in its
+ * state, see `isSettled`.
  *
  * @throws BoughError naming a file that can't be read, or is no longer the one that the entry describes: what is
  *   returned is never the hash of one state of a file beside the size or mode of another
  */
-export async function hashFiles(
-  entries: Iterable<FileEntry>,
-  options: HashOptions = {},
-): Promise<FileHashes> {
+export async function hashEach<Entry extends FileEntry>(
+  entries: Iterable<Entry>,
+  options: HashOptions<Entry>,
+): Promise<{ areSettled: boolean }> {
   const { signal, cache, clock = systemClock } = options;
   const done = { files: 0, bytes: 0 };
   const report = () => options.onProgress?.({ ...done });
   const pace = createPace(signal, report);
   const hashFile = createFileHasher(pace);
-  const hashes = new FileHashes();
-  const large = new Map<string, FileEntry>();
+  const large: Entry[] = [];
+  let areSettled = true;
   const onBytes = (bytes: number) => {
     done.bytes += bytes;
   };
-  const add = (entry: FileEntry, hash: string, readAt: number) => {
+  const add = (entry: Entry, hash: string, readAt: number) => {
     const { absolutePath, stat } = entry;
-    if (!isSettled(stat, readAt)) hashes.areSettled = false;
+    if (!isSettled(stat, readAt)) areSettled = false;
     else cache?.set(absolutePath, stat, hash);
-    hashes.set(absolutePath, hash);
     done.files++;
     options.onHash?.(entry, hash);
   };
   for (const entry of entries) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const { absolutePath, stat } = entry;
-    if (hashes.has(absolutePath)) continue;
-    const known = cache?.get(absolutePath, stat);
+    const known = cache?.get(entry.absolutePath, entry.stat);
     if (known !== undefined) {
-      hashes.set(absolutePath, known);
       done.files++;
       done.bytes += entry.size;
       options.onHash?.(entry, known);
     } else if (entry.size >= largeBytes) {
-      large.set(absolutePath, entry);
+      large.push(entry);
     } else {
       const readAt = clock.now();
       const hash = hashFile(entry, onBytes);
       add(entry, typeof hash === "string" ? hash : await hash, readAt);
     }
   }
-  const largest = [...large.values()].filter(({ size }) => size >= onTheWayBytes);
+  const largest = large.filter(({ size }) => size >= onTheWayBytes);
   const [lone] = largest.length === 1 && options.hashOnTheWay !== undefined ? largest : [];
-  if (lone !== undefined) large.delete(lone.absolutePath);
-  const rest = [...large.values()];
+  const rest = large.filter((entry) => entry !== lone);
   if (shouldUseThreads(rest)) {
     const readAt = clock.now();
-    const onHash = (entry: FileEntry, hash: string) => add(entry, hash, readAt);
+    const onHash = (entry: Entry, hash: string) => add(entry, hash, readAt);
     const onMoreBytes = (bytes: number) => {
       onBytes(bytes);
       report();
@@ -105,5 +112,5 @@ export async function hashFiles(
     };
     add(lone, (await options.hashOnTheWay?.(lone, onMoreBytes)) ?? (await hashFile(lone, onBytes)), readAt);
   }
-  return hashes;
+  return { areSettled };
 }

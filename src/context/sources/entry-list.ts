@@ -1,5 +1,6 @@
 import { constants, type Stats } from "node:fs";
-import type { ContextEntry } from "./entry.ts";
+import { posix } from "node:path";
+import type { ContextEntry, FileEntry } from "./entry.ts";
 import type { EntryPaths } from "./entry-of.ts";
 
 /**
@@ -14,6 +15,9 @@ export class EntryList implements Iterable<ContextEntry> {
   readonly #targets = new Map<number, string>();
   /** The numbers of each entry; see `add`. */
   #numbers = new Float64Array(firstCapacity * columns);
+  /** SHA-256 of files, once the first one is set. */
+  #hashes: Buffer | undefined;
+  #digest: string | undefined;
   #files = 0;
   #bytes = 0;
 
@@ -45,6 +49,7 @@ export class EntryList implements Iterable<ContextEntry> {
   /** Adds what is in a directory. `target`: of a link. */
   add(directory: number, name: string, stats: EntryStats, target?: string): void {
     const index = this.#names.push(name) - 1;
+    this.#digest = undefined;
     const at = index * columns;
     if (at === this.#numbers.length) this.#grow();
     const numbers = this.#numbers;
@@ -79,11 +84,47 @@ export class EntryList implements Iterable<ContextEntry> {
     return index < this.#names.length ? this.#entryAt(index) : undefined;
   }
 
+  /** The files, each with its place. */
+  *listFiles(): Generator<ListedFile, undefined> {
+    for (let index = 0; index < this.#names.length; index++) {
+      const entry = this.#entryAt(index);
+      if (entry.type === "file") yield { ...entry, list: this, index };
+    }
+  }
+
+  /** Keeps the SHA-256 of a file's content, in hex, with it. */
+  setHash({ index }: Pick<ListedFile, "index">, sha256: string): void {
+    this.#hashes ??= Buffer.alloc(this.#names.length * hashBytes);
+    this.#hashes.write(sha256, index * hashBytes, "hex");
+  }
+
+  /** Calls `visit` with the directory's path in the context, the name and the size of each file, without an object for it. */
+  forEachFile(visit: (directory: string, name: string, size: number) => void): void {
+    const numbers = this.#numbers;
+    let number = -1;
+    let directory = "";
+    for (const [index, name] of this.#names.entries()) {
+      const at = index * columns;
+      if (((numbers[at] ?? 0) & constants.S_IFMT) !== constants.S_IFREG) continue;
+      if (numbers[at + 1] !== number) {
+        number = numbers[at + 1] ?? 0;
+        directory = this.#pathsOf(number, "").contextPath;
+      }
+      if (name !== "") visit(directory, name, numbers[at + 2] ?? 0);
+      else visit(posix.dirname(`/${directory}`).slice(1), posix.basename(directory), numbers[at + 2] ?? 0);
+    }
+  }
+
   /**
    * SHA-256 over all that the list has. Where two lists have the same, every entry has the same path, type, mode and target, and
    * every file is in the same state.
    */
   digest(): string {
+    this.#digest ??= this.#computeDigest();
+    return this.#digest;
+  }
+
+  #computeDigest(): string {
     const hasher = new Bun.CryptoHasher("sha256");
     const directories = this.#directories.map(({ contextPath, absolutePath, relativePath }) => [
       contextPath,
@@ -117,7 +158,10 @@ export class EntryList implements Iterable<ContextEntry> {
           mtimeMs: numbers[at + 5] ?? 0,
           ctimeMs: numbers[at + 6] ?? 0,
         };
-        return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat };
+        if (this.#hashes === undefined)
+          return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat };
+        const sha256 = this.#hashes.toString("hex", index * hashBytes, (index + 1) * hashBytes);
+        return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat, sha256 };
       }
     }
   }
@@ -135,12 +179,16 @@ export class EntryList implements Iterable<ContextEntry> {
   }
 }
 
+/** A file and its place in a list. */
+export type ListedFile = FileEntry & { list: EntryList; index: number };
+
 /** What a list keeps of an entry's `stat`; of what is no file, the mode alone. */
 type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs">;
 
 const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctimeMs: 0 };
 
 const columns = 7;
+const hashBytes = 32;
 const firstCapacity = 8;
 
 const typeBits = {

@@ -1,5 +1,4 @@
 import { escapeGlob } from "../patterns/glob.ts";
-import type { FileEntry } from "./entry.ts";
 import type { SourceMatch } from "./source-match.ts";
 
 /** What makes a context large, and how to leave it out. */
@@ -64,15 +63,20 @@ interface Node {
   files: number;
   bytes: number;
   /** What a directory contains. */
-  below?: { directories: Map<string, Node>; largestFiles: FileEntry[] };
+  below?: { directories: Map<string, Node>; largestFiles: LargeFile[] };
+}
+
+interface LargeFile {
+  contextPath: string;
+  size: number;
 }
 
 /** All directories, each with the sum of what is below it; of files only those that can be among the largest paths. */
 function growTree(matches: readonly SourceMatch[]): Node {
   const root = directoryAt("");
-  /** The directory of the file before, with all that are above it, and its path with a slash. */
+  /** The directory of the file before, with all that are above it, and its path. */
   let chain = [root];
-  let prefix = "";
+  let last = "";
   /** Of files of that directory that are not counted yet: most of a row are of one. */
   let [files, bytes] = [0, 0];
   const count = () => {
@@ -83,18 +87,16 @@ function growTree(matches: readonly SourceMatch[]): Node {
     [files, bytes] = [0, 0];
   };
   for (const { entries } of matches) {
-    for (const file of entries) {
-      if (file.type !== "file") continue;
-      const { contextPath } = file;
-      if (!contextPath.startsWith(prefix) || contextPath.includes("/", prefix.length)) {
+    entries.forEachFile((directory, name, size) => {
+      if (directory !== last) {
         count();
-        prefix = contextPath.slice(0, contextPath.lastIndexOf("/") + 1);
-        chain = chainTo(root, prefix);
+        last = directory;
+        chain = chainTo(root, directory === "" ? "" : `${directory}/`);
       }
       files += 1;
-      bytes += file.size;
-      keepLargest(chain.at(-1)?.below?.largestFiles ?? [], file);
-    }
+      bytes += size;
+      keepLargest(chain.at(-1)?.below?.largestFiles ?? [], directory, name, size);
+    });
   }
   count();
   return root;
@@ -121,9 +123,9 @@ function directoryAt(path: string): Node {
   return { path, files: 0, bytes: 0, below: { directories: new Map(), largestFiles: [] } };
 }
 
-function keepLargest(largest: FileEntry[], file: FileEntry): void {
-  if (largest.length === maxNamed && file.size <= (largest.at(-1)?.size ?? 0)) return;
-  largest.push(file);
+function keepLargest(largest: LargeFile[], directory: string, name: string, size: number): void {
+  if (largest.length === maxNamed && size <= (largest.at(-1)?.size ?? 0)) return;
+  largest.push({ contextPath: directory === "" ? name : `${directory}/${name}`, size });
   largest.sort((a, b) => b.size - a.size).splice(maxNamed);
 }
 
