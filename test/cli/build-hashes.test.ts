@@ -54,6 +54,31 @@ test("a second build reads no file; what it sends is checked all the same", asyn
   expect(exitCode).toBe(1);
 });
 
+test.each([
+  ["whose layer the service has lost", () => service.state.forgetImage(latestImage()), "make"],
+  ["of other words", () => writeDockerfile("RUN make again"), "make again"],
+  ["of another environment", () => writeDockerfile("ENV A=1\nRUN make"), "make"],
+  ["before which another COPY stands", () => writeDockerfile("COPY c /app/c\nRUN make"), "make"],
+  ["before which the WORKDIR is made", () => writeDockerfile("WORKDIR /w\nRUN make"), "make"],
+])("files that were left out as unchanged are there for a step %s", async (_, change, commandOf) => {
+  writeFiles(context, { c: "three" });
+  await build();
+  expect((await build()).runs).toBe(0);
+  change();
+  expect((await build()).exitCode).toBe(0);
+  const { command, files = {} } = service.state.instances.at(-1) ?? {};
+  expect(command).toContain(commandOf);
+  expect(Object.keys(files).filter((path) => path !== "/app/c")).toEqual(["/app/a", "/app/b"]);
+});
+
+function latestImage(): string {
+  return [...service.state.images.keys()].at(-1) ?? "";
+}
+
+function writeDockerfile(lines: string): void {
+  writeFiles(context, { Dockerfile: `FROM base:1\nCOPY a b /app/\n${lines}\n` });
+}
+
 test.each<[string, () => void]>([
   [
     "written in place, of the same size and with the same time",
