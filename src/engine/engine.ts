@@ -71,6 +71,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const closing = new AbortController();
   const boot = bootId() ?? "";
   const warn = options.warn ?? (() => undefined);
+  const inUserNamespace = isInUserNamespace();
   const state: EngineState = {
     layout,
     database,
@@ -80,9 +81,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     importLimits,
     allowsHostNetwork: options.allowsHostNetwork ?? true,
     runtime: new RuntimeChoice(),
-    namespaces: new NamespaceSupply({ layout, environment }),
+    namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
     networks: new Networks({ environment, clock, warn }),
-    inUserNamespace: isInUserNamespace(),
+    inUserNamespace,
     events: new EventFiles(layout, clock),
     boot,
     layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),

@@ -74,7 +74,7 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   for (const name of directories) {
     if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
   }
-  // Those of a runtime's trial are named for its process.
+  // Control groups that are made ahead are named for their process.
   for (const name of readdirSync(layout.containers))
     if (name.includes(".") && !isAlive(name)) await removeContainer(state, name);
   // A cache is recorded before it gets one.

@@ -1,10 +1,12 @@
 /** What a command does and how it ends is the same whichever runtime starts it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { groupProblem } from "../../src/engine/sandbox/runtime/choice.ts";
 import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
 import { tinyProgram, unexpected } from "../../src/engine/sandbox/runtime/tiny-program.ts";
+import { currentProcess } from "../../src/process-identity.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { InstanceResult } from "../../src/service/wire/operation.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -15,10 +17,11 @@ import { usableRuntimes } from "../support/runtimes.ts";
 const path = process.env.PATH;
 
 describe.each(usableRuntimes())("by %s", (runtime) => {
+  const environment = { PATH: path, BOUGH_RUNTIME: runtime };
   let engine: TestEngine;
   let base: string;
   beforeAll(async () => {
-    engine = await TestEngine.open({ environment: { PATH: path, BOUGH_RUNTIME: runtime } });
+    engine = await TestEngine.open({ environment });
     base = await engine.importConfigured({
       prepare(root) {
         mkdirSync(join(root, "odd"));
@@ -137,13 +140,31 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(decode(result.stdout)).toContain("\n500\n");
   });
 
-  test("a command whose time is over is gone, with its groups and state", async () => {
-    const { metadata, uuid } = await runUntilExpired(engine, base, "trap '' TERM; echo mine >&2; sleep 60");
+  test("a command whose time is over says nothing but its own words", async () => {
+    const { metadata } = await runUntilExpired(
+      engine,
+      base,
+      "trap '' TERM; echo mine >&2; sleep 60",
+      environment,
+    );
     const { state, stderr } = metadata?.result ?? {};
     expect([decode(stderr), state?.exit_code, state?.timed_out]).toEqual(["mine\n", 137, true]);
-    expect(readdirSync(join(engine.directory, "containers"))).toEqual([]);
-    const groups = readdirSync("/sys/fs/cgroup", { recursive: true }).map(String);
-    expect(groups.filter((group) => group.includes(uuid))).toEqual([]);
+  });
+
+  test("nothing is left of commands, however they end, once the engine is closed", async () => {
+    const groups = () => readdirSync("/sys/fs/cgroup", { recursive: true }).map(String).sort();
+    const before = groups();
+    const closed = await TestEngine.open({ environment });
+    const image = await closed.importBase();
+    await Promise.all(["true", "exit 3", "sleep 60 &"].map((command) => closed.run(image, command)));
+    await runUntilExpired(closed, image, "echo begun; sleep 60", environment);
+    await closed.run(image, "true");
+    await closed.engine.close();
+    expect(readdirSync(join(closed.directory, "containers"))).toEqual([]);
+    const left = groups().filter((group) => !before.includes(group));
+    // Other processes of this machine make groups, too.
+    expect(left.filter((group) => group.includes(currentProcess()))).toEqual([]);
+    await rm(closed.directory, { recursive: true });
   });
 
   async function beside(instance: { uuid: string }, spec: object): Promise<InstanceResult> {
@@ -225,7 +246,7 @@ describe("crun is used where it was tried and has passed", () => {
     expect(recallTrial({ runtimeTrial }, "k", now)).toEqual(expected as never);
   });
 
-  test("what a killed engine left of a trial is cleared away by the next", async () => {
+  test("control groups that a killed engine has made ahead are cleared away by the next", async () => {
     const engine = await TestEngine.open();
     await engine.engine.close();
     const left = join(engine.directory, "containers", "0-0.1.1.trial");

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../../src/clock.ts";
+import type { EngineOptions } from "../../src/engine/engine.ts";
 import type { InstanceResult, OperationRecord } from "../../src/service/wire/operation.ts";
 import { TestEngine } from "./engine.ts";
 
@@ -12,6 +13,7 @@ export async function runUntilExpired(
   { directory }: TestEngine,
   image: string,
   command: string,
+  environment: EngineOptions["environment"] = { PATH: process.env.PATH },
 ): Promise<OperationRecord> {
   const { promise: isOver, resolve: passTime } = Promise.withResolvers<void>();
   const clock: Clock = {
@@ -19,7 +21,7 @@ export async function runUntilExpired(
     sleep: (milliseconds, signal) =>
       milliseconds === timeout * 1000 ? isOver : systemClock.sleep(milliseconds, signal),
   };
-  const engine = await TestEngine.open({ directory, clock });
+  const engine = await TestEngine.open({ directory, clock, environment });
   const { uuid } = await engine.start({ image, command, timeout });
   const hasWritten = async () => {
     const path = `/v1/operations/${uuid}/subprocesses/1`;

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
 import type { Layout } from "../layout.ts";
 import { removeControlGroups } from "./limits/control-groups.ts";
-import type { SandboxHost } from "./sandbox-request.ts";
 
 /** The first process of a container, as the process namespace that runc is in counts it; `undefined` before it is there. */
 export function firstProcess(layout: Layout, id: string): number | undefined {
@@ -39,7 +39,7 @@ export function noteContainer(layout: Layout, id: string): void {
  * runtime is told to leave that to this.
  */
 export async function removeContainer(
-  { layout, clock }: Pick<SandboxHost, "layout" | "clock">,
+  { layout, clock }: { layout: Layout; clock: Clock },
   id: string,
 ): Promise<void> {
   const state = join(layout.containers, id);

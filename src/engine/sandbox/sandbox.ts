@@ -5,9 +5,10 @@ import { layerDirectory } from "../records/layers.ts";
 import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { noteContainer, removeContainer } from "./containers.ts";
+import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
+import type { OwnGroups } from "./limits/own-groups.ts";
 import { enterMountNamespace } from "./root/mount-namespace.ts";
 import {
   copyRootAttributes,
@@ -38,21 +39,18 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const network = host.networks.provide(request.network);
   const next = { network: network.shared, runtime };
   let helper: Helper | undefined;
+  let groups: OwnGroups | undefined;
   try {
-    if (runtime.kind === "crun") {
-      noteContainer(layout, request.id);
-      guard.makeGroups();
-    }
-    helper = host.namespaces.take(next, request.terminal);
+    ({ helper, groups } = host.namespaces.take(next, request.terminal));
     recordHelper(request.directory, helper.pid);
     kill.arm(helper);
+    if (groups !== undefined) guard.adopt(groups);
     const namespace = await enterMountNamespace(layout, environment, helper, {
       file: join(request.directory, "words"),
       layers: request.layers,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
       mounts: request.mounts.inNamespace,
-      groups: guard.groups,
       clock: host.clock,
       command: [
         ...guard.niceness,
@@ -85,7 +83,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   } finally {
     kill.disarm();
     helper?.discard?.();
-    await removeContainer(host, request.id);
+    await (groups === undefined ? removeContainer(host, request.id) : host.namespaces.release(groups));
   }
 }
 

@@ -6,12 +6,11 @@ import type { LimitHit } from "../../../service/wire/operation.ts";
 import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
 import type { KillSwitch } from "../kill-switch.ts";
-import { openDevices } from "../sandbox-config.ts";
 import type { LimitHold, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { type Controllers, readLimitEvents, usableControllers } from "./controllers.ts";
 import { ownHierarchies } from "./hierarchies.ts";
 import { limitHit } from "./limits.ts";
-import { enterGroups, makeGroups, type OwnGroups } from "./own-groups.ts";
+import { enterGroups, type OwnGroups } from "./own-groups.ts";
 import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
@@ -40,15 +39,10 @@ export class LimitGuard implements LimitHold {
     }
   }
 
-  /** Makes the control groups, for a runtime that does not. Whatever becomes of it, `removeContainer` removes them. */
-  makeGroups(): void {
-    const devices = this.#host.inUserNamespace ? undefined : openDevices;
-    this.#own = makeGroups(this.#request.id, ownHierarchies(), this.settings, devices);
-  }
-
-  /** What the command's own runtime is entered by: the files of those groups, for `enterGroups`. */
-  get groups(): readonly string[] {
-    return this.#own?.entries ?? [];
+  /** Takes control groups that bough has made, for a runtime that makes none. */
+  adopt(groups: OwnGroups): void {
+    groups.limit(this.settings);
+    this.#own = groups;
   }
 
   /** What a command sees of them. */
@@ -67,12 +61,12 @@ export class LimitGuard implements LimitHold {
     // crun notes how readily the kernel ends a process for the command alone.
     const script = `echo "$1" > /proc/self/oom_score_adj || exit 125; shift\n${enterGroups}\nexec "$@"`;
     const enter = [findProgram("sh", this.#host.environment), "-c", script, "sh"];
-    return [...enter, String(this.settings.oomScoreAdj), ...this.groups, "--", ...this.niceness];
+    return [...enter, String(this.settings.oomScoreAdj), ...this.#own.entries, "--", ...this.niceness];
   }
 
   /** Such a runtime is one of the processes of bough's own groups, and is not to count for the limit. */
   hold<Started extends { pid: number }>(start: () => Started): Started {
-    this.#own?.allowProcesses(this.#helpers.size + 1);
+    this.#own?.allowProcesses(this.#request.limits.processes, this.#helpers.size + 1);
     const helper = start();
     this.#helpers.add(helper.pid);
     return helper;
@@ -80,7 +74,7 @@ export class LimitGuard implements LimitHold {
 
   release(helper: number): void {
     this.#helpers.delete(helper);
-    this.#own?.allowProcesses(this.#helpers.size);
+    this.#own?.allowProcesses(this.#request.limits.processes, this.#helpers.size);
   }
 
   get settings(): LimitSettings {

@@ -14,7 +14,7 @@ import {
   startPipedHelper,
 } from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
-import { enterGroups } from "../limits/own-groups.ts";
+import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
 import type { Crun } from "../runtime/crun.ts";
 
 /**
@@ -34,7 +34,8 @@ export interface MountNamespace {
 }
 
 /**
- * Mounts what it is given a place for, to be crun's state in memory. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that line
+ * Becoming crun, it has memory for its state first, and enters its control groups: the first to do so after a while waits for some
+ * milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that line
  * is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
  * by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped to a disk where
  * Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to have one.
@@ -42,7 +43,10 @@ export interface MountNamespace {
 const script = `memory() {
   mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || mount -t tmpfs -o "$1" tmpfs "$2"
 }
-[ -z "$1" ] || memory mode=0700,size=16m "$1" || exit 125
+if [ -n "$1" ]; then
+  memory mode=0700,size=16m "$1" && shift || exit 125
+  ${enterGroups}
+fi
 read -r words && . "$words" || exit 125
 mount -t overlay -o "$1" overlay ../root || exit 125
 shift
@@ -58,7 +62,6 @@ while [ "$1" != -- ]; do
   shift 3
 done
 shift
-${enterGroups}
 echo && read -r go || exit 125
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
@@ -85,8 +88,6 @@ interface Words {
   operation?: string;
   inUserNamespace: boolean;
   mounts?: readonly NamespaceMount[];
-  /** Control groups that it enters first; see `enterGroups`. */
-  groups?: readonly string[];
   /** Runs once it may proceed; without one the process only holds the mount, for as long as its standard input is open. */
   command?: readonly string[];
 }
@@ -105,16 +106,14 @@ export function startNamespace(
     /** A terminal that becomes the command's standard error. */
     terminal?: number | undefined;
     /** It becomes crun. The command has its standard streams then: they are pipes, which it can open by their names. */
-    crun?: Pick<Crun, "state"> | undefined;
+    crun?: (Pick<Crun, "state"> & Pick<OwnGroups, "entries">) | undefined;
   },
 ): Helper {
   findProgram("mount", environment);
+  const forCrun = options.crun === undefined ? [] : [options.crun.state, ...options.crun.entries, "--"];
   const start = options.crun !== undefined ? startPipedHelper : startHelper;
   return start(
-    dyingWithParent(
-      [...enterCommand(environment, options.forCommand), "sh", options.crun?.state ?? ""],
-      environment,
-    ),
+    dyingWithParent([...enterCommand(environment, options.forCommand), "sh", ...forCrun], environment),
     {
       workingDirectory: layout.layers,
       environment: helperEnvironment(environment),
@@ -168,7 +167,7 @@ function enterCommand(environment: Environment, forCommand: boolean): string[] {
 
 function quoteWords(
   layout: Layout,
-  { layers, operation, inUserNamespace, mounts = [], groups = [], command = [] }: Words,
+  { layers, operation, inUserNamespace, mounts = [], command = [] }: Words,
 ): string {
   const overlay = overlayOptions(layout, layers, { operation, inUserNamespace });
   const placed = mounts.flatMap((mount) => [
@@ -176,7 +175,7 @@ function quoteWords(
     mount.type === "bind" ? mount.source : mount.options,
     mount.place,
   ]);
-  return [overlay, ...placed, "--", ...groups, "--", ...command].map(quote).join(" ");
+  return [overlay, ...placed, "--", ...command].map(quote).join(" ");
 }
 
 function quote(word: string): string {

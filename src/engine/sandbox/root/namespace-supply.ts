@@ -1,9 +1,14 @@
-import { identify, isAlive } from "../../../process-identity.ts";
+import type { Clock } from "../../../clock.ts";
+import { currentProcess, identify, isAlive } from "../../../process-identity.ts";
 import type { Layout } from "../../layout.ts";
 import type { PrivateNetwork } from "../../network/private-network.ts";
 import { endHelper, type Helper } from "../../system/helper.ts";
 import type { Environment } from "../../system/programs.ts";
+import { noteContainer, removeContainer } from "../containers.ts";
+import { ownHierarchies } from "../limits/hierarchies.ts";
+import { makeGroups, type OwnGroups } from "../limits/own-groups.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { openDevices } from "../sandbox-config.ts";
 import { startNamespace } from "./mount-namespace.ts";
 
 /** What a namespace is made for. */
@@ -13,63 +18,100 @@ interface NextCommand {
   runtime: Runtime;
 }
 
+/** A process in its namespaces, which waits to be told what to mount. */
+interface Supplied {
+  helper: Helper;
+  /** Those that it is in, where its runtime makes none: remove them when it has ended. */
+  groups: OwnGroups | undefined;
+}
+
+interface SupplyHost {
+  layout: Layout;
+  environment: Environment;
+  clock: Clock;
+  inUserNamespace: boolean;
+}
+
 /**
  * The namespaces of commands. From the second command of an engine on, those of the next one are made while the one before
  * runs: to start four programs one after the other takes a tenth of what a short command takes in all.
  */
 export class NamespaceSupply {
-  readonly #host: { layout: Layout; environment: Environment };
-  /** Waits to be told what to mount. */
-  #waiting: { helper: Helper; identity: string; next: NextCommand } | undefined;
+  readonly #host: SupplyHost;
+  #waiting: (Supplied & { identity: string; next: NextCommand }) | undefined;
   #taken = 0;
+  /** What is being cleared away. */
+  readonly #leaving = new Set<Promise<void>>();
 
-  constructor(host: { layout: Layout; environment: Environment }) {
+  constructor(host: SupplyHost) {
     this.#host = host;
   }
 
   /** `terminal`: see `startNamespace`; such a command can't be waited for. */
-  take(next: NextCommand, terminal?: number): Helper {
+  take(next: NextCommand, terminal?: number): Supplied {
     if (terminal !== undefined) return this.#start(next, terminal);
     this.#taken++;
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    if (waiting !== undefined && isSame(waiting.next, next) && isAlive(waiting.identity))
-      return waiting.helper;
-    if (waiting !== undefined) end(waiting.helper);
+    if (waiting !== undefined && isSame(waiting.next, next) && isAlive(waiting.identity)) return waiting;
+    if (waiting !== undefined) this.#drop(waiting);
     return this.#start(next);
   }
 
   /** Call it while a command runs. */
   prepare(next: NextCommand): void {
     if (this.#taken < 2 || this.#waiting !== undefined) return;
-    const helper = this.#start(next);
-    // It keeps this process from ending as little as what it waits for.
-    helper.unref();
-    this.#waiting = { helper, identity: identify(helper.pid), next };
+    try {
+      const supplied = this.#start(next);
+      // It keeps this process from ending as little as what it waits for.
+      supplied.helper.unref();
+      this.#waiting = { ...supplied, identity: identify(supplied.helper.pid), next };
+    } catch {
+      // The next command says why there can be none.
+    }
+  }
+
+  /** Removes the groups of what was taken and has ended. */
+  async release(groups: OwnGroups): Promise<void> {
+    await removeContainer(this.#host, groups.name);
   }
 
   async close(): Promise<void> {
-    const helper = this.#waiting?.helper;
+    const waiting = this.#waiting;
     this.#waiting = undefined;
-    if (helper === undefined) return;
-    helper.ref();
-    end(helper);
-    await helper.exited;
+    if (waiting !== undefined) this.#drop(waiting);
+    await Promise.all(this.#leaving);
   }
 
-  #start({ network, runtime }: NextCommand, terminal?: number): Helper {
+  #start({ network, runtime }: NextCommand, terminal?: number): Supplied {
     const { layout, environment } = this.#host;
-    const descriptor = network?.namespaces;
-    const crun = runtime.kind === "crun" ? runtime : undefined;
-    return startNamespace(layout, environment, { forCommand: true, descriptor, terminal, crun });
+    const options = { forCommand: true, descriptor: network?.namespaces, terminal };
+    if (runtime.kind === "runc")
+      return { helper: startNamespace(layout, environment, options), groups: undefined };
+    const groups = this.#makeGroups();
+    const crun = { state: runtime.state, entries: groups.entries };
+    return { helper: startNamespace(layout, environment, { ...options, crun }), groups };
+  }
+
+  #makeGroups(): OwnGroups {
+    const { layout, inUserNamespace } = this.#host;
+    // By its name whoever finds what a killed process has left knows whose it was.
+    const name = `${currentProcess()}.${crypto.randomUUID()}`;
+    noteContainer(layout, name);
+    return makeGroups(name, ownHierarchies(), inUserNamespace ? undefined : openDevices);
+  }
+
+  #drop({ helper, groups }: Supplied): void {
+    helper.ref();
+    endHelper(helper);
+    helper.discard?.();
+    const leaving = helper.exited
+      .then(() => (groups === undefined ? undefined : this.release(groups)))
+      .finally(() => this.#leaving.delete(leaving));
+    this.#leaving.add(leaving);
   }
 }
 
 function isSame(one: NextCommand, other: NextCommand): boolean {
   return one.network === other.network && one.runtime.kind === other.runtime.kind;
-}
-
-function end(helper: Helper): void {
-  endHelper(helper);
-  helper.discard?.();
 }

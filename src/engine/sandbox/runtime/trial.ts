@@ -2,7 +2,6 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
-import { currentProcess } from "../../../process-identity.ts";
 import { ProcessInput } from "../../processes/process-input.ts";
 import { NamespaceSupply } from "../root/namespace-supply.ts";
 import { runInSandbox } from "../sandbox.ts";
@@ -96,8 +95,7 @@ async function run(
   calls: readonly SystemCall[],
   look?: (live: LiveSandbox) => void,
 ): Promise<number> {
-  // By its name whoever finds what is left of it knows whose it was.
-  const id = `${currentProcess()}.${crypto.randomUUID()}`;
+  const id = crypto.randomUUID();
   const directory = join(host.layout.scratch, id);
   const input = new ProcessInput();
   mkdirSync(directory);
