@@ -114,7 +114,8 @@ test("the descriptors of a terminal are closed after it", async () => {
   const instance = await start("true");
   await engine.finish(instance);
   for (let attempt = 0; attempt < 100 && open().length > before; attempt++) await Bun.sleep(20);
-  expect(open().length).toBe(before);
+  // One of a command before may have gone meanwhile.
+  expect(open().length).toBeLessThanOrEqual(before);
 });
 
 test.each([
