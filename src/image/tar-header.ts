@@ -8,7 +8,7 @@ export interface TarHeader {
   uid: number;
   gid: number;
   size: number;
-  /** Seconds since the epoch. */
+  /** Seconds since the epoch; written, they are whole. */
   modified: number;
   linkName: string;
   /** A device's number. */
@@ -24,19 +24,11 @@ export const blockBytes = 512;
 export const maxNameBytes = 100;
 
 /** What a header says. Names are bytes: not all of them are UTF-8. */
-export interface WrittenHeader {
+export interface WrittenHeader extends Omit<TarHeader, "name" | "linkName" | "major" | "minor"> {
   name: Uint8Array;
-  /** The type flag, such as `0`, `5` or `x`. */
-  flag: string;
-  mode: number;
-  uid: number;
-  gid: number;
-  size: number;
-  /** Whole seconds since the epoch. */
-  modified: number;
   /** What a link leads to. */
   target?: Uint8Array | undefined;
-  device?: { major: number; minor: number } | undefined;
+  device?: Pick<TarHeader, "major" | "minor"> | undefined;
 }
 
 /** POSIX ustar. Numbers that have no room are GNU's; for names that have none, an error. */

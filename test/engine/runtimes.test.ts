@@ -1,6 +1,6 @@
 /** What a command does and how it ends is the same whichever runtime starts it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, watch, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { groupProblem } from "../../src/engine/sandbox/runtime/choice.ts";
@@ -165,6 +165,17 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     // Other processes of this machine make groups, too.
     expect(left.filter((group) => group.includes(currentProcess()))).toEqual([]);
     await rm(closed.directory, { recursive: true });
+  });
+
+  test("the machine's /tmp has nothing of the runtime's, not even for a moment", async () => {
+    const seen: (string | null)[] = [];
+    const watcher = watch("/tmp", (_, name) => void seen.push(name));
+    const instance = await engine.start({ image: base, command: "cat", stdin: openInput });
+    await beside(instance, { command: "true", shell: true });
+    await engine.closeInput(instance);
+    await engine.finish(instance);
+    watcher.close();
+    expect(seen.filter((name) => /^(crun|runc)\./.test(name ?? ""))).toEqual([]);
   });
 
   async function beside(instance: { uuid: string }, spec: object): Promise<InstanceResult> {

@@ -15,7 +15,7 @@ import {
 } from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
-import type { Crun } from "../runtime/crun.ts";
+import { type Crun, crunVariables } from "../runtime/crun.ts";
 
 /**
  * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
@@ -35,8 +35,8 @@ export interface MountNamespace {
 
 /**
  * Becoming crun, it has memory for its state first, and enters its control groups: the first to do so after a while waits for some
- * milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that line
- * is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
+ * milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that
+ * line is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
  * by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped to a disk where
  * Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to have one.
  */
@@ -116,7 +116,10 @@ export function startNamespace(
     dyingWithParent([...enterCommand(environment, options.forCommand), "sh", ...forCrun], environment),
     {
       workingDirectory: layout.layers,
-      environment: helperEnvironment(environment),
+      environment: {
+        ...helperEnvironment(environment),
+        ...(options.crun === undefined ? {} : crunVariables(options.crun)),
+      },
       descriptors: [options.descriptor, options.terminal],
     },
   );

@@ -12,3 +12,11 @@ export interface Crun {
   /** The filter of system calls, compiled: see `compiled-filter.ts`. crun compiles it itself where there is none. */
   filter: string | undefined;
 }
+
+/**
+ * What crun is to find in its environment: where it hides its own program from the container, by a file that it removes again. In
+ * `/tmp`, which it takes otherwise, one would be left where crun is killed.
+ */
+export function crunVariables({ state }: Pick<Crun, "state">): Record<string, string> {
+  return { _LIBCONTAINER_STATEDIR: state };
+}
