@@ -52,6 +52,6 @@ async function hashOf(
   if (entry.type !== "file") throw new Error(`${entry.absolutePath} is no file`);
   const { signal, clock, hashes: cache, inputs } = build;
   const early = { offer: () => undefined };
-  const hashes = await hashSources([entry], { signal, clock, cache, early, inputs });
-  return hashes.get(entry.absolutePath) ?? "";
+  await hashSources([entry], { signal, clock, cache, early, inputs });
+  return entry.list.hashAt(entry.index);
 }

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { HashOptions } from "../../context/hashing/hash.ts";
-import type { FileEntry } from "../../context/sources/entry.ts";
+import type { ListedFile } from "../../context/sources/entry-list.ts";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -11,6 +11,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
+import { ContextFile } from "../staging/context-file.ts";
 import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { Owned, Staged, StagedEntry, StagedFile } from "../staging/staged.ts";
@@ -67,7 +68,7 @@ export async function stageCopy(
     const urls = new Map<PlannedItem, StagedFile>();
     for (const item of items instanceof PlannedItems ? items.others : items)
       if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
-    const arriving = stagedItems(items, { hashes: hashes.byPath, urls }, owned);
+    const arriving = stagedItems(items, urls, owned);
     const made = await stageItems(arriving, destination, { owner, line }, unpacked.stage, build);
     if (state !== undefined && hashes.areSettled) noteState(made.staged, state);
     return made;
@@ -172,12 +173,12 @@ async function hashEntries(
   { signal, clock, hashes, early, inputs }: BuildJob,
   ahead: FoundSources | undefined,
   onProgress: HashOptions["onProgress"] = () => undefined,
-): Promise<{ byPath: ReadonlyMap<string, string>; areSettled: boolean }> {
+): Promise<{ areSettled: boolean }> {
   const options = { signal, clock, cache: hashes, onProgress, early, inputs };
-  if (!(items instanceof PlannedItems))
-    return { byPath: await hashSources(filesAmong(items), options), areSettled: false };
-  const hashed = (await ahead?.hashes(onProgress)) ?? (await hashMatches(items.matches, options));
-  return { byPath: new Map(), ...hashed };
+  if (items instanceof PlannedItems)
+    return (await ahead?.hashes(onProgress)) ?? (await hashMatches(items.matches, options));
+  await hashSources(filesAmong(items), options);
+  return { areSettled: false };
 }
 
 function amountOf(items: Iterable<PlannedItem>): { files: number; bytes: number } {
@@ -195,21 +196,21 @@ function amountOf(items: Iterable<PlannedItem>): { files: number; bytes: number 
   return amount;
 }
 
-function* filesAmong(items: Iterable<PlannedItem>): Generator<FileEntry, undefined> {
+function* filesAmong(items: Iterable<PlannedItem>): Generator<ListedFile, undefined> {
   for (const item of items) if (item.kind === "entry" && item.entry.type === "file") yield item.entry;
 }
 
 /** Each when its turn comes: of a large context, all at once would be felt. */
 function* stagedItems(
   items: Iterable<PlannedItem>,
-  found: { hashes: ReadonlyMap<string, string>; urls: ReadonlyMap<PlannedItem, StagedFile> },
+  urls: ReadonlyMap<PlannedItem, StagedFile>,
   owned: Required<Owned>,
 ): Generator<Item, undefined> {
   for (const item of items) {
     const { path } = item;
     switch (item.kind) {
       case "entry": {
-        const entry = item.isSourceRoot ? undefined : stageEntry(item, found.hashes, owned);
+        const entry = item.isSourceRoot ? undefined : stageEntry(item, owned);
         yield { path, entry };
         break;
       }
@@ -217,7 +218,7 @@ function* stagedItems(
         yield { path, entry: stageDocument(item, owned) };
         break;
       case "url":
-        yield { path, entry: found.urls.get(item) };
+        yield { path, entry: urls.get(item) };
         break;
       case "repository":
         throw new Error("a repository is staged as a tree");
@@ -225,10 +226,9 @@ function* stagedItems(
   }
 }
 
-/** An entry of the context as it is staged. */
+/** An entry of the context as it is staged; a file has been hashed. */
 export function stageEntry(
   { entry, mode }: Pick<PlannedEntry, "entry" | "mode">,
-  hashes: ReadonlyMap<string, string>,
   owned: Required<Owned>,
 ): StagedEntry {
   // Named one by one they are kept in the object itself, which is felt where there are many of them.
@@ -238,13 +238,8 @@ export function stageEntry(
       return { type: "symlink", target: entry.target, uid, gid, line };
     case "directory":
       return stageDirectory(mode, owned);
-    case "file": {
-      const sha256 = entry.sha256 ?? hashes.get(entry.absolutePath);
-      if (sha256 === undefined) throw new Error(`no hash for ${entry.absolutePath}`);
-      const content = { kind: "local", absolutePath: entry.absolutePath } as const;
-      const mtime = entry.stat.mtimeMs / 1000;
-      return { type: "file", sha256, size: entry.size, mode, content, mtime, uid, gid, line };
-    }
+    case "file":
+      return new ContextFile(entry, mode, owned);
   }
 }
 

@@ -1,5 +1,4 @@
 import { type HashOptions, hashEach } from "../../context/hashing/hash.ts";
-import type { FileEntry } from "../../context/sources/entry.ts";
 import type { ListedFile } from "../../context/sources/entry-list.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { createPace } from "../../pace.ts";
@@ -16,40 +15,32 @@ type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "hashOnTheWay">
   inputs: InputObserver | undefined;
 };
 
-/** The SHA-256 of the files of a COPY or ADD, by absolute path. */
-export async function hashSources(
-  files: Iterable<FileEntry>,
-  options: HashSourcesOptions,
-): Promise<ReadonlyMap<string, string>> {
-  const hashes = new Map<string, string>();
-  await hashAll(files, options, ({ absolutePath }, sha256) => void hashes.set(absolutePath, sha256));
-  return hashes;
-}
-
-/** Hashes what sources have come to; entries have their hashes from then on. `areSettled`: see `hashEach`. */
+/** Hashes the files that sources have come to, as `hashSources` does. */
 export async function hashMatches(
   matches: readonly SourceMatch[],
   options: HashSourcesOptions,
 ): Promise<{ areSettled: boolean }> {
-  return hashAll(filesOf(matches), options, (file, sha256) => file.list.setHash(file, sha256));
+  return hashSources(filesOf(matches), options);
 }
 
 function* filesOf(matches: readonly SourceMatch[]): Generator<ListedFile, undefined> {
-  for (const { entries } of matches) yield* entries.listFiles();
+  for (const { entries } of matches) for (const entry of entries) if (entry.type === "file") yield entry;
 }
 
-/** What had to be read is remembered at once. Each file is offered for sending as soon as its hash is known. */
-async function hashAll<Entry extends FileEntry>(
-  files: Iterable<Entry>,
+/**
+ * Hashes files of a COPY or ADD; their lists have the hashes from then on. What had to be read is remembered at once. Each file is
+ * offered for sending as soon as its hash is known. `areSettled`: see `hashEach`.
+ */
+export async function hashSources(
+  files: Iterable<ListedFile>,
   { early, decided = Promise.resolve(), inputs, ...options }: HashSourcesOptions,
-  keep: (file: Entry, sha256: string) => void,
 ): Promise<{ areSettled: boolean }> {
   const before = options.cache.unsaved;
   const hashed = await hashEach(files, {
     ...options,
     hashOnTheWay: async (file, onBytes) => early.hashWhileSending?.(file, onBytes, decided),
     onHash(file, sha256) {
-      keep(file, sha256);
+      file.list.setHash(file, sha256);
       early.offer(file, sha256);
       inputs?.file(file.contextPath, sha256);
     },

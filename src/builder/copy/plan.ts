@@ -2,7 +2,8 @@ import { posix } from "node:path";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import type { ContextEntry, ContextWarning } from "../../context/sources/entry.ts";
+import type { ContextWarning } from "../../context/sources/entry.ts";
+import type { ListedEntry } from "../../context/sources/entry-list.ts";
 import { findLargeContext, type LargeContext } from "../../context/sources/large-context.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
@@ -46,7 +47,7 @@ interface Placed {
 
 export interface PlannedEntry extends Placed {
   kind: "entry";
-  entry: ContextEntry;
+  entry: ListedEntry;
   /** The directory that stands for its contents: it only has to exist. */
   isSourceRoot: boolean;
   /** It comes with a directory that is copied. */
@@ -190,7 +191,7 @@ function destinationSources(
 }
 
 function planEntry(
-  entry: ContextEntry,
+  entry: ListedEntry,
   match: SourceMatch,
   destination: Destination,
   change: ModeChange,

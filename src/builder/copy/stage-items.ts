@@ -5,7 +5,13 @@ import type { CopiedEntry } from "../../store/copies.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { collectGarbage } from "../staging/gc.ts";
-import { addEach, type Owned, type Staged, type StagedContent, type StagedEntry } from "../staging/staged.ts";
+import {
+  beginAddition,
+  type Owned,
+  type Staged,
+  type StagedContent,
+  type StagedEntry,
+} from "../staging/staged.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
 import { isRoot, type Owner } from "./ownership.ts";
@@ -66,16 +72,15 @@ export async function stageItems(
   const made = directoriesToMake(roots, paths, owner).filter(
     (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
   );
-  const directories = stageDirectories(made, owner, line, stage);
-  await pace.step();
-  const added = addEach(staged, (add) => {
-    for (const [path, entry] of directories) add(path, entry);
-    paths.forEach((path, index) => {
-      const entry = entries[index];
-      if (entry !== undefined) add(path, entry);
-    });
-  });
-  return { staged: added, ...amount };
+  const addition = beginAddition(staged);
+  for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
+  for (const [index, path] of paths.entries()) {
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+    const entry = entries[index];
+    if (entry !== undefined) addition.add(path, entry);
+  }
+  return { staged: addition.end(), ...amount };
 }
 
 /** An entry of an image, an archive or a repository as it is staged. */

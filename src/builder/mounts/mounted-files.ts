@@ -7,7 +7,7 @@ import { type ResolvedSources, resolveSources } from "../../context/sources/sour
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { stageEntry } from "../copy/copy.ts";
-import { hashSources } from "../copy/hash-sources.ts";
+import { hashMatches } from "../copy/hash-sources.ts";
 import { root } from "../copy/ownership.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { BuildJob } from "../job.ts";
@@ -24,14 +24,13 @@ export async function stageMountedFiles(
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
-  const files = [...match.entries].filter((entry) => entry.type === "file");
-  const hashes = await hashSources(files, { signal, clock, cache, early, inputs });
+  await hashMatches([match], { signal, clock, cache, early, inputs });
   // Root's, as BuildKit sends a context.
   const owned = { ...root, line };
   return new Map(
     Array.from(match.entries, (entry) => [
       match.isDirectory ? entry.relativePath : "",
-      stageEntry({ entry, mode: entry.mode }, hashes, owned),
+      stageEntry({ entry, mode: entry.mode }, owned),
     ]),
   );
 }

@@ -55,11 +55,15 @@ const pathsPerCommand = 100;
 /** All but files and the directories that come with what is in them, as the service makes parents. */
 export function madeByScript(staged: Staged): [string, StagedEntry][] {
   const parents = parentsOf(staged.keys());
-  const made = staged.entries().filter(([path, entry]) => {
-    if (entry.type !== "directory") return entry.type === "symlink";
-    return entry.isExplicit || !isRoot(entry) || !parents.has(path);
+  const made: [string, StagedEntry][] = [];
+  staged.forEach((entry, path) => {
+    const isMade =
+      entry.type === "directory"
+        ? entry.isExplicit || !isRoot(entry) || !parents.has(path)
+        : entry.type === "symlink";
+    if (isMade) made.push([path, entry]);
   });
-  return [...made];
+  return made;
 }
 
 /** A string for each directory, and not for each file of a large context. */

@@ -79,16 +79,16 @@ export type Staged = ReadonlyMap<string, StagedEntry>;
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
-  return addEach(staged, (add) => {
-    for (const [path, entry] of additions) add(path, entry);
-  });
+  const addition = beginAddition(staged);
+  for (const [path, entry] of additions) addition.add(path, entry);
+  return addition.end();
 }
 
-/** Does what `addStaged` does, for what `give` passes on: of a large context, a pair for each would be felt. */
-export function addEach(
-  staged: Staged,
-  give: (add: (path: string, entry: StagedEntry) => void) => void,
-): Staged {
+/** Does what `addStaged` does, one entry at a time: of a large context, a pair for each and all at once would be felt. */
+export function beginAddition(staged: Staged): {
+  add(path: string, entry: StagedEntry): void;
+  end(): Staged;
+} {
   let before = PersistentMap.of(staged);
   let added = new Map<string, StagedEntry>();
   /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
@@ -98,15 +98,19 @@ export function addEach(
     added = new Map();
     replaced = new Set();
   };
-  give((path, entry) => {
-    if (isBelow(path, replaced)) clear();
-    const previous = added.get(path) ?? before.get(path);
-    if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) return;
-    if (entry.type !== "directory" && previous?.type === "directory") replaced.add(path);
-    added.set(path, entry);
-  });
-  if (replaced.size > 0) clear();
-  return before.with(added);
+  return {
+    add(path, entry) {
+      if (isBelow(path, replaced)) clear();
+      const previous = added.get(path) ?? before.get(path);
+      if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) return;
+      if (entry.type !== "directory" && previous?.type === "directory") replaced.add(path);
+      added.set(path, entry);
+    },
+    end() {
+      if (replaced.size > 0) clear();
+      return before.with(added);
+    },
+  };
 }
 
 function isBelow(path: string, directories: ReadonlySet<string>): boolean {

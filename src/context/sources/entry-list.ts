@@ -76,26 +76,38 @@ export class EntryList implements Iterable<ContextEntry> {
     } else this.add(directory, "", { ...noStats, mode }, entry.type === "symlink" ? entry.target : undefined);
   }
 
-  *[Symbol.iterator](): Generator<ContextEntry, undefined> {
+  *[Symbol.iterator](): Generator<ListedEntry, undefined> {
     for (let index = 0; index < this.#names.length; index++) yield this.#entryAt(index);
   }
 
-  at(index: number): ContextEntry | undefined {
+  at(index: number): ListedEntry | undefined {
     return index < this.#names.length ? this.#entryAt(index) : undefined;
-  }
-
-  /** The files, each with its place. */
-  *listFiles(): Generator<ListedFile, undefined> {
-    for (let index = 0; index < this.#names.length; index++) {
-      const entry = this.#entryAt(index);
-      if (entry.type === "file") yield { ...entry, list: this, index };
-    }
   }
 
   /** Keeps the SHA-256 of a file's content, in hex, with it. */
   setHash({ index }: Pick<ListedFile, "index">, sha256: string): void {
     this.#hashes ??= Buffer.alloc(this.#names.length * hashBytes);
     this.#hashes.write(sha256, index * hashBytes, "hex");
+  }
+
+  /** What `setHash` was given. */
+  hashAt(index: number): string {
+    if (this.#hashes === undefined) throw new Error(`no hash for ${this.absolutePathAt(index)}`);
+    return this.#hashes.toString("hex", index * hashBytes, (index + 1) * hashBytes);
+  }
+
+  absolutePathAt(index: number): string {
+    const directory = this.#directoryOf(index);
+    const name = this.#names[index] ?? "";
+    return name === "" ? directory.absolutePath : `${directory.absolutePath}/${name}`;
+  }
+
+  sizeAt(index: number): number {
+    return this.#numbers[index * columns + 2] ?? 0;
+  }
+
+  mtimeMsAt(index: number): number {
+    return this.#numbers[index * columns + 5] ?? 0;
   }
 
   /** Calls `visit` with the directory's path in the context, the name and the size of each file, without an object for it. */
@@ -108,7 +120,7 @@ export class EntryList implements Iterable<ContextEntry> {
       if (((numbers[at] ?? 0) & constants.S_IFMT) !== constants.S_IFREG) continue;
       if (numbers[at + 1] !== number) {
         number = numbers[at + 1] ?? 0;
-        directory = this.#pathsOf(number, "").contextPath;
+        directory = this.#directoryOf(index).contextPath;
       }
       if (name !== "") visit(directory, name, numbers[at + 2] ?? 0);
       else visit(posix.dirname(`/${directory}`).slice(1), posix.basename(directory), numbers[at + 2] ?? 0);
@@ -135,12 +147,13 @@ export class EntryList implements Iterable<ContextEntry> {
     return hasher.update(this.#numbers.subarray(0, this.#names.length * columns)).digest("hex");
   }
 
-  #entryAt(index: number): ContextEntry {
+  #entryAt(index: number): ListedEntry {
     const at = index * columns;
     const numbers = this.#numbers;
     const bits = numbers[at] ?? 0;
-    const paths = this.#pathsOf(numbers[at + 1] ?? 0, this.#names[index] ?? "");
-    const { contextPath, absolutePath, relativePath } = paths;
+    const name = this.#names[index] ?? "";
+    const directory = this.#directoryOf(index);
+    const { contextPath, absolutePath, relativePath } = name === "" ? directory : childPaths(directory, name);
     const mode = bits & 0o7777;
     switch (bits & constants.S_IFMT) {
       case constants.S_IFDIR:
@@ -158,18 +171,16 @@ export class EntryList implements Iterable<ContextEntry> {
           mtimeMs: numbers[at + 5] ?? 0,
           ctimeMs: numbers[at + 6] ?? 0,
         };
-        if (this.#hashes === undefined)
-          return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat };
-        const sha256 = this.#hashes.toString("hex", index * hashBytes, (index + 1) * hashBytes);
-        return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat, sha256 };
+        return { type: "file", contextPath, absolutePath, relativePath, mode, size, stat, list: this, index };
       }
     }
   }
 
-  #pathsOf(directory: number, name: string): EntryPaths {
-    const paths = this.#directories[directory];
-    if (paths === undefined) throw new Error(`no directory ${directory}`);
-    return name === "" ? paths : childPaths(paths, name);
+  #directoryOf(index: number): EntryPaths {
+    const number = this.#numbers[index * columns + 1] ?? 0;
+    const paths = this.#directories[number];
+    if (paths === undefined) throw new Error(`no directory ${number}`);
+    return paths;
   }
 
   #grow(): void {
@@ -181,6 +192,8 @@ export class EntryList implements Iterable<ContextEntry> {
 
 /** A file and its place in a list. */
 export type ListedFile = FileEntry & { list: EntryList; index: number };
+
+export type ListedEntry = ListedFile | Exclude<ContextEntry, FileEntry>;
 
 /** What a list keeps of an entry's `stat`; of what is no file, the mode alone. */
 type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs">;

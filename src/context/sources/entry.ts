@@ -18,8 +18,6 @@ export interface FileEntry extends EntryBase {
   size: number;
   /** What tells one state of a file from another; for the stat cache and to notice a file that changes while it is read. */
   stat: FileStat;
-  /** The content's SHA-256, where it was found and kept, see `EntryList.setHash`. */
-  sha256?: string;
 }
 
 interface DirectoryEntry extends EntryBase {

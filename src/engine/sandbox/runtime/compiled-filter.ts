@@ -67,20 +67,16 @@ function newestCall(instructions: readonly Instruction[], architecture: number):
   return undefined;
 }
 
+/** Makes no object: a thousand calls are tried for each architecture, by as many instructions. */
 function evaluate(instructions: readonly Instruction[], architecture: number, number: number): number {
-  const data = (offset: number) =>
-    offset === numberOffset ? number : offset === architectureOffset ? architecture : 0;
   let accumulator = 0;
   for (let at = 0; ; at++) {
     const instruction = instructions[at];
     if (instruction === undefined) throw new Error("a filter of system calls ends without a result");
     const { code, ifTrue, ifFalse, operand } = instruction;
-    const branch = (holds: boolean) => {
-      at += holds ? ifTrue : ifFalse;
-    };
     switch (code) {
       case loadAbsolute:
-        accumulator = data(operand);
+        accumulator = operand === numberOffset ? number : operand === architectureOffset ? architecture : 0;
         break;
       case and:
         accumulator = (accumulator & operand) >>> 0;
@@ -89,16 +85,16 @@ function evaluate(instructions: readonly Instruction[], architecture: number, nu
         at += operand;
         break;
       case ifEqual:
-        branch(accumulator === operand);
+        at += accumulator === operand ? ifTrue : ifFalse;
         break;
       case ifGreater:
-        branch(accumulator > operand);
+        at += accumulator > operand ? ifTrue : ifFalse;
         break;
       case ifAtLeast:
-        branch(accumulator >= operand);
+        at += accumulator >= operand ? ifTrue : ifFalse;
         break;
       case ifSet:
-        branch((accumulator & operand) !== 0);
+        at += (accumulator & operand) !== 0 ? ifTrue : ifFalse;
         break;
       case toReturn:
         return operand;

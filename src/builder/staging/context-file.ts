@@ -1,0 +1,50 @@
+import type { ListedFile } from "../../context/sources/entry-list.ts";
+import type { Owned, StagedContent, StagedFile } from "./staged.ts";
+
+/** A file of the context as it is staged. What its list has of it is not kept twice: of a large context that would be felt. */
+export class ContextFile implements StagedFile {
+  readonly mode: number;
+  readonly #list: ListedFile["list"];
+  readonly #index: number;
+  /** One object for all files of an instruction. */
+  readonly #owned: Required<Owned>;
+
+  constructor({ list, index }: Pick<ListedFile, "list" | "index">, mode: number, owned: Required<Owned>) {
+    this.mode = mode;
+    this.#list = list;
+    this.#index = index;
+    this.#owned = owned;
+  }
+
+  get type(): "file" {
+    return "file";
+  }
+
+  get sha256(): string {
+    return this.#list.hashAt(this.#index);
+  }
+
+  get size(): number {
+    return this.#list.sizeAt(this.#index);
+  }
+
+  get content(): StagedContent {
+    return { kind: "local", absolutePath: this.#list.absolutePathAt(this.#index) };
+  }
+
+  get mtime(): number {
+    return this.#list.mtimeMsAt(this.#index) / 1000;
+  }
+
+  get uid(): number {
+    return this.#owned.uid;
+  }
+
+  get gid(): number {
+    return this.#owned.gid;
+  }
+
+  get line(): number {
+    return this.#owned.line;
+  }
+}
