@@ -33,7 +33,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const given = { secrets: [...build.secrets.values.keys()], agents: [...build.secrets.agents.keys()] };
   for (const difference of [
     ...unusedBuildArgs(dockerfile, build.buildArgs),
-    ...unusedSecrets(dockerfile, given),
+    ...unusedSecrets(dockerfile, given, build.context),
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const explain = explainReasonsOnce();

@@ -76,7 +76,7 @@ async function checkParsed(
   const plan = await planBuild(dockerfile, { ...options, platform, startsFromScratch });
   const unused = [
     ...unusedBuildArgs(dockerfile, options.buildArgs),
-    ...unusedSecrets(dockerfile, options.given),
+    ...unusedSecrets(dockerfile, options.given, options.context),
   ];
   const mounts = await unsupportedMounts(dockerfile, options);
   const warnings = [

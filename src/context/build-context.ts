@@ -13,6 +13,8 @@ export interface BuildContext {
   absolutePath: string;
   /** Absolute, all links resolved. */
   realPath: string;
+  /** It was fetched from a git repository. */
+  isRepository?: boolean;
 }
 
 /**
@@ -20,12 +22,6 @@ export interface BuildContext {
  * @throws BoughError of kind `usage` where there is no such directory, or it can't be read
  */
 export async function openBuildContext(path: string, workingDirectory: string): Promise<BuildContext> {
-  if (path === "-" || /^(?:https?:\/\/|git:\/\/|git@|ssh:\/\/)/.test(path)) {
-    throw new BoughError(`the build context must be a directory: ${displayPath(path)} is not supported`, {
-      kind: "usage",
-      hint: "Fetch or unpack it first, and give the directory.",
-    });
-  }
   const absolutePath = resolve(workingDirectory, path);
   try {
     const realPath = localPath(realpathSync(absolutePath));

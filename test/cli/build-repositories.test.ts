@@ -398,7 +398,7 @@ describe("what can't be had", () => {
     const { exitCode, stderr } = await build("ADD https://localhost/app.git /x", ["--docker"], {
       environment: { PATH: "/nowhere" },
     });
-    expect(stderr).toContain("git is not installed, and ADD of a git repository needs it");
+    expect(stderr).toContain("git is not installed, and fetching a repository takes it");
     expect(exitCode).toBe(2);
   });
 

@@ -37,12 +37,6 @@ test.each([
   ["missing", "the build context missing does not exist", "CONTEXT is the directory whose files"],
   ["file", "the build context file is not a directory", "CONTEXT is a file: did you mean --dockerfile file?"],
   ["file/below", "the build context file/below does not exist", ""],
-  ["-", "the build context must be a directory: - is not supported", "Fetch or unpack it first"],
-  [
-    "https://example.com/repo.git",
-    "the build context must be a directory: https://example.com/repo.git is",
-    "",
-  ],
   ["new\nline\u001b[2J", 'the build context "new\\nline\\u{1b}[2J" does not exist', ""],
 ])("CONTEXT %j is refused", async (path, message, hint) => {
   const root = makeTree("file");

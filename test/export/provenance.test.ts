@@ -134,6 +134,21 @@ test("is what the image was made from, and nothing else", async () => {
     expect(text).not.toContain(hidden);
 });
 
+test("names the commit that the context is", async () => {
+  const { commit: add } = makeRepository(join(places, "repositories/context.git"));
+  const commit = add({ Dockerfile: "FROM base:1\nCOPY . /x\nRUN :\n" });
+  const context = `${repositories.url.replace("://", `://me:${secret}@`)}/context.git`;
+  const words = ["build", context, "--docker", "--provenance", "-o", "type=oci,dest=fetched,tar=false"];
+  const { exitCode, stderr } = await bough(homes[0], words);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  const { buildDefinition } = statementIn(join(places, "fetched")).predicate;
+  expect(buildDefinition.externalParameters.dockerfile).toBe("Dockerfile");
+  expect(buildDefinition.resolvedDependencies).toContainEqual({
+    uri: `git+${repositories.url}/context.git@refs/heads/main`,
+    digest: { gitCommit: commit },
+  });
+});
+
 test("is the same again, and on another machine, with SOURCE_DATE_EPOCH", async () => {
   const output = (name: string) => `type=oci,dest=${name}.tar,rewrite-timestamp=true`;
   await build(homes[0], "-o", output("one"));

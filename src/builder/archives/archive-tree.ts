@@ -19,15 +19,15 @@ const maxLinksOnTheWay = 40;
 /**
  * Docker unpacks in a directory that is the root while it does so: `..`, absolute names and links on the way count from there
  * and can't lead out. Devices and pipes, which it makes, are refused, as nothing puts them into an image here. `archive`
- * names it in messages.
+ * names it in messages, `hint` says what to do about one that is refused.
  */
-export function createArchiveTree(archive: string): ArchiveTree {
+export function createArchiveTree(
+  archive: string,
+  hint = "Unpack it in a RUN, or copy it as it is with --unpack=false.",
+): ArchiveTree {
   const found = new Map<string, CopiedEntry>();
   let count = 0;
-  const refuse = (how: string) =>
-    new BoughError(`${archive} ${how}`, {
-      hint: "Unpack it in a RUN, or copy it as it is with --unpack=false.",
-    });
+  const refuse = (how: string) => new BoughError(`${archive} ${how}`, { hint });
 
   /** Follows links in all parts but the last. */
   function resolve(name: string): string {

@@ -4,6 +4,7 @@ import { decompress, detectCompression } from "../../image/compression.ts";
 import { blockBytes, isZeroBlock, parseHeader } from "../../image/tar-header.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchUrl } from "../remote-files/fetch-url.ts";
+import { accessForAdd } from "../remote-files/remote-access.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import type { ArchivePlace } from "../staging/staged.ts";
 import { createHashedStream, type HashedStream } from "./hashed-stream.ts";
@@ -22,7 +23,15 @@ export async function openArchive(
   name: string,
   build: Pick<BuildJob, "decompress">,
 ): Promise<AsyncGenerator<Uint8Array> | undefined> {
-  const raw = await peek(stream, blockBytes);
+  return openPeeked(await peek(stream, blockBytes), name, build);
+}
+
+/** The same of a stream whose beginning was looked at: at least its first block. */
+export async function openPeeked(
+  raw: Peeked,
+  name: string,
+  build: Pick<BuildJob, "decompress">,
+): Promise<AsyncGenerator<Uint8Array> | undefined> {
   const compression = detectCompression(raw.beginning);
   const bytes =
     compression === "bzip2" || compression === "xz"
@@ -56,20 +65,20 @@ function isHeader(block: Uint8Array): boolean {
 
 async function open(place: ArchivePlace, build: BuildJob): Promise<AsyncIterable<Uint8Array>> {
   if ("absolutePath" in place) return createReadStream(place.absolutePath, { highWaterMark: 1024 * 1024 });
-  const { ok, status, statusText, body } = await fetchUrl(place.url, { method: "GET" }, build);
+  const { ok, status, statusText, body } = await fetchUrl(place.url, { method: "GET" }, accessForAdd(build));
   if (ok && body !== null) return body;
   await body?.cancel();
   throw new BoughError(`ADD ${nameOf(place, build)}: the server answers ${status} ${statusText}`.trimEnd());
 }
 
-interface Peeked {
+export interface Peeked {
   beginning: Uint8Array;
   whole(): AsyncGenerator<Uint8Array>;
   close(): Promise<void>;
 }
 
 /** Reads at most `length` bytes of the beginning; `whole` gives them again. */
-async function peek(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
+export async function peek(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
   const chunks = stream[Symbol.asyncIterator]();
   const read: Uint8Array[] = [];
   let bytes = 0;

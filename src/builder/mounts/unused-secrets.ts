@@ -1,3 +1,4 @@
+import type { BuildContext } from "../../context/build-context.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
@@ -7,15 +8,19 @@ import { readMounts } from "./mount-spec.ts";
 import type { GivenIds } from "./mount-support.ts";
 
 /** `--secret` and `--ssh` of ids that nothing in the Dockerfile asks for. */
-export function unusedSecrets({ instructions, path }: Dockerfile, given: GivenIds): BuildWarning[] {
+export function unusedSecrets(
+  { instructions, path }: Dockerfile,
+  given: GivenIds,
+  { isRepository = false }: Pick<BuildContext, "isRepository">,
+): BuildWarning[] {
   const mounts = instructions.flatMap((instruction) =>
     instruction.name === "RUN" ? instruction.mounts : [],
   );
   // What has a variable in it may ask for any.
   if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
   // An address may have a variable in it: whether it is a repository's is not asked.
-  const hasAdd = instructions.some(({ name }) => name === "ADD");
-  const mayServeGit = (id: string) => hasAdd && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
+  const mayFetch = isRepository || instructions.some(({ name }) => name === "ADD");
+  const mayServeGit = (id: string) => mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
   return (["secret", "ssh"] as const).flatMap((type) => {
     const asked = new Set(
       mounts.filter((mount) => mount.type === type).flatMap((mount) => idOf(mount) ?? []),

@@ -4,6 +4,7 @@ import type { UploadedFile } from "../../service/service.ts";
 import type { UrlEntry } from "../../store/urls.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchUrl, SourceError, sourceFault, withRetries } from "./fetch-url.ts";
+import { accessForAdd } from "./remote-access.ts";
 import { redactUrl } from "./source-url.ts";
 
 /** What a URL's content is, and that the service has it or had it when it was last fetched. */
@@ -47,7 +48,9 @@ export async function download(
   const shown = redactUrl(url, build.buildArgs);
   build.emit({ type: "downloading", url: shown });
   const isKnown = build.store.urls.get(shown) !== undefined;
-  const { file, headers } = await withRetries(build, isKnown, () => passOn(url, expected, build));
+  const { file, headers } = await withRetries(accessForAdd(build), isKnown, () =>
+    passOn(url, expected, build),
+  );
   build.store.uploads.set(file.sha256, file.uuid);
   build.store.uploads.flush();
   build.store.urls.set(shown, { ...validatorsOf(headers), sha256: file.sha256, size: file.size });
@@ -63,7 +66,11 @@ async function passOn(
   build: BuildJob,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
   const shown = redactUrl(url, build.buildArgs);
-  const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, build);
+  const { ok, status, statusText, headers, body } = await fetchUrl(
+    url,
+    { method: "GET" },
+    accessForAdd(build),
+  );
   if (!ok || body === null) {
     await body?.cancel();
     const message = `ADD ${shown}: the server answers ${status} ${statusText}`.trimEnd();
@@ -91,7 +98,7 @@ async function passOn(
     return { file, headers };
   } catch (error) {
     build.signal.throwIfAborted();
-    throw error instanceof BoughError ? error : sourceFault(url, error, build);
+    throw error instanceof BoughError ? error : sourceFault(url, error, accessForAdd(build));
   }
 }
 
@@ -108,7 +115,8 @@ async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promi
   const headers: Record<string, string> = {};
   if (known.etag !== null) headers["If-None-Match"] = known.etag;
   if (known.lastModified !== null) headers["If-Modified-Since"] = known.lastModified;
-  const response = await withRetries(build, true, () => fetchUrl(url, { method: "HEAD", headers }, build));
+  const access = accessForAdd(build);
+  const response = await withRetries(access, true, () => fetchUrl(url, { method: "HEAD", headers }, access));
   if (response.status === 304) return true;
   return response.ok && validatorsMatch(known, validatorsOf(response.headers));
 }

@@ -1,10 +1,10 @@
-/** Requests to the servers that `ADD <url>` names: redirects, deadlines, and which failures may pass. */
+/** Requests to the servers that `ADD <url>`, or a build's context, names: redirects, deadlines, and which failures may pass. */
 import { BoughError } from "../../errors.ts";
 import { withDeadline } from "../../service/http/abort.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure } from "../../service/http/retry.ts";
-import type { BuildJob } from "../job.ts";
+import type { RemoteAccess } from "./remote-access.ts";
 import { redactUrl, splitCredentials } from "./source-url.ts";
 
 interface UrlRequest {
@@ -31,12 +31,12 @@ const answerMilliseconds = 60_000;
  * Follows redirects itself: one from https to http is refused, and credentials stay with the origin that they were given
  * for. The bytes stay as they are sent, compressed or not. Rejects with a SourceError where there is no answer.
  */
-export async function fetchUrl(url: string, init: UrlRequest, build: BuildJob): Promise<Response> {
+export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAccess): Promise<Response> {
   const { target, authorization } = splitCredentials(url);
   let address = target;
   for (let redirects = 0; redirects <= maxRedirects; redirects++) {
     const isOwn = authorization !== undefined && address.origin === target.origin;
-    const response = await reach(address, build, {
+    const response = await reach(address, access, {
       method: init.method,
       headers: {
         "Accept-Encoding": "identity",
@@ -47,20 +47,19 @@ export async function fetchUrl(url: string, init: UrlRequest, build: BuildJob): 
     const location = response.headers.get("location");
     if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
     await response.body?.cancel();
-    address = redirectTarget(url, address, location);
+    address = redirectTarget(url, address, location, access);
   }
-  throw new BoughError(`ADD ${redactUrl(url)}: more than ${maxRedirects} redirects`, {
-    hint: "Name the final address in the Dockerfile.",
+  throw new BoughError(`${access.subject} ${redactUrl(url)}: more than ${maxRedirects} redirects`, {
+    hint: "Name the final address.",
   });
 }
 
 /** Works until it succeeds, or fails for good; says so when it tries again. */
 export async function withRetries<Result>(
-  build: BuildJob,
+  { clock, signal, warn }: RemoteAccess,
   isKnownToAnswer: boolean,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const { clock, signal, emit } = build;
   const started = clock.now();
   for (let number = 1; ; number++) {
     try {
@@ -79,7 +78,7 @@ export async function withRetries<Result>(
       );
       if (decision.action === "give up") throw number === 1 ? error : retriesExhausted(error, number);
       const seconds = (decision.milliseconds / 1000).toFixed(1);
-      emit({ type: "warning", message: `${error.message}; trying again in ${seconds} s`, line: undefined });
+      warn(`${error.message}; trying again in ${seconds} s`);
       await clock.sleep(decision.milliseconds, signal);
     }
   }
@@ -90,10 +89,10 @@ function retriesExhausted({ message, hint }: BoughError, attempts: number): Boug
 }
 
 /** What went wrong on the way from a server, for people; an interruption as it is. */
-export function sourceFault(url: string, error: unknown, { buildArgs }: BuildJob): SourceError {
+export function sourceFault(url: string, error: unknown, { subject, buildArgs }: RemoteAccess): SourceError {
   const { reason, received, permanent } = explainFault(error);
   return new SourceError(
-    `ADD ${redactUrl(url, buildArgs)}: ${reason}`,
+    `${subject} ${redactUrl(url, buildArgs)}: ${reason}`,
     { kind: "connection", received, permanent },
     received ? "Run the build again." : "Is the address right, and can this machine reach it?",
   );
@@ -103,24 +102,24 @@ function failureOf(error: unknown): Failure | undefined {
   return error instanceof SourceError || error instanceof SpentBodyError ? error.failure : undefined;
 }
 
-async function reach(address: URL, build: BuildJob, init: BunFetchRequestInit): Promise<Response> {
-  const { clock, signal } = build;
+async function reach(address: URL, access: RemoteAccess, init: BunFetchRequestInit): Promise<Response> {
+  const { clock, signal } = access;
   const request: BunFetchRequestInit = { ...init, redirect: "manual", decompress: false };
   try {
     return await withDeadline({ clock, milliseconds: answerMilliseconds, parent: signal }, (own) =>
-      build.fetchUrl(address.href, { ...request, signal: own }),
+      access.fetchUrl(address.href, { ...request, signal: own }),
     );
   } catch (error) {
     signal.throwIfAborted();
-    throw sourceFault(address.href, error, build);
+    throw sourceFault(address.href, error, access);
   }
 }
 
-function redirectTarget(url: string, from: URL, location: string): URL {
-  const hint = "Name the final address in the Dockerfile if you trust it.";
+function redirectTarget(url: string, from: URL, location: string, { subject }: RemoteAccess): URL {
+  const hint = "Name the final address if you trust it.";
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next === undefined || !/^https?:$/.test(next.protocol)) {
-    const message = `ADD ${redactUrl(url)}: the server redirects to something that is no web address; refused`;
+    const message = `${subject} ${redactUrl(url)}: the server redirects to something that is no web address; refused`;
     throw new BoughError(message, { hint });
   }
   // Credentials are what the Dockerfile gives, not what a server wants to be sent on.
@@ -128,7 +127,7 @@ function redirectTarget(url: string, from: URL, location: string): URL {
   next.password = "";
   if (from.protocol === "https:" && next.protocol === "http:") {
     throw new BoughError(
-      `ADD ${redactUrl(url)}: the server redirects to ${redactUrl(next.href)}, which is less secure; refused`,
+      `${subject} ${redactUrl(url)}: the server redirects to ${redactUrl(next.href)}, which is less secure; refused`,
       { hint },
     );
   }

@@ -1,6 +1,5 @@
 import { existsSync, lstatSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
 import { type GitClient, tooLarge } from "./git-client.ts";
 import type { GitEnd } from "./git-program.ts";
 import type { ResolvedRepository } from "./repository-address.ts";
@@ -14,7 +13,7 @@ interface Checkout {
 
 /** Fetches one commit, without its history where the server can do that, and checks it out below `place`. */
 export async function checkOut(
-  { address, shown, ref, commit }: ResolvedRepository,
+  { address, ref, commit }: Omit<ResolvedRepository, "exclude" | "shown">,
   { client, place, maxBytes }: { client: GitClient; place: string; maxBytes: number },
 ): Promise<Checkout> {
   const tree = join(place, "tree");
@@ -23,18 +22,18 @@ export async function checkOut(
   await client.run(["init", "--quiet", "--template=", ...format, "--", tree]);
   await git("remote", "add", "--", "origin", client.remote);
   if (ref === undefined || (await fetchRef(ref, tree, client)) !== commit)
-    await fetchCommit(commit, shown, tree, client);
+    await fetchCommit(commit, tree, client);
 
   const size = sizeOf(await git("ls-tree", "-r", "-l", "--full-tree", commit));
   if (size > maxBytes) {
     const { reason, hint } = tooLarge(maxBytes);
-    throw new BoughError(`ADD ${shown}: ${reason}`, { hint });
+    throw client.refuse(reason, hint);
   }
   await git("checkout", "--quiet", "--detach", commit);
   if (address.hasSubmodules && existsSync(join(tree, ".gitmodules"))) await updateSubmodules(tree, client);
   const commitTime = Number(await git("show", "-s", "--format=%ct", commit));
   if (keepsGitDirectory({ address })) await tidy(join(tree, ".git"), git);
-  return { directory: findDirectory(tree, address.subdirectory, shown), commitTime };
+  return { directory: findDirectory(tree, address.subdirectory, client), commitTime };
 }
 
 /** A part of a repository is none. */
@@ -50,7 +49,7 @@ async function fetchRef(ref: string, tree: string, client: GitClient): Promise<s
 }
 
 /** Not every server gives a commit by its hash: of others all branches and tags are fetched. */
-async function fetchCommit(commit: string, shown: string, tree: string, client: GitClient): Promise<void> {
+async function fetchCommit(commit: string, tree: string, client: GitClient): Promise<void> {
   const direct = await fetchShallow(tree, client, commit);
   if (direct.status === 0) return;
   if (
@@ -73,9 +72,10 @@ async function fetchCommit(commit: string, shown: string, tree: string, client: 
   ]);
   const { status } = await client.attempt(["-C", tree, "cat-file", "-e", `${commit}^{commit}`]);
   if (status !== 0)
-    throw new BoughError(`ADD ${shown}: the repository has no commit ${commit}`, {
-      hint: "It is on no branch and behind no tag, or it was there a moment ago: build again.",
-    });
+    throw client.refuse(
+      `the repository has no commit ${commit}`,
+      "It is on no branch and behind no tag, or it was there a moment ago: build again.",
+    );
 }
 
 const otherRefs = "refs/bough";
@@ -115,15 +115,17 @@ function sizeOf(list: string): number {
 }
 
 /** No link on the way is followed: it could lead out of the repository. */
-function findDirectory(tree: string, subdirectory: string, shown: string): string {
+export function findDirectory(
+  tree: string,
+  subdirectory: string,
+  { refuse }: Pick<GitClient, "refuse">,
+): string {
   let at = tree;
   for (const name of subdirectory.split("/").filter((part) => part !== "")) {
     at = join(at, name);
     const isDirectory = lstatSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
     if (isDirectory && name !== ".git") continue;
-    throw new BoughError(`ADD ${shown}: the repository has no directory ${subdirectory}`, {
-      hint: "A link on the way is not followed.",
-    });
+    throw refuse(`the repository has no directory ${subdirectory}`, "A link on the way is not followed.");
   }
   return at;
 }

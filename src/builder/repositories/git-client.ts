@@ -1,7 +1,7 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
-import type { BuildJob } from "../job.ts";
 import { secretTexts } from "../mounts/secrets.ts";
+import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import { redactUrl, splitCredentials } from "../remote-files/source-url.ts";
 import type { GitEnd } from "./git-program.ts";
 import type { RepositoryAddress } from "./repository-address.ts";
@@ -15,6 +15,8 @@ export interface GitClient {
   /** What it fails of is for the caller, as what `complain` makes of it. */
   attempt(args: readonly string[], options?: GitOptions): Promise<GitEnd>;
   complain(end: GitEnd): BoughError;
+  /** Returns an error that names the repository. */
+  refuse(problem: string, hint?: string): BoughError;
 }
 
 interface GitOptions {
@@ -27,15 +29,16 @@ const maxSeconds = 3600;
 const stalledSeconds = 60;
 const maxAttempts = 3;
 
-export function createGitClient(address: RepositoryAddress, build: BuildJob): GitClient {
+export function createGitClient(address: RepositoryAddress, access: RemoteAccess): GitClient {
   const { scheme } = address;
   const isHttp = scheme === "http" || scheme === "https";
   const { target, authorization: own } = isHttp
     ? splitCredentials(address.remote)
     : { target: undefined, authorization: undefined };
-  const authorization = target === undefined ? undefined : (givenAuthorization(target.host, build) ?? own);
-  const shown = redactUrl(address.remote, build.buildArgs);
-  const { mask } = secretsAmong([...build.buildArgs, ...secretTexts(build.secrets)]);
+  const authorization = target === undefined ? undefined : (givenAuthorization(target.host, access) ?? own);
+  const shown = redactUrl(address.remote, access.buildArgs);
+  const { mask } = secretsAmong([...access.buildArgs, ...secretTexts(access.secrets)]);
+  const refuse = refuser(address, access);
   const environment = {
     ...plain,
     ...settings([
@@ -44,7 +47,7 @@ export function createGitClient(address: RepositoryAddress, build: BuildJob): Gi
         ? []
         : [[`http.${target.origin}/.extraHeader`, `Authorization: ${authorization}`] as const]),
     ]),
-    ...(scheme === "ssh" ? { SSH_AUTH_SOCK: agentOf(shown, build) } : {}),
+    ...(scheme === "ssh" ? { SSH_AUTH_SOCK: agentOf(shown, access) } : {}),
   };
 
   const attempt: GitClient["attempt"] = async (args, { takesAnyScheme = false } = {}) => {
@@ -52,27 +55,20 @@ export function createGitClient(address: RepositoryAddress, build: BuildJob): Gi
     const schemes = takesAnyScheme ? "https:http:ssh:git" : scheme === "http" ? "http:https" : scheme;
     const run = {
       environment: { ...environment, GIT_ALLOW_PROTOCOL: schemes },
-      maxFileBytes: build.maxAddBytes,
+      maxFileBytes: access.maxAddBytes,
       seconds: maxSeconds,
-      signal: build.signal,
+      signal: access.signal,
     };
     for (let number = 1; ; number++) {
-      const end = await build.git.run(args, run);
+      const end = await access.git.run(args, run);
       if (end.status === 0 || number === maxAttempts || !mayPass.test(end.stderr)) return end;
-      build.emit({
-        type: "warning",
-        message: `${complain(end).message}; trying again in ${number} s`,
-        line: undefined,
-      });
-      await build.clock.sleep(number * 1000, build.signal);
+      access.warn(`${complain(end).message}; trying again in ${number} s`);
+      await access.clock.sleep(number * 1000, access.signal);
     }
   };
   const complain = ({ stderr, status }: GitEnd) => {
-    const { reason, hint } = explain(stderr, build.maxAddBytes);
-    return new BoughError(
-      `ADD ${shown}: ${mask(reason ?? `git exits with ${status}`)}`,
-      hint === undefined ? {} : { hint },
-    );
+    const { reason, hint } = explain(stderr, access.maxAddBytes);
+    return refuse(mask(reason ?? `git exits with ${status}`), hint);
   };
   return {
     remote: target?.href ?? address.remote,
@@ -83,7 +79,18 @@ export function createGitClient(address: RepositoryAddress, build: BuildJob): Gi
     },
     attempt,
     complain,
+    refuse,
   };
+}
+
+/** Returns what makes errors that name the repository. */
+export function refuser(
+  { remote }: RepositoryAddress,
+  { subject, buildArgs }: RemoteAccess,
+): GitClient["refuse"] {
+  const shown = redactUrl(remote, buildArgs);
+  return (problem, hint) =>
+    new BoughError(`${subject} ${shown}: ${problem}`, hint === undefined ? {} : { hint });
 }
 
 /** Nothing of what a person has set up: neither programs nor names for addresses. */
@@ -125,7 +132,7 @@ function settings(pairs: readonly (readonly [string, string])[]): Record<string,
 }
 
 /** BuildKit's secrets: a header or a token, of one host or of all. */
-function givenAuthorization(host: string, { secrets }: BuildJob): string | undefined {
+function givenAuthorization(host: string, { secrets }: RemoteAccess): string | undefined {
   for (const [id, isToken] of [
     [`GIT_AUTH_HEADER.${host}`, false],
     [`GIT_AUTH_TOKEN.${host}`, true],
@@ -142,10 +149,10 @@ function givenAuthorization(host: string, { secrets }: BuildJob): string | undef
   return undefined;
 }
 
-function agentOf(shown: string, { secrets }: BuildJob): string {
+function agentOf(shown: string, { subject, secrets }: RemoteAccess): string {
   const agent = secrets.agents.get("default");
   if (agent !== undefined) return agent;
-  throw new BoughError(`ADD ${shown}: it takes an SSH agent, and none is given`, {
+  throw new BoughError(`${subject} ${shown}: it takes an SSH agent, and none is given`, {
     kind: "usage",
     hint: "Give one by --ssh default.",
   });
@@ -183,7 +190,7 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
   )
     return {
       reason: "the server redirects to an address that is less secure; refused",
-      hint: "Name the final address in the Dockerfile if you trust it.",
+      hint: "Name the final address if you trust it.",
     };
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   const line = lines.findLast((text) => /^(fatal|error): /.test(text)) ?? lines.at(-1);

@@ -5,6 +5,7 @@ import { resolveSources } from "../../context/sources/sources.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { createImageContents } from "../copy/image-contents.ts";
 import type { BuildJob } from "../job.ts";
+import { accessForAdd } from "../remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "./check-out.ts";
 import { createGitClient } from "./git-client.ts";
 import type { ResolvedRepository } from "./repository-address.ts";
@@ -33,7 +34,7 @@ export async function sendRepository(
   repository: ResolvedRepository,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
-  const client = createGitClient(repository.address, build);
+  const client = createGitClient(repository.address, accessForAdd(build));
   using place = build.git.makeDirectory();
   const options = { client, place: realpathSync(place.path), maxBytes: build.maxAddBytes };
   const { directory, commitTime } = await checkOut(repository, options);

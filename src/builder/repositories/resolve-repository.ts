@@ -1,30 +1,11 @@
-import { BoughError } from "../../errors.ts";
-import type { BuildJob } from "../job.ts";
-import { redactUrl } from "../remote-files/source-url.ts";
-import { createGitClient, type GitClient } from "./git-client.ts";
-import {
-  type FoundCommit,
-  isCommitHash,
-  type RepositoryAddress,
-  type ResolvedRepository,
-} from "./repository-address.ts";
+import type { RemoteAccess } from "../remote-files/remote-access.ts";
+import { createGitClient, type GitClient, refuser } from "./git-client.ts";
+import { type FoundCommit, isCommitHash, type RepositoryAddress } from "./repository-address.ts";
 
-/** Asks the server which commit is meant, unless the address says so. What two stages ask for is asked once. */
-export async function resolveRepository(
-  address: RepositoryAddress,
-  exclude: readonly string[],
-  build: BuildJob,
-): Promise<ResolvedRepository> {
-  const shown = redactUrl(address.remote, build.buildArgs);
-  const key = JSON.stringify(address);
-  const found = await build.shared.repositories(key, () => findCommit(address, shown, build));
-  return { address, shown, exclude, ...found };
-}
-
-async function findCommit(address: RepositoryAddress, shown: string, build: BuildJob): Promise<FoundCommit> {
+/** Asks the server which commit is meant, unless the address says so. */
+export async function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
   const { ref, commit: expected, isByCommit } = address;
-  const refuse = (problem: string, hint?: string) =>
-    new BoughError(`ADD ${shown}: ${problem}`, hint === undefined ? {} : { hint });
+  const refuse = refuser(address, access);
   if (expected !== undefined && !/^[0-9a-f]+$/i.test(expected))
     throw refuse(`invalid checksum ${expected} for a git repository: expected hex commit hash`);
   const require = (...commits: readonly string[]) => {
@@ -40,8 +21,8 @@ async function findCommit(address: RepositoryAddress, shown: string, build: Buil
       throw refuse("fetch-by-commit takes a full commit hash as its checksum");
     return { ref: undefined, commit: expected };
   }
-  const client = createGitClient(address, build);
-  const found = ref === undefined ? await findDefault(client, refuse) : await findRef(ref, client);
+  const client = createGitClient(address, access);
+  const found = ref === undefined ? await findDefault(client) : await findRef(ref, client);
   if (found === undefined) {
     const isShort = /^[0-9a-f]{7,39}$/.test(ref ?? "");
     throw refuse(
@@ -62,17 +43,14 @@ interface Found {
   tag?: string | undefined;
 }
 
-async function findDefault(
-  client: GitClient,
-  refuse: (problem: string) => BoughError,
-): Promise<Found | undefined> {
+async function findDefault(client: GitClient): Promise<Found | undefined> {
   const lines = linesOf(await client.run(["ls-remote", "--symref", "--", client.remote, "HEAD"]));
   const commit = lines.get("HEAD")?.find(isCommitHash);
   const branch = lines
     .get("HEAD")
     ?.find((word) => word.startsWith("ref: "))
     ?.slice("ref: ".length);
-  if (commit === undefined) throw refuse("could not find the default branch: the repository is empty");
+  if (commit === undefined) throw client.refuse("could not find the default branch: the repository is empty");
   return { ref: branch, commit };
 }
 

@@ -5,10 +5,12 @@ import { type Item, stageCopied, stageItems } from "../copy/stage-items.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { accessForAdd } from "../remote-files/remote-access.ts";
+import { redactUrl } from "../remote-files/source-url.ts";
 import type { StagedContent } from "../staging/staged.ts";
 import { readRepository } from "./read-repository.ts";
-import type { RepositoryAddress } from "./repository-address.ts";
-import { resolveRepository } from "./resolve-repository.ts";
+import type { RepositoryAddress, ResolvedRepository } from "./repository-address.ts";
+import { findCommit } from "./resolve-repository.ts";
 
 interface Staging {
   words: Pick<CopyWords, "changeMode" | "exclude">;
@@ -39,4 +41,17 @@ export async function stageRepository(
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
   return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
+}
+
+/** What two stages ask for is asked once. */
+async function resolveRepository(
+  address: RepositoryAddress,
+  exclude: readonly string[],
+  build: BuildJob,
+): Promise<ResolvedRepository> {
+  const shown = redactUrl(address.remote, build.buildArgs);
+  const found = await build.shared.repositories(JSON.stringify(address), () =>
+    findCommit(address, accessForAdd(build)),
+  );
+  return { address, shown, exclude, ...found };
 }

@@ -49,6 +49,7 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
 - It is mutating: it starts operations, stores images, moves the tag.
 - The layer cache is per context directory (its absolute path); run it from the same place to profit.
   Elsewhere --cache-from has what --cache-to has left. \`bough cache list\` shows the scopes, \`cache show\` layers.
+- CONTEXT may be a git repository (https://host/x.git#ref:dir, git@host:x), the URL of a tar archive, or \`-\`.
 - COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
 - .git, node_modules, dist, build and the like are never copied, unless --no-default-excludes is given.
 - On the engine a RUN reaches the outside, but nothing on this machine's loopback: --network host gives it that.

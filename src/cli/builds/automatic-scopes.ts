@@ -30,11 +30,11 @@ export interface AutomaticChoice extends ScopeChoice {
  * `--cache auto`. In CI the branch has a scope of its own, which is written, and read before the default branch's. A pull request
  * has one as well, by its number: whatever its branch is called, it writes no other. Elsewhere nothing is written.
  *
- * @param context its absolute path: what it is a checkout of tells the default branch where the environment does not
+ * @param context its absolute path, where it is a directory of this machine: what it is a checkout of tells the default branch where the environment does not
  */
-export function chooseAutomatically(environment: Environment, context: string): AutomaticChoice {
+export function chooseAutomatically(environment: Environment, context: string | undefined): AutomaticChoice {
   const job = describeJob(environment);
-  const main = job?.main ?? findDefaultBranch(context);
+  const main = job?.main ?? (context === undefined ? undefined : findDefaultBranch(context));
   const scopes = (...names: (string | undefined)[]) => [
     ...new Set(names.filter((name) => name !== undefined)),
   ];

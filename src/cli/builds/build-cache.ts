@@ -1,4 +1,4 @@
-import { basename, isAbsolute, relative, sep } from "node:path";
+import { basename, isAbsolute, join, relative, sep } from "node:path";
 import { createLayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../builder/cache/step-memory.ts";
 import type { BuildJob } from "../../builder/job.ts";
@@ -17,7 +17,7 @@ export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"
 /** What is asked for with `--cache-from` and its kind; most builds ask for nothing, and load nothing for it. */
 export async function readSharing(
   invocation: Invocation,
-  { context }: BuildInputs,
+  { context, fetched }: BuildInputs,
 ): Promise<ScopeOptions | undefined> {
   const { values, runtime } = invocation;
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = runtime.environment;
@@ -25,13 +25,13 @@ export async function readSharing(
   const isGiven = options.some((name) => values.text(name) !== undefined);
   if (!isGiven && BOUGH_CACHE_TO === "" && BOUGH_CACHE_FROM === "") return undefined;
   const { readScopeOptions } = await import("./scope-options.ts");
-  return readScopeOptions(invocation, context.realPath);
+  return readScopeOptions(invocation, fetched === undefined ? context.realPath : undefined);
 }
 
 export async function openBuildCache(
   { store, serviceFor }: Connection,
   { sharing, session, log }: { sharing: ScopeOptions | undefined; session: string; log: Log },
-  { context, dockerfile: { absolutePath } }: BuildInputs,
+  { context, place, dockerfile: { absolutePath } }: BuildInputs,
   { values, runtime: { clock, signal } }: Invocation,
 ): Promise<BuildCache> {
   const own = {
@@ -39,7 +39,8 @@ export async function openBuildCache(
     layers: createLayerCache(store, session),
     memory: createStepMemory(store.steps, {
       session,
-      dockerfile: absolutePath,
+      // The same for all that is fetched from one place.
+      dockerfile: join(place, relative(context.absolutePath, absolutePath)),
       explains: values.flag("explain"),
     }),
   };

@@ -10,13 +10,15 @@ const definitions: ArgumentDefinitions = {
     type: "positional",
     completes: "directory",
     required: false,
-    description: "Build context directory (default: .)",
+    description:
+      "Build context: a directory (default: .), the address of a git repository or archive, or - for an archive or Dockerfile on standard input",
   },
   dockerfile: {
     type: "string",
     completes: "file",
     valueHint: "PATH",
-    description: "Dockerfile (default: CONTEXT/Dockerfile)",
+    description:
+      "Dockerfile (default: CONTEXT/Dockerfile); of a context that is fetched, relative to its root",
   },
   tag: {
     type: "string",
@@ -60,7 +62,7 @@ const definitions: ArgumentDefinitions = {
     valueHint: "default|ID[=SOCKET]",
     multiple: true,
     description:
-      "For RUN --mount=type=ssh and ADD of git@ and ssh://: an agent's socket (default: SSH_AUTH_SOCK)",
+      "For RUN --mount=type=ssh, and git@ and ssh:// addresses: an agent's socket (default: SSH_AUTH_SOCK)",
   },
   "no-cache": {
     type: "boolean",
@@ -119,7 +121,7 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     valueHint: "SIZE",
     description:
-      "The most that ADD may fetch from one URL or repository, as in 500M (default: 16G; 0: no limit)",
+      "The most that ADD, or the build context, may fetch from one address, as in 500M (default: 16G; 0: no limit)",
   },
   timeout: timeoutOption("Seconds that each RUN may take (default: 600)"),
   network: networkDefinition("each RUN that names none itself"),
@@ -190,18 +192,18 @@ export const build: Command = {
     run: ({ data }) => buildOrCheck(data),
   },
   examples: [
-    ["build", "build ./Dockerfile with . as its context"],
-    ["build . --tag app:dev", "and tag the result"],
+    ["build . --tag app:dev", "build ./Dockerfile with . as its context, and tag the result"],
     [
       "build app --dockerfile app/ci.Dockerfile --build-arg VERSION=1.2",
       "another Dockerfile, an ARG's value",
     ],
+    ["build https://host/app.git#v1.2:docker", "a tag's directory of a git repository"],
     ["build -q .", "print nothing but the image's UUID"],
     ["build --check", "look for mistakes and build nothing; -f json says what would be done"],
   ],
   agentNote: [
     "This command is mutating: it may start operations, store images and move tags.",
-    "The layer cache is per context directory; --no-cache bypasses cached layers, --cache-from takes those of other machines.",
+    "The layer cache is per context directory or repository; --no-cache bypasses cached layers, --cache-from takes those of other machines.",
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the whole manual.",
   ].join("\n"),

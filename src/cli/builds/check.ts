@@ -11,7 +11,8 @@ import { idsOf } from "./secret-options.ts";
 
 /** `bough build --check`: neither a service nor any state is touched. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
-  const report = await checkInputs(await readBuildInputs(invocation), invocation);
+  using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
+  const report = await checkInputs(inputs, invocation);
   printResult(invocation, {
     id: "",
     get json() {

@@ -12,8 +12,15 @@ export interface DockerfilePlace {
   isNamed: boolean;
 }
 
+export interface DockerfileText {
+  /** The path as given, for messages. */
+  path: string;
+  absolutePath: string;
+  text: string;
+}
+
 /** The parser refuses far less. */
-const maxBytes = 16 * 1024 * 1024;
+export const maxDockerfileBytes = 16 * 1024 * 1024;
 
 /** @throws BoughError of kind `usage` */
 export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal): Promise<string> {
@@ -35,7 +42,7 @@ function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefine
     const stats = fstatSync(descriptor);
     if (stats.isDirectory()) throw new BoughError("it is a directory", { kind: "usage" });
     if (!stats.isFile()) throw new BoughError("it is not a regular file", { kind: "usage" });
-    const bytes = Buffer.alloc(Math.min(stats.size, maxBytes));
+    const bytes = Buffer.alloc(Math.min(stats.size, maxDockerfileBytes));
     return bytes.toString("utf8", 0, readSync(descriptor, bytes));
   } finally {
     closeSync(descriptor);
@@ -47,7 +54,7 @@ function isStream(stats: Stats): boolean {
 }
 
 async function readPipe(path: string): Promise<string> {
-  const { bytes } = await readAtMost(maxBytes, Bun.file(path).stream());
+  const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
   return bytes.toString();
 }
 

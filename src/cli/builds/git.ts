@@ -20,9 +20,9 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
     async run(args, { environment: own, maxFileBytes, seconds, signal }) {
       const git = find("git");
       if (git === null) {
-        throw new BoughError("git is not installed, and ADD of a git repository needs it", {
+        throw new BoughError("git is not installed, and fetching a repository takes it", {
           kind: "usage",
-          hint: "Install it: apt-get install git; or ADD an archive of the repository by its URL, and unpack it.",
+          hint: "Install it: apt-get install git; or take an archive of the repository by its URL.",
         });
       }
       const shell = find("sh");

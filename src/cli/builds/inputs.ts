@@ -1,25 +1,20 @@
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { BuildMode } from "../../builder/job.ts";
-import { type BuildContext, openBuildContext } from "../../context/build-context.ts";
-import type { IgnoreRules } from "../../context/patterns/ignore.ts";
+import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
+import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { parseSize } from "../command-line/size.ts";
+import { type ContextSource, readContextSource } from "../contexts/context-source.ts";
+import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, readDockerfile } from "./dockerfile-file.ts";
-import { readSecretOptions, type SecretSources } from "./secret-options.ts";
+import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
 
 /** What a command line says is to be built. */
-export interface BuildInputs {
-  context: BuildContext;
-  dockerfile: {
-    /** The path as given, for messages. */
-    path: string;
-    absolutePath: string;
-    text: string;
-  };
-  ignore: IgnoreRules;
+export interface BuildInputs extends OpenedContext {
   buildArgs: ReadonlyMap<string, string>;
   /** True if FROM may name an image on this machine. */
   allowsLocalFrom: boolean;
@@ -27,51 +22,82 @@ export interface BuildInputs {
   mode: BuildMode;
   /** `--target`. */
   target: string | undefined;
-  /** `--secret` and `--ssh`, none of them read yet. */
-  secrets: SecretSources;
+  /** `--secret` and `--ssh`. */
+  secrets: SecretOptions;
+  /** `--max-add-size`. */
+  maxAddBytes: number;
 }
 
 type GivenInputs = Pick<Invocation, "values" | "runtime">;
 
 interface InputPlaces {
-  /** The argument as given. */
-  context: string;
-  dockerfile: DockerfilePlace;
-  ignore: { contextPath: string; dockerfilePath: string };
+  source: ContextSource;
+  /** `undefined`: it comes with a context that is fetched. */
+  dockerfile: DockerfilePlace | undefined;
+  /** `undefined`: likewise. */
+  ignore: { contextPath: string; dockerfilePath: string } | undefined;
 }
 
-/** @throws BoughError of kind `usage` where something is not there, or not what it should be */
-export async function readBuildInputs(given: GivenInputs): Promise<BuildInputs> {
+/** An endless answer is to end before the service's disk is full. */
+const defaultMaxAddBytes = 16 * 1024 ** 3;
+
+/**
+ * @param options.keepsContext what is fetched is kept for the next build
+ * @throws BoughError of kind `usage` where something is not there, or not what it should be
+ */
+export async function readBuildInputs(
+  given: GivenInputs,
+  options: { log: Log; keepsContext: boolean },
+): Promise<BuildInputs> {
   const { values, runtime } = given;
-  const { workingDirectory, signal } = runtime;
   const network = readNetworkPolicy(values);
   const mode = chooseMode(given);
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
-  const places = locateInputs(given);
-  const context = await openBuildContext(places.context, workingDirectory);
-  const text = await readDockerfile(places.dockerfile, signal);
-  const dockerfile = { ...places.dockerfile, text };
-  const ignore = readIgnoreRules({
-    ...places.ignore,
-    defaultExcludes: mode === "default" && !values.flag("no-default-excludes"),
-  });
   const allowsLocalFrom = values.flag("allow-local-from");
   const target = values.text("target");
   const secrets = readSecretOptions(given);
-  return { context, dockerfile, ignore, buildArgs, allowsLocalFrom, network, mode, target, secrets };
+  const maxAddBytes = parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes;
+  const places = locateInputs(given);
+  const defaultExcludes = mode === "default" && !values.flag("no-default-excludes");
+  const opened = await open(places);
+  return {
+    ...opened,
+    ...{ buildArgs, allowsLocalFrom, network, mode, target, secrets, maxAddBytes },
+  };
+
+  async function open({ source, dockerfile, ignore }: InputPlaces) {
+    if (source.kind === "directory" && dockerfile !== undefined && ignore !== undefined) {
+      const context = await openBuildContext(source.path, runtime.workingDirectory);
+      const text = await readDockerfile(dockerfile, runtime.signal);
+      return {
+        context,
+        place: context.absolutePath,
+        fetched: undefined,
+        dockerfile: { ...dockerfile, text },
+        ignore: readIgnoreRules({ ...ignore, defaultExcludes }),
+        [Symbol.dispose]() {},
+      };
+    }
+    const { openFetchedContext } = await import("../contexts/open-fetched-context.ts");
+    const settings = { buildArgs, secrets, maxAddBytes, mode, defaultExcludes, ...options };
+    return openFetchedContext(source, dockerfile, settings, given);
+  }
 }
 
 /** Where everything is to be looked for, whether or not it is there. */
 export function locateInputs({ values, runtime: { workingDirectory } }: GivenInputs): InputPlaces {
   const context = values.positionals[0] ?? ".";
   const named = values.text("dockerfile");
+  const source = readContextSource(context, workingDirectory);
+  // Of what is fetched, a Dockerfile of this machine is named by its absolute path, as with Docker.
+  if (source.kind !== "directory" && !(named !== undefined && (isAbsolute(named) || named === "-")))
+    return { source, dockerfile: undefined, ignore: undefined };
   const path = named ?? join(context, "Dockerfile");
   const absolutePath = resolve(workingDirectory, path);
-  return {
-    context,
-    dockerfile: { path, absolutePath, isNamed: named !== undefined },
-    ignore: { contextPath: resolve(workingDirectory, context), dockerfilePath: absolutePath },
-  };
+  const dockerfile = { path, absolutePath, isNamed: named !== undefined };
+  if (source.kind !== "directory") return { source, dockerfile, ignore: undefined };
+  const contextPath = resolve(workingDirectory, context);
+  return { source, dockerfile, ignore: { contextPath, dockerfilePath: absolutePath } };
 }
 
 /** `--docker`, `--no-docker` or `--target`, else `BOUGH_DOCKER`. */

@@ -55,8 +55,11 @@ const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
 function refuseInput(place: ResultPlace, invocation: Invocation): void {
   const { dockerfile, ignore } = locateInputs(invocation);
   // A Dockerfile passed as CONTEXT must not be overwritten.
-  const inputs = [dockerfile.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
-  const input = inputs.find((path) => isSameFile(path, place.path));
+  const inputs =
+    ignore === undefined
+      ? [dockerfile?.absolutePath]
+      : [dockerfile?.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
+  const input = inputs.find((path) => path !== undefined && isSameFile(path, place.path));
   if (input !== undefined) throw unusablePlace(place, `this is the build's ${basename(input)}`);
 }
 

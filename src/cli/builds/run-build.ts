@@ -21,7 +21,6 @@ import { oneOf, positiveInteger } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
-import { parseSize } from "../command-line/size.ts";
 import { readBuildOutputs, requireIndexes, takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
@@ -34,11 +33,9 @@ import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { createProgress } from "./progress.ts";
 import { prepareResultFiles } from "./result-files.ts";
-import { idsOf, loadSecrets } from "./secret-options.ts";
+import { idsOf } from "./secret-options.ts";
 
 const defaultTimeoutSeconds = 600;
-/** An endless answer is to end before the service's disk is full. */
-const defaultMaxAddBytes = 16 * 1024 ** 3;
 
 /** `bough build`, once its command line is known. Returns the exit code. `show`: how the build is shown, unless as its options say. */
 export async function runBuildCommand(invocation: Invocation, show = createProgress): Promise<number> {
@@ -119,7 +116,7 @@ async function buildWith(
   const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];
   const outputs = readBuildOutputs(invocation, tags);
-  const inputs = await readBuildInputs(invocation);
+  using inputs = await readBuildInputs(invocation, { log: progress.log, keepsContext: true });
   const wanted = { provenance: values.flag("provenance"), sbom: values.flag("sbom") };
   const isAttested = wanted.provenance || wanted.sbom;
   if (isAttested) requireIndexes(outputs, wanted.provenance ? "--provenance" : "--sbom");
@@ -132,10 +129,11 @@ async function buildWith(
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
 
-  const secrets = loadSecrets(inputs.secrets, invocation);
+  const secrets = inputs.secrets.load();
   const attesting = isAttested
     ? (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, wanted)
     : undefined;
+  noteOrigin(inputs, attesting?.inputs);
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
@@ -144,7 +142,7 @@ async function buildWith(
     watcher,
   );
   const { service } = connection;
-  const session = buildSession(context.absolutePath);
+  const session = buildSession(inputs.place);
   const hashes = connection.store.hashes.open(context.realPath);
   const fileStates = connection.store.fileStates.open(context.realPath);
   let finish = async () => {};
@@ -186,7 +184,7 @@ async function buildWith(
       memory,
       owner: { id: currentProcess(), isAlive },
       inputs: attesting?.inputs,
-      maxAddBytes: parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes,
+      maxAddBytes: inputs.maxAddBytes,
       decompress: createDecompress(runtime.environment.PATH),
       git: createGit(runtime),
       fetchUrl: runtime.fetch,
@@ -223,8 +221,15 @@ async function buildWith(
       invocation,
     );
   } finally {
-    connection.store.sessions.noteBuild(session, context.absolutePath);
+    connection.store.sessions.noteBuild(session, inputs.place);
   }
+}
+
+/** Where a context was fetched from is a part of what the image is made from. */
+function noteOrigin({ fetched }: BuildInputs, observer: BuildRequest["inputs"]): void {
+  if (fetched?.repository !== undefined) observer?.repository(fetched.shown, fetched.repository);
+  else if (fetched?.sha256 !== undefined && fetched.shown !== "-")
+    observer?.url(fetched.shown, fetched.sha256);
 }
 
 /** What was hashed is true whatever the build has failed of, which is what is to be told. */

@@ -16,8 +16,8 @@ export interface ScopeOptions extends ScopeChoice {
 
 type Given = Pick<Invocation, "values" | "runtime">;
 
-/** `context`: its absolute path. Rejects with a BoughError of kind `usage`. */
-export async function readScopeOptions(given: Given, context: string): Promise<ScopeOptions> {
+/** `context`: its absolute path, where it is a directory of this machine. Rejects with a BoughError of kind `usage`. */
+export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
   const { values } = given;
   const named = namedScopes(given);
   const isAutomatic = values.text("cache") !== undefined;
@@ -39,7 +39,7 @@ export async function readScopeOptions(given: Given, context: string): Promise<S
   return { ...choice, keys };
 }
 
-async function chooseScopes({ runtime }: Given, context: string) {
+async function chooseScopes({ runtime }: Given, context: string | undefined) {
   const { chooseAutomatically } = await import("./automatic-scopes.ts");
   return chooseAutomatically(runtime.environment, context);
 }

@@ -14,19 +14,32 @@ export interface SecretSources {
   agents: ReadonlyMap<string, string>;
 }
 
+/** What the command line gives; loaded once, and not before it is needed. */
+export interface SecretOptions extends SecretSources {
+  load(): GivenSecrets;
+}
+
 type SecretSource = { file: string } | { variable: string };
 
 /** BuildKit's limit. */
 const maxBytes = 500 * 1024;
 
 /** `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET]`, as docker has them. */
-export function readSecretOptions({
-  values,
-  runtime: { environment },
-}: Pick<Invocation, "values" | "runtime">): SecretSources {
+export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">): SecretOptions {
+  const { values, runtime } = given;
+  const { environment } = runtime;
   const secrets = values.list("secret").map((text) => parseSecret(text, environment));
   const agents = values.list("ssh").map((text) => parseAgent(text, environment));
-  return { secrets: new Map(secrets), agents: new Map(agents) };
+  const sources = { secrets: new Map(secrets), agents: new Map(agents) };
+  let loaded: GivenSecrets | undefined;
+  return {
+    ...sources,
+    load() {
+      // Some can be read once only: a pipe's.
+      loaded ??= loadSecrets(sources, given);
+      return loaded;
+    },
+  };
 }
 
 export function idsOf({ secrets, agents }: SecretSources): GivenIds {
@@ -34,7 +47,7 @@ export function idsOf({ secrets, agents }: SecretSources): GivenIds {
 }
 
 /** Reads all of them: into memory, and nowhere else. */
-export function loadSecrets(
+function loadSecrets(
   { secrets, agents }: SecretSources,
   { runtime: { workingDirectory, environment } }: Pick<Invocation, "runtime">,
 ): GivenSecrets {

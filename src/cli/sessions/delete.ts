@@ -1,6 +1,8 @@
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { removeKeptContexts } from "../contexts/kept-contexts.ts";
+import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { requireHistory } from "./session-argument.ts";
 
@@ -31,7 +33,12 @@ function deleteSessions(invocation: Invocation): void {
   using store = openLocalStore(runtime, globals);
   // All are there, or none is deleted.
   for (const key of keys) requireHistory(store, key);
-  for (const key of keys) store.sessions.delete(key);
+  for (const key of keys) {
+    store.sessions.delete(key);
+    // What its builds have fetched is in a directory of that name.
+    const [, group] = /^build:([0-9a-f]{16})$/.exec(key) ?? [];
+    if (group !== undefined) removeKeptContexts(stateDirectory(runtime), group);
+  }
   printResult(invocation, {
     id: keys,
     json: keys.map((key) => ({ deleted: key })),

@@ -10,6 +10,8 @@ interface ReadIgnoreRulesOptions {
   contextPath: string;
   /** `undefined` where there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
+  /** Returns where a file of that name is; there if not said. Messages have the name. */
+  locate?: ((path: string) => string) | undefined;
   /** True if the specification's list of excludes applies too. */
   defaultExcludes: boolean;
 }
@@ -23,7 +25,7 @@ interface ReadIgnoreRulesOptions {
  */
 export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
   for (const path of ignoreFileCandidates(options)) {
-    const text = readText(path);
+    const text = readText(path, options.locate?.(path));
     if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path), options);
   }
   return ignoreRules([], options);
@@ -41,11 +43,11 @@ export function ignoreFileCandidates({
 }
 
 /** `undefined` where there is no such file. */
-function readText(path: string): string | undefined {
+function readText(path: string, at = path): string | undefined {
   let descriptor: number;
   try {
     // Without waiting: opening a named pipe would hang until somebody writes to it.
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    descriptor = openSync(at, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw fileError("read", path, error);

@@ -1,0 +1,43 @@
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { isUrl } from "../../builder/remote-files/source-url.ts";
+import {
+  parseRepositoryAddress,
+  type RepositoryAddress,
+} from "../../builder/repositories/repository-address.ts";
+
+/** What the argument CONTEXT means. All but a directory is fetched first. */
+export type ContextSource =
+  | { kind: "directory"; path: string }
+  | { kind: "repository"; address: RepositoryAddress }
+  /** Of an archive, or of a Dockerfile alone. */
+  | { kind: "url"; url: string }
+  /** The same from standard input: `-`. */
+  | { kind: "stdin" };
+
+/**
+ * A directory that is there is meant, whatever its name looks like, as with Docker.
+ *
+ * @throws BoughError of kind `usage` for the address of a repository that makes no sense
+ */
+export function readContextSource(word: string, workingDirectory: string): ContextSource {
+  if (word === "-") return { kind: "stdin" };
+  if (isDirectory(resolve(workingDirectory, word))) return { kind: "directory", path: word };
+  const address = parseRepositoryAddress(withScheme(word));
+  if (address !== undefined) return { kind: "repository", address };
+  return isUrl(word) ? { kind: "url", url: word } : { kind: "directory", path: word };
+}
+
+/** `github.com/owner/name`, as Docker has always taken it. */
+function withScheme(word: string): string {
+  const [, path, rest = ""] = /^(github\.com\/[^/?#]+\/[^/?#]+?)(?:\.git)?([?#].*)?$/s.exec(word) ?? [];
+  return path === undefined ? word : `https://${path}.git${rest}`;
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,108 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fetchUrl, SourceError, sourceFault, withRetries } from "../../builder/remote-files/fetch-url.ts";
+import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
+import { redactUrl } from "../../builder/remote-files/source-url.ts";
+import { BoughError } from "../../errors.ts";
+import { abandonable } from "../../service/http/abort.ts";
+import { tap } from "../../streams.ts";
+import type { Log } from "../../terminal/log.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
+import { createDecompress } from "../builds/decompress.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { contextGroup, type FetchedContext } from "./fetched-context.ts";
+import type { KeptContexts } from "./kept-contexts.ts";
+import { unpackContext } from "./unpack-context.ts";
+
+export interface Fetching {
+  access: RemoteAccess;
+  contexts: KeptContexts;
+  log: Log;
+  runtime: Pick<Runtime, "stdin" | "environment" | "workingDirectory">;
+}
+
+/** Downloads an archive of the context's files, or a Dockerfile that takes none. */
+export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedContext> {
+  const { access, log } = fetching;
+  if (!URL.canParse(url))
+    throw new BoughError(`the build context ${redactUrl(url)}: invalid address`, { kind: "usage" });
+  const shown = redactUrl(url, access.buildArgs);
+  const name = `the build context ${shown}`;
+  log.info(`downloading ${shown}`);
+  return withRetries(access, false, async () => {
+    const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, access);
+    if (!ok || body === null) {
+      await body?.cancel();
+      const message = `${name}: the server answers ${status} ${statusText}`.trimEnd();
+      const retryAfter = headers.get("retry-after");
+      const hint =
+        "Is the address right, and may this machine have it? That of a git repository ends in .git.";
+      throw new SourceError(message, { kind: "status", status, retryAfter }, hint);
+    }
+    try {
+      return await keep(body, { shown, name, place: shown }, fetching);
+    } catch (error) {
+      access.signal.throwIfAborted();
+      throw error instanceof BoughError ? error : sourceFault(url, error, access);
+    }
+  });
+}
+
+/** The same from standard input: its session is that of the path `-`. */
+export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
+  const { stdin, workingDirectory } = fetching.runtime;
+  if (!stdin.isPiped)
+    throw new BoughError("the build context is to come from standard input, and nothing is piped in", {
+      kind: "usage",
+      hint: "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
+    });
+  const content = interruptible(stdin.stream(), fetching.access.signal);
+  const place = resolve(workingDirectory, "-");
+  return keep(content, { shown: "-", name: "standard input", place }, fetching);
+}
+
+async function keep(
+  content: AsyncIterable<Uint8Array>,
+  { shown, name, place }: { shown: string; name: string; place: string },
+  { access, contexts, log, runtime }: Fetching,
+): Promise<FetchedContext> {
+  const group = contextGroup(place);
+  using started = contexts.begin(group);
+  let bytes = 0;
+  const counted = tap(content, (chunk) => {
+    bytes += chunk.byteLength;
+  });
+  const sha256 = await unpackContext(counted, started.path, {
+    name,
+    maxBytes: access.maxAddBytes,
+    signal: access.signal,
+    decompress: createDecompress(runtime.environment.PATH),
+  });
+  const held = contexts.find(group, sha256) ?? started.keep(sha256);
+  const dockerfile = readIfThere(join(held.path, "Dockerfile"));
+  const what = dockerfile === undefined ? "the build context" : "a Dockerfile without a build context";
+  log.info(`${what} came from ${shown === "-" ? name : shown} (${formatBytes(bytes)}, sha256:${sha256})`);
+  const alone = dockerfile === undefined ? {} : { dockerfile };
+  return { held, tree: join(held.path, "tree"), place, name, shown, sha256, ...alone };
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Nobody may ever write more. */
+async function* interruptible(
+  stream: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const chunks = stream[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value } = await abandonable(signal, chunks.next());
+    if (done === true) return;
+    yield value;
+  }
+}

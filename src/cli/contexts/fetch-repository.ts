@@ -1,0 +1,76 @@
+import { lutimesSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { keepGitDirectoryArgument } from "../../builder/interpreter/unused-arguments.ts";
+import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
+import { redactUrl } from "../../builder/remote-files/source-url.ts";
+import { checkOut, findDirectory, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
+import { createGitClient, refuser } from "../../builder/repositories/git-client.ts";
+import type { FoundCommit, RepositoryAddress } from "../../builder/repositories/repository-address.ts";
+import { findCommit } from "../../builder/repositories/resolve-repository.ts";
+import { createPace, type Pace } from "../../pace.ts";
+import { sha256Of } from "../../sha256.ts";
+import type { Log } from "../../terminal/log.ts";
+import { contextGroup, type FetchedContext } from "./fetched-context.ts";
+import type { KeptContexts } from "./kept-contexts.ts";
+
+/** Checks out the commit that the address means now, unless it is there: a commit never changes. */
+export async function fetchRepository(
+  given: RepositoryAddress,
+  { access, contexts, log }: { access: RemoteAccess; contexts: KeptContexts; log: Log },
+): Promise<FetchedContext> {
+  const address = withOptions(given, access);
+  const shown = redactUrl(address.remote, access.buildArgs);
+  const found = await findCommit(address, access);
+  // Whatever the ref: one branch takes the layers of another.
+  const place = address.subdirectory === "" ? shown : `${shown}#:${address.subdirectory}`;
+  const group = contextGroup(place);
+  const key = keyOf(address, shown, found);
+  const known = contexts.find(group, key);
+  log.info(
+    known === undefined
+      ? `fetching ${shown} at ${found.commit} (${found.ref ?? "as named"})`
+      : `git cache hit (${found.commit} is known) ${shown}`,
+  );
+  const held = known ?? (await fetchCommit({ address, ...found }));
+  const tree = findDirectory(join(held.path, "tree"), address.subdirectory, {
+    refuse: refuser(address, access),
+  });
+  return { held, tree, place, name: `${access.subject} ${place}`, shown, repository: found };
+
+  async function fetchCommit(wanted: { address: RepositoryAddress } & FoundCommit) {
+    using started = contexts.begin(group);
+    const client = createGitClient(address, access);
+    const place = realpathSync(started.path);
+    const { commitTime } = await checkOut(wanted, { client, place, maxBytes: access.maxAddBytes });
+    const isKept = keepsGitDirectory({ address });
+    await settle(join(place, "tree"), { commitTime, isKept, pace: createPace(access.signal) });
+    return started.keep(key);
+  }
+}
+
+/** BuildKit's build argument of that name says the same of a context as the address can say. */
+function withOptions(address: RepositoryAddress, { buildArgs }: RemoteAccess): RepositoryAddress {
+  const given = buildArgs.get(keepGitDirectoryArgument) ?? "";
+  const keepsGitDirectory = address.keepsGitDirectory ?? /^(1|t|true)$/i.test(given);
+  return { ...address, keepsGitDirectory };
+}
+
+/** All that decides about the files. A `.git` that is kept names its repository. */
+function keyOf(address: RepositoryAddress, shown: string, { commit, ref }: FoundCommit): string {
+  const kept = keepsGitDirectory({ address }) ? [shown, ref] : null;
+  return `${commit}-${sha256Of(JSON.stringify([address.hasSubmodules, kept])).slice(0, 8)}`;
+}
+
+/** Takes away `.git`, of submodules too, unless it is kept, and gives all files the commit's time. */
+async function settle(
+  directory: string,
+  options: { commitTime: number; isKept: boolean; pace: Pace },
+): Promise<void> {
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    await options.pace.step();
+    const path = join(directory, entry.name);
+    if (entry.name === ".git" && !options.isKept) rmSync(path, { recursive: true, force: true });
+    else if (entry.isDirectory()) await settle(path, options);
+    else lutimesSync(path, options.commitTime, options.commitTime);
+  }
+}

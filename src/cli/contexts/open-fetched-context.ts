@@ -1,0 +1,161 @@
+import { existsSync, realpathSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import type { BuildMode } from "../../builder/job.ts";
+import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
+import type { BuildContext } from "../../context/build-context.ts";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
+import { type IgnoreRules, ignoreRules } from "../../context/patterns/ignore.ts";
+import { ignoreFileCandidates, readIgnoreRules } from "../../context/patterns/ignore-file.ts";
+import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
+import { BoughError } from "../../errors.ts";
+import type { Log } from "../../terminal/log.ts";
+import { type DockerfilePlace, type DockerfileText, readDockerfile } from "../builds/dockerfile-file.ts";
+import { createGit } from "../builds/git.ts";
+import type { SecretOptions } from "../builds/secret-options.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import type { ContextSource } from "./context-source.ts";
+import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
+import { fetchRepository } from "./fetch-repository.ts";
+import type { FetchedContext, OpenedContext } from "./fetched-context.ts";
+import { openKeptContexts } from "./kept-contexts.ts";
+
+interface Settings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
+  secrets: Pick<SecretOptions, "load">;
+  mode: BuildMode;
+  defaultExcludes: boolean;
+  keepsContext: boolean;
+  log: Log;
+}
+
+/**
+ * Fetches a context, and reads the Dockerfile and the ignore rules in it.
+ *
+ * @param named a Dockerfile of this machine
+ */
+export async function openFetchedContext(
+  source: ContextSource,
+  named: DockerfilePlace | undefined,
+  settings: Settings,
+  given: Pick<Invocation, "values" | "runtime">,
+): Promise<OpenedContext> {
+  const { runtime, values } = given;
+  const git = createGit(runtime);
+  using stack = new DisposableStack();
+  const parent = settings.keepsContext ? stateDirectory(runtime) : stack.use(git.makeDirectory()).path;
+  const contexts = openKeptContexts(parent, runtime.clock);
+  const fetched = await fetchContext(source, { settings, git, contexts, runtime });
+  stack.use(fetched.held);
+  const dockerfile =
+    named === undefined
+      ? await readOwn(fetched, values.text("dockerfile"), runtime.signal)
+      : await readNamed(named, fetched, source, runtime.signal);
+  const ignore = readRules(fetched, dockerfile.path, settings);
+  const { tree, place } = fetched;
+  const context: BuildContext = {
+    ...{ path: fetched.name, absolutePath: tree, realPath: localPath(realpathSync(tree)) },
+    isRepository: fetched.repository !== undefined,
+  };
+  const opened = stack.move();
+  return { context, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
+}
+
+interface FetchOptions extends Pick<Fetching, "contexts"> {
+  settings: Settings;
+  git: RemoteAccess["git"];
+  runtime: Runtime;
+}
+
+function fetchContext(
+  source: ContextSource,
+  { settings, git, contexts, runtime }: FetchOptions,
+): Promise<FetchedContext> {
+  const { buildArgs, secrets, maxAddBytes, log } = settings;
+  const access: RemoteAccess = {
+    ...{ buildArgs, maxAddBytes, git, clock: runtime.clock, signal: runtime.signal },
+    // What is secret may come from a pipe: it is read where it is needed only.
+    secrets: source.kind === "repository" ? secrets.load() : { values: new Map(), agents: new Map() },
+    fetchUrl: runtime.fetch,
+    subject: "the build context",
+    warn: (message) => log.warn(message),
+  };
+  switch (source.kind) {
+    case "repository":
+      return fetchRepository(source.address, { access, contexts, log });
+    case "url":
+      return fetchFromUrl(source.url, { access, contexts, log, runtime });
+    case "stdin":
+      return readFromStdin({ access, contexts, log, runtime });
+    case "directory":
+      throw new Error("a directory is not fetched");
+  }
+}
+
+/** Of this machine. */
+async function readNamed(
+  place: DockerfilePlace,
+  { name, dockerfile }: FetchedContext,
+  source: ContextSource,
+  signal: AbortSignal,
+): Promise<DockerfileText> {
+  if (dockerfile !== undefined) throw twoDockerfiles(place.path, name);
+  if (source.kind === "stdin" && place.path === "/dev/stdin")
+    throw new BoughError("standard input can't be both the build context and the Dockerfile", {
+      kind: "usage",
+      hint: "Put the Dockerfile into the archive, or name a file.",
+    });
+  return { ...place, text: await readDockerfile(place, signal) };
+}
+
+/** The context's own; no link in it leads out of it. */
+async function readOwn(
+  { name, tree, dockerfile }: FetchedContext,
+  named: string | undefined,
+  signal: AbortSignal,
+): Promise<DockerfileText> {
+  const path = contextPathOf(named ?? "Dockerfile");
+  if (dockerfile !== undefined) {
+    if (named !== undefined) throw twoDockerfiles(named, name);
+    return { path, absolutePath: join(tree, path), text: dockerfile };
+  }
+  const found = resolveInContext(tree, path, localFileSystem);
+  if (found.kind === "missing")
+    throw new BoughError(`cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`, {
+      kind: "usage",
+      hint: "--dockerfile PATH counts from the context's root; an absolute PATH is a file of this machine.",
+    });
+  const { absolutePath } = found;
+  const text = await readDockerfile({ path, absolutePath, isNamed: false }, signal);
+  return { path, absolutePath, text };
+}
+
+function twoDockerfiles(path: string, name: string): BoughError {
+  return new BoughError(`--dockerfile ${displayPath(path)} names one, and ${name} is a Dockerfile itself`, {
+    kind: "usage",
+    hint: "Leave one of them out, or give an archive as the build context.",
+  });
+}
+
+/** Docker reads the ignore file of directories of its client's machine only. */
+function readRules(
+  { name, tree }: FetchedContext,
+  dockerfilePath: string,
+  { mode, defaultExcludes, log }: Settings,
+): IgnoreRules {
+  const locate = (path: string) => locateIn(tree, path);
+  const places = { contextPath: "", dockerfilePath };
+  if (mode === "default") return readIgnoreRules({ ...places, defaultExcludes, locate });
+  const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path)));
+  if (unread !== undefined)
+    log.warn(`${displayPath(unread)} leaves nothing of ${name} out, as in Docker; without --docker it does`);
+  return ignoreRules([], { defaultExcludes });
+}
+
+/** Returns where a file of the context is, its links followed in there. A path of this machine is one. */
+function locateIn(tree: string, path: string): string {
+  if (isAbsolute(path)) return path;
+  const found = resolveInContext(tree, contextPathOf(path), localFileSystem);
+  return found.kind === "found" ? found.absolutePath : join(tree, path);
+}

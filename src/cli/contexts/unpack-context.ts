@@ -1,0 +1,145 @@
+import {
+  chmodSync,
+  closeSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { createArchiveTree } from "../../builder/archives/archive-tree.ts";
+import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
+import { openPeeked, peek } from "../../builder/archives/open-archive.ts";
+import type { BuildJob } from "../../builder/job.ts";
+import { tooLarge } from "../../builder/repositories/git-client.ts";
+import { contentOf } from "../../builder/staging/tar-content.ts";
+import { BoughError } from "../../errors.ts";
+import { detectCompression } from "../../image/compression.ts";
+import { blockBytes } from "../../image/tar-header.ts";
+import { readTar } from "../../image/tar-reader.ts";
+import { createPace } from "../../pace.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
+import { readAtMost } from "../../streams.ts";
+import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
+
+interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {
+  /** What it is called in messages. */
+  name: string;
+  /** The most that its files may have together. */
+  maxBytes: number;
+}
+
+/**
+ * Puts the files of an archive, plain or compressed, into `place/tree`. What is no archive is a Dockerfile: it goes to
+ * `place/Dockerfile`, and the tree is empty. Returns the SHA-256 of what came.
+ */
+export async function unpackContext(
+  content: AsyncIterable<Uint8Array>,
+  place: string,
+  unpacking: Unpacking,
+): Promise<string> {
+  const { name } = unpacking;
+  await using hashed = createHashedStream(content);
+  const peeked = await peek(hashed, blockBytes);
+  const { beginning } = peeked;
+  mkdirSync(join(place, "tree"));
+  if (beginning.byteLength === 0) throw refuse(name, "is empty");
+  const isPacked = detectCompression(beginning) !== "none";
+  const bytes = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
+  if (bytes !== undefined) await unpack(bytes, place, unpacking);
+  else if (isPacked) throw refuse(name, "is compressed, but no tar archive");
+  else if (isTar(beginning)) throw refuse(name, "is neither a tar archive nor a Dockerfile");
+  else await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), name);
+  return hashed.finish();
+}
+
+/** No Dockerfile has bytes of value 0. */
+function isTar(beginning: Uint8Array): boolean {
+  return beginning.byteLength === blockBytes && beginning.includes(0);
+}
+
+function refuse(name: string, problem: string): BoughError {
+  return new BoughError(`${name} ${problem}`, {
+    kind: "usage",
+    hint: "It is a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or a Dockerfile.",
+  });
+}
+
+async function writeDockerfile(
+  content: AsyncIterable<Uint8Array>,
+  path: string,
+  name: string,
+): Promise<void> {
+  const { bytes, isWhole } = await readAtMost(maxDockerfileBytes, content);
+  if (!isWhole) throw refuse(name, "is no tar archive, and too large for a Dockerfile");
+  writeFileSync(path, bytes);
+}
+
+/**
+ * Contents are numbered files at first. That no link is followed is then plain: the tree's files are put in place before its
+ * links, and each after the directory that it is in.
+ */
+async function unpack(
+  bytes: AsyncIterable<Uint8Array>,
+  place: string,
+  { name, signal, maxBytes }: Unpacking,
+): Promise<void> {
+  const contents = join(place, "contents");
+  mkdirSync(contents);
+  const tree = createArchiveTree(name, "Pack files, directories and links only, with names in UTF-8.");
+  let count = 0;
+  let size = 0;
+  for await (const entry of readTar(bytes, name)) {
+    signal.throwIfAborted();
+    if (entry.type !== "file") {
+      tree.add(entry, undefined);
+      continue;
+    }
+    size += entry.size;
+    if (size > maxBytes) {
+      const { reason, hint } = tooLarge(maxBytes);
+      throw new BoughError(`${name}: ${reason}`, { hint });
+    }
+    const number = String(count++);
+    await writeContent(contentOf(entry), join(contents, number));
+    tree.add(entry, number);
+  }
+  await putInPlace(tree.entries(), { root: join(place, "tree"), contents, signal });
+  rmSync(contents, { recursive: true });
+}
+
+async function writeContent(content: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    for await (const chunk of content)
+      for (let written = 0; written < chunk.byteLength; ) written += writeSync(file, chunk, written);
+  } finally {
+    closeSync(file);
+  }
+}
+
+async function putInPlace(
+  entries: readonly CopiedEntry[],
+  { root, contents, signal }: { root: string; contents: string; signal: AbortSignal },
+): Promise<void> {
+  const pace = createPace(signal);
+  for (const entry of entries) {
+    await pace.step();
+    const path = join(root, entry.path);
+    if (entry.type === "directory") mkdirSync(path, { mode: 0o700 });
+    if (entry.type !== "file") continue;
+    linkSync(join(contents, entry.sha256), path);
+    chmodSync(path, entry.mode);
+    utimesSync(path, entry.mtime ?? 0, entry.mtime ?? 0);
+  }
+  for (const entry of entries.toReversed()) {
+    const path = join(root, entry.path);
+    if (entry.type === "symlink") symlinkSync(entry.target, path);
+    // The last one: it may be closed to its owner.
+    if (entry.type === "directory") chmodSync(path, entry.mode);
+  }
+}

@@ -1,0 +1,478 @@
+/** Build contexts that are no directory: git repositories, archives by URL and on standard input, Dockerfiles alone. */
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError } from "../../src/errors.ts";
+import { identify } from "../../src/process-identity.ts";
+import { sha256Of } from "../../src/sha256.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+import {
+  commitTime,
+  type GitServer,
+  makeRepository,
+  type Repository,
+  repositoriesDirectory,
+  serveRepositories,
+} from "../support/git-server.ts";
+import { tarOf } from "../support/tar-bytes.ts";
+
+/** Repositories as each test finds them. */
+let template: string;
+let root: string;
+let app: Repository;
+/** The hash of the first commit. */
+let first: string;
+let service: FakeService;
+let directory: string;
+let home: string;
+/** Where nothing is to be left. */
+let scratch: string;
+const open: { close(): unknown }[] = [];
+
+const dockerfile = "FROM base:1\nCOPY . /x\nRUN make\n";
+
+beforeAll(() => {
+  template = repositoriesDirectory();
+  makeRepository(join(template, "library.git")).commit({ "lib.txt": "library\n" });
+  const made = makeRepository(join(template, "app.git"));
+  first = made.commit({
+    Dockerfile: dockerfile,
+    "Other.Dockerfile": "FROM base:1\nCOPY foo /other\nRUN make\n",
+    ".dockerignore": "**/*ockerfile\n.dockerignore\nignored\n",
+    ignored: "ignored\n",
+    foo: "first\n",
+    "run.sh": { text: "#!/bin/sh\n", mode: 0o755 },
+    "sub/Dockerfile": "FROM base:1\nCOPY bar /x/\nRUN make\n",
+    "sub/bar": "bar\n",
+    link: { link: "foo" },
+  });
+  made.git("tag", "v1");
+  made.git("submodule", "--quiet", "add", "../library.git", "module");
+  made.commit({ foo: "latest\n" });
+});
+beforeEach(async () => {
+  root = repositoriesDirectory();
+  cpSync(template, root, { recursive: true, verbatimSymlinks: true });
+  app = makeRepository(join(root, "app.git"));
+  service = await startFakeService();
+  service.state.addImage("base:1");
+  directory = temporaryDirectory();
+  home = temporaryDirectory();
+  scratch = temporaryDirectory();
+});
+afterEach(async () => {
+  expect(readdirSync(scratch)).toEqual([]);
+  for (const server of open.splice(0)) await server.close();
+  await service.close();
+});
+
+function serve(options?: Parameters<typeof serveRepositories>[1]): GitServer {
+  const server = serveRepositories(root, options);
+  open.push({ close: () => server.stop() });
+  return server;
+}
+
+async function build(words: string[], options: Partial<BoughOptions> = {}) {
+  const before = service.requests.length;
+  const { environment, ...others } = options;
+  const ended = await runBough(["build", ...words], {
+    workingDirectory: directory,
+    ...others,
+    environment: {
+      ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, TMPDIR: scratch },
+      ...environment,
+    },
+  });
+  const requests = service.requests.slice(before);
+  const run = requests.findLast(({ method, path }) => method === "POST" && path === "/v1/instances")?.json;
+  const files = (run as { files?: Record<string, { uuid: string; mode: string }> })?.files;
+  const texts = Object.entries(files ?? {}).map(([path, { uuid }]): [string, string] => [path, textOf(uuid)]);
+  const modes = Object.entries(files ?? {}).map(([path, { mode }]) => `${path} ${mode}`);
+  return { ...ended, requests, texts: Object.fromEntries(texts), modes };
+}
+
+function textOf(uuid: string): string {
+  const file = [...service.state.files.values()].find((stored) => stored.uuid === uuid);
+  return Buffer.from(file?.content ?? "").toString();
+}
+
+/** Contexts that are kept, by session and name; what is half-made, too. */
+function kept(): string[] {
+  const contexts = join(home, "contexts");
+  if (!existsSync(contexts)) return [];
+  return readdirSync(contexts)
+    .flatMap((group) => readdirSync(join(contexts, group)).map((name) => join(contexts, group, name)))
+    .sort();
+}
+
+const firstFiles = { "/x/foo": "first\n", "/x/run.sh": "#!/bin/sh\n", "/x/sub/bar": "bar\n" };
+const latestFiles = {
+  ...firstFiles,
+  "/x/foo": "latest\n",
+  "/x/.gitmodules": expect.stringContaining("library.git"),
+  "/x/module/lib.txt": "library\n",
+};
+
+describe("a git repository", () => {
+  test.each([
+    ["the default branch", "", [], latestFiles],
+    ["a tag", "#v1", [], firstFiles],
+    ["a query", "?ref=v1", [], firstFiles],
+    ["no submodules", "?submodules=0#v1", [], firstFiles],
+    ["a directory", "#v1:sub", [], { "/x/bar": "bar\n" }],
+    ["a directory by query", "?tag=v1&subdir=sub", [], { "/x/bar": "bar\n" }],
+    ["a Dockerfile", "#v1", ["--dockerfile", "Other.Dockerfile"], { "/other": "first\n" }],
+    ["a Dockerfile from its root", "#v1", ["--dockerfile", "./Other.Dockerfile"], { "/other": "first\n" }],
+  ])("%s", async (_, rest, words, expected) => {
+    const { url } = serve();
+    const { exitCode, stderr, texts } = await build([`${url}/app.git${rest}`, ...words]);
+    expect({ exitCode, stderr: exitCode === 0 ? "" : stderr, texts }).toEqual({
+      exitCode: 0,
+      stderr: "",
+      texts: expected,
+    });
+  });
+
+  test("its Dockerfile may be one of this machine, by an absolute path", async () => {
+    const { url } = serve();
+    const path = join(temporaryDirectory(), "mine");
+    writeFileSync(path, "FROM base:1\nCOPY foo /mine\nRUN make\n");
+    const { texts } = await build([`${url}/app.git#v1`, "--dockerfile", path]);
+    expect(texts).toEqual({ "/mine": "first\n" });
+  });
+
+  test("as Docker builds it, its ignore file leaves nothing out", async () => {
+    const { url } = serve();
+    const { texts, stderr } = await build([`${url}/app.git#v1`, "--docker"]);
+    expect(texts).toMatchObject({ "/x/ignored": "ignored\n", "/x/.dockerignore": expect.anything() });
+    expect(stderr).toContain(".dockerignore leaves nothing of the build context ");
+  });
+
+  test("a directory of that name comes first", async () => {
+    mkdirSync(join(directory, "git@host:x"));
+    writeFiles(directory, { "git@host:x/Dockerfile": dockerfile, "git@host:x/mine": "mine\n" });
+    expect((await build(["git@host:x"])).texts).toEqual({ "/x/Dockerfile": dockerfile, "/x/mine": "mine\n" });
+  });
+
+  test("modes and times are the commit's, and it has no .git unless that is asked for", async () => {
+    const { url } = serve();
+    const { modes } = await build([`${url}/app.git`, "--docker"]);
+    expect(modes).toContain("/x/run.sh 0755");
+    expect(modes.filter((line) => line.includes(".git"))).toEqual(["/x/.gitmodules 0644"]);
+    const [path = ""] = kept();
+    for (const name of ["foo", "sub/bar", "module/lib.txt"])
+      expect(statSync(join(path, "tree", name)).mtimeMs).toBe(commitTime * 1000);
+    for (const words of [["?keep-git-dir=1"], ["", "--build-arg", "BUILDKIT_CONTEXT_KEEP_GIT_DIR=1"]]) {
+      const [rest = "", ...options] = words;
+      const with_ = await build([`${url}/app.git${rest}`, "--docker", "--no-cache", ...options]);
+      expect(Object.keys(with_.texts)).toContain("/x/.git/HEAD");
+      expect(with_.stderr).not.toContain("has no effect");
+    }
+  });
+
+  test("a re-run fetches nothing and runs nothing; one commit takes the layers of another", async () => {
+    const server = serve();
+    await build([`${server.url}/app.git`]);
+    server.requests.length = 0;
+    const again = await build([`${server.url}/app.git`]);
+    const latest = app.git("rev-parse", "HEAD");
+    expect(again.stderr).toContain(`git cache hit (${latest} is known) ${server.url}/app.git\n`);
+    expect(again.stderr).toContain("1 of 1 layer cached");
+    expect(server.requests).toEqual(["GET /app.git/info/refs", "POST /app.git/git-upload-pack"]);
+
+    app.commit({ ignored: "another\n" });
+    const other = await build([`${server.url}/app.git`]);
+    expect(other.stderr).toContain(`fetching ${server.url}/app.git at `);
+    expect(other.stderr).toContain("1 of 1 layer cached");
+    expect((await build(["--explain", `${server.url}/app.git#v1`])).stderr).toContain(
+      "not cached: line 3, RUN make: /x/.gitmodules is gone",
+    );
+    const { stdout } = await runBough(["session", "list", "-f", "json"], {
+      workingDirectory: directory,
+      environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home },
+    });
+    const key = `build:${sha256Of(`${server.url}/app.git`).slice(0, 16)}`;
+    expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ key, context: `${server.url}/app.git` })]);
+  });
+
+  test("a commit that is there takes no server", async () => {
+    const server = serve();
+    await build([`${server.url}/app.git#${first}`]);
+    await server.stop();
+    expect((await build([`${server.url}/app.git#${first}`])).stderr).toContain("1 of 1 layer cached");
+  });
+
+  test("the latest four commits are kept, and go with their session; what a dead process left goes at once", async () => {
+    const { url } = serve();
+    await build([`${url}/app.git`]);
+    const group = join(kept()[0] ?? "", "..");
+    mkdirSync(join(group, `.${identify(2 ** 22 + 1)}_x`));
+    let time = Date.now();
+    const clock = createManualClock(() => false);
+    for (let number = 0; number < 5; number++) {
+      app.commit({ ignored: `${number}\n` });
+      time += 60_000;
+      const now = time;
+      await build([`${url}/app.git`], { clock: { ...clock, now: () => now } });
+    }
+    const latest = app.git("rev-parse", "HEAD");
+    expect(kept()).toHaveLength(4);
+    expect(kept().filter((path) => path.includes(latest))).toHaveLength(1);
+    const { exitCode } = await runBough(
+      ["session", "delete", `build:${sha256Of(`${url}/app.git`).slice(0, 16)}`],
+      {
+        workingDirectory: directory,
+        environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home },
+      },
+    );
+    expect(exitCode).toBe(0);
+    expect(kept()).toEqual([]);
+  });
+
+  test("two builds at once", async () => {
+    const { url } = serve();
+    const both = await Promise.all([
+      build([`${url}/app.git#v1`]),
+      build([`${url}/app.git#v1`, "--no-cache"]),
+    ]);
+    expect(both.map(({ exitCode }) => exitCode)).toEqual([0, 0]);
+    expect(kept()).toHaveLength(1);
+  });
+
+  test("--check fetches it, and keeps nothing", async () => {
+    const { url } = serve();
+    app.commit({ Dockerfile: "FROM base:1\nCOPY missing /x\n" });
+    const { exitCode, stdout } = await build([`${url}/app.git`, "--check"]);
+    expect(stdout).toContain("missing");
+    expect(exitCode).toBe(2);
+    expect((await build([`${url}/app.git#v1`, "--check"])).exitCode).toBe(0);
+    expect(kept()).toEqual([]);
+  });
+
+  test.each([
+    ["as a token", "x-access-token:t0k3n", "", ["--secret", "id=GIT_AUTH_TOKEN,env=GIVEN"]],
+    ["in the address", "us3r:p4ss", "us3r:p4ss@", []],
+  ])("a login %s", async (_, pair, prefix, words) => {
+    const { url } = serve({ authorization: `Basic ${btoa(pair)}` });
+    const address = `${url.replace("://", `://${prefix}`)}/app.git#v1`;
+    const given = { environment: { GIVEN: "t0k3n" } };
+    const { texts, stderr } = await build([address, ...words], given);
+    expect(texts).toEqual(firstFiles);
+    expect(stderr).not.toMatch(/t0k3n|p4ss|has no effect/);
+    const without = await build([`${url}/app.git`]);
+    expect(without.stderr).toContain(
+      `the build context ${url}/app.git: the server wants a login, or refuses this one`,
+    );
+    expect(without.exitCode).toBe(1);
+  });
+
+  test.each([
+    ["#nowhere", [], "the repository does not contain ref nowhere", 1],
+    ["#v1:nowhere", [], "the repository has no directory nowhere", 1],
+    ["#v1:link", [], "the repository has no directory link", 1],
+    ["?what=1", [], 'unexpected query "what"', 2],
+    ["#v1", ["--dockerfile", "none"], "cannot read the Dockerfile none: the build context ", 2],
+    ["#v1", ["--dockerfile", "sub"], "cannot read the Dockerfile sub: it is a directory", 2],
+    ["#v1", ["--dockerfile", "../../../../etc/hostname"], "cannot read the Dockerfile etc/hostname:", 2],
+  ])("what can't be had: %s %j", async (rest, words, message, code) => {
+    const { url } = serve();
+    const { exitCode, stderr } = await build([`${url}/app.git${rest}`, ...words]);
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(code);
+    expect(kept().filter((path) => path.includes("/."))).toEqual([]);
+  });
+
+  test("more than --max-add-size", async () => {
+    app.commit({ zeros: "0".repeat(200_000) });
+    const { url } = serve();
+    const { exitCode, stderr } = await build([`${url}/app.git`, "--max-add-size", "100K"]);
+    expect(stderr).toContain(`the build context ${url}/app.git: it is larger than `);
+    expect(exitCode).toBe(1);
+    expect(kept()).toEqual([]);
+  });
+
+  test("a server that nobody reaches", async () => {
+    const { url, stop } = serve();
+    await stop();
+    const { exitCode, stderr } = await build([`${url}/app.git`]);
+    expect(stderr).toContain(`the build context ${url}/app.git: `);
+    expect(stderr).toContain("can this machine reach it?");
+    expect(exitCode).toBe(1);
+  });
+
+  test.each(["Dockerfile", ".dockerignore", "Dockerfile.dockerignore"])(
+    "%s leads out by no link",
+    async (name) => {
+      writeFileSync(join(directory, "secret"), "FROM base:1\nRUN echo s3cret\n[\n");
+      app.git("rm", "--quiet", "--ignore-unmatch", name);
+      app.commit({ [name]: { link: join(directory, "secret") } });
+      const { url } = serve();
+      const { stderr, requests } = await build([`${url}/app.git`]);
+      expect(stderr).not.toContain("s3cret");
+      expect(JSON.stringify(requests)).not.toContain("s3cret");
+      app.git("rm", "--quiet", name);
+      app.commit({ [name]: { link: "../secret" } });
+      const { exitCode, stderr: said } = await build([`${url}/app.git`]);
+      expect(said).toContain(`the symbolic link ${name} leads out of the build context`);
+      expect(exitCode).toBe(1);
+    },
+  );
+
+  test("Ctrl-C ends git, and what it has fetched is gone", async () => {
+    const interruption = new AbortController();
+    let posts = 0;
+    const { url } = serve({
+      answer({ method }) {
+        // The first is asked for names, the second for what is to be fetched.
+        if (method !== "POST" || ++posts < 3) return undefined;
+        interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+        return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
+      },
+    });
+    expect((await build([`${url}/app.git`], { signal: interruption.signal })).exitCode).toBe(130);
+    expect(kept()).toEqual([]);
+  });
+
+  test("--iidfile overwrites no Dockerfile of this machine", async () => {
+    const path = join(directory, "mine");
+    writeFileSync(path, dockerfile);
+    const words = ["https://localhost/app.git", "--dockerfile", path, "--iidfile", path];
+    const { exitCode, stderr } = await build(words);
+    expect(stderr).toContain("this is the build's mine");
+    expect(exitCode).toBe(2);
+  });
+});
+
+const archive = tarOf([
+  { name: "Dockerfile", content: "FROM base:1\nCOPY . /x\nRUN make\n" },
+  { name: ".dockerignore", content: "*ockerfile\n.dockerignore\n" },
+  { name: "d/one", content: "one\n", uid: 7, gid: 8, mode: 0o600 },
+  { name: "two", content: "two\n" },
+]);
+const archiveFiles = { "/x/d/one": "one\n", "/x/two": "two\n" };
+
+describe("an archive", () => {
+  async function compressed(program: string): Promise<Uint8Array> {
+    return new Response(Bun.spawn([program, "-c"], { stdin: archive, stdout: "pipe" }).stdout).bytes();
+  }
+  const bytes = (program: string) => (program === "" ? archive : compressed(program));
+
+  test.each(["", "gzip", "xz", "bzip2"])("on standard input: %s", async (program) => {
+    const stdin = await bytes(program);
+    const { texts, modes, exitCode } = await build(["-"], { stdin });
+    expect(texts).toEqual(archiveFiles);
+    expect(modes).toEqual(["/x/d/one 0600", "/x/two 0644"]);
+    expect(exitCode).toBe(0);
+    expect((await build(["-"], { stdin })).stderr).toContain("1 of 1 layer cached");
+  });
+
+  test.each(["", "gzip"])("by its URL: %s", async (program) => {
+    const body = await bytes(program);
+    const source = Bun.serve({ port: 0, fetch: () => new Response(body) });
+    open.push({ close: () => source.stop(true) });
+    const { texts, stderr } = await build([`${source.url}context.tar`]);
+    expect(texts).toEqual(archiveFiles);
+    expect(stderr).toContain(`downloading ${source.url}context.tar\n`);
+    expect((await build([`${source.url}context.tar`])).stderr).toContain("1 of 1 layer cached");
+    expect(kept()).toHaveLength(1);
+  });
+
+  test("a server that answers no, and one that is not well", async () => {
+    let count = 0;
+    const source = Bun.serve({
+      port: 0,
+      fetch: ({ url }) => new Response("", { status: url.endsWith("none") ? 404 : ++count && 503 }),
+    });
+    open.push({ close: () => source.stop(true) });
+    const none = await build([`${source.url}none`]);
+    expect(none.stderr).toContain(`the build context ${source.url}none: the server answers 404`);
+    expect(none.exitCode).toBe(1);
+    const clock = createManualClock((milliseconds) => milliseconds < 50_000);
+    const { stderr } = await build([`${source.url}ill`], { clock });
+    expect(stderr).toContain("trying again in ");
+    expect(count).toBeGreaterThan(1);
+  });
+
+  test.each([
+    [
+      "a link out, and a file below it",
+      [
+        { name: "out", flag: "2", target: "/etc" },
+        { name: "out/passwd", content: "x" },
+      ],
+    ],
+    ["a name with ..", [{ name: "../../passwd", content: "x" }]],
+    ["an absolute name", [{ name: "/etc/bough-test", content: "x" }]],
+  ] as const)("that leads out: %s", async (_, entries) => {
+    const stdin = tarOf([{ name: "Dockerfile", content: "FROM base:1\nCOPY . /x\nRUN make\n" }, ...entries]);
+    const { texts } = await build(["-", "--docker"], { stdin });
+    expect(Object.values(texts)).toContain("x");
+    expect(existsSync("/etc/bough-test")).toBe(false);
+    expect(existsSync(join(home, "passwd")) || existsSync(join(home, "contexts", "passwd"))).toBe(false);
+  });
+
+  test.each([
+    ["empty", "", "standard input is empty"],
+    [
+      "compressed, but no archive",
+      Bun.gzipSync(Buffer.from("hello")),
+      "standard input is compressed, but no tar",
+    ],
+    ["neither", new Uint8Array(1000), "standard input is neither a tar archive nor a Dockerfile"],
+    ["cut short", archive.subarray(0, 1500), "standard input"],
+    ["a device in it", tarOf([{ name: "null", flag: "3" }]), "standard input has a device in it: null"],
+    ["without a Dockerfile", tarOf([{ name: "a", content: "a" }]), "standard input has no such file"],
+  ])("%s", async (_, stdin, message) => {
+    const { exitCode, stderr } = await build(["-"], { stdin });
+    expect(stderr).toContain(message);
+    expect([1, 2]).toContain(exitCode);
+    expect(kept().filter((path) => path.includes("/."))).toEqual([]);
+  });
+
+  test("larger than --max-add-size", async () => {
+    const { exitCode, stderr } = await build(["-", "--max-add-size", "40"], { stdin: archive });
+    expect(stderr).toContain("standard input: it is larger than 40 bytes");
+    expect(exitCode).toBe(1);
+  });
+
+  test("nothing is piped in", async () => {
+    const { exitCode, stderr } = await build(["-"]);
+    expect(stderr).toContain("nothing is piped in");
+    expect(exitCode).toBe(2);
+  });
+
+  test("Ctrl-C while it comes", async () => {
+    const interruption = new AbortController();
+    async function* stdin() {
+      yield archive.subarray(0, 1024);
+      interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+      await new Promise(() => {});
+    }
+    const { exitCode } = await build(["-"], { stdin: stdin(), signal: interruption.signal });
+    expect(exitCode).toBe(130);
+    expect(kept()).toEqual([]);
+  });
+});
+
+describe("a Dockerfile alone", () => {
+  const alone = "FROM base:1\nRUN make\n";
+
+  test("on standard input and by its URL: there are no files to copy", async () => {
+    expect((await build(["-"], { stdin: alone })).exitCode).toBe(0);
+    const source = Bun.serve({ port: 0, fetch: () => new Response(alone) });
+    open.push({ close: () => source.stop(true) });
+    expect((await build([`${source.url}Dockerfile`])).exitCode).toBe(0);
+    const { exitCode, stderr } = await build(["-"], { stdin: dockerfile.replace(". /x", "foo /x") });
+    expect(stderr).toContain("foo");
+    expect(exitCode).toBe(1);
+  });
+
+  test("is the only one", async () => {
+    const { exitCode, stderr } = await build(["-", "--dockerfile", "other"], { stdin: alone });
+    expect(stderr).toContain("--dockerfile other names one, and standard input is a Dockerfile itself");
+    expect(exitCode).toBe(2);
+  });
+});

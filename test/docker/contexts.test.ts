@@ -1,0 +1,87 @@
+/**
+ * Contexts that are fetched: what bough copies of them is what Docker copies of the same address. Owners apart that an archive
+ * has: Docker keeps them of one that it downloads, and says of a context that its files become root's.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { readTree, type Tree } from "../differential/tree.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { dockerVersions } from "../support/docker.ts";
+import { makeRepository, repositoriesDirectory, serveRepositories } from "../support/git-server.ts";
+import { asItIs, keepResults } from "../support/kept-results.ts";
+import { tarOf } from "../support/tar-bytes.ts";
+import { dockerOnDemand } from "./docker-on-demand.ts";
+
+const directory = temporaryDirectory("bough-contexts-");
+const docker = dockerOnDemand(join(directory, "docker"), () => ({}));
+const kept = keepResults({ test: import.meta.path, versions: [...dockerVersions, ["git", "--version"]] });
+let repositories: ReturnType<typeof serveRepositories>;
+let archives: ReturnType<typeof Bun.serve>;
+
+const archive = tarOf([
+  { name: "Dockerfile", content: "FROM scratch\nCOPY . /x/\n" },
+  { name: "d/", flag: "5", mode: 0o2750 },
+  { name: "d/one", content: "one\n", mode: 0o640 },
+  { name: "out", flag: "2", target: "/d" },
+  { name: "../above", content: "above\n" },
+]);
+
+beforeAll(() => {
+  const root = repositoriesDirectory();
+  makeRepository(join(root, "library.git")).commit({ "lib.txt": "library\n", d: { link: "lib.txt" } });
+  const app = makeRepository(join(root, "app.git"));
+  app.commit({
+    Dockerfile: "FROM scratch\nCOPY . /x/\n",
+    "other/Dockerfile": "FROM scratch\nCOPY run.sh sub /other/\n",
+    ".dockerignore": "ignored\nsub/*.log\n",
+    ".gitattributes": "*.txt text eol=crlf\n",
+    ignored: "ignored\n",
+    "text.txt": "text\n",
+    "run.sh": { text: "#!/bin/sh\n", mode: 0o755 },
+    "sub/Dockerfile": "FROM scratch\nCOPY . /sub/\n",
+    "sub/.dockerignore": "no.txt\n",
+    "sub/no.txt": "no\n",
+    "sub/a.log": "log\n",
+    link: { link: "sub" },
+    dangling: { link: "/nowhere" },
+  });
+  app.git("tag", "--annotate", "--message=one", "v1");
+  app.git("submodule", "--quiet", "add", "../library.git", "module");
+  app.commit({ "text.txt": "latest\n" });
+  repositories = serveRepositories(root);
+  archives = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(archive) });
+});
+afterAll(() => Promise.all([docker.close(), repositories?.stop(), archives?.stop(true)]), 60_000);
+
+test.each([
+  ["a tag", "app.git#v1", "Dockerfile"],
+  ["another Dockerfile", "app.git#v1", "other/Dockerfile"],
+  // After the others: this Docker leaves the submodule there for the commits that it builds next.
+  ["a branch, with its submodule", "app.git#main", "Dockerfile"],
+  ["an archive", "context.tar", "Dockerfile"],
+])(
+  "%s",
+  async (_, path, dockerfile) => {
+    const server = path.endsWith(".tar") ? archives.url.href.slice(0, -1) : repositories.url;
+    const context = `${server}/${path}`;
+    const output = join(temporaryDirectory(), "tree.tar");
+    const { exitCode, stderr } = await runBough(
+      ["build", "--docker", "--local", context, "--dockerfile", dockerfile, "-o", `type=tar,dest=${output}`],
+      { workingDirectory: directory, environment: { BOUGH_HOME: join(directory, "home") } },
+    );
+    expect({ exitCode, stderr: exitCode === 0 ? "" : stderr }).toEqual({ exitCode: 0, stderr: "" });
+    const own = await readTree(Bun.file(output).stream());
+    const make = async () => linesOf(await (await docker.get()).buildTree({ context, dockerfile }));
+    // The tree's addresses have no place in it, but its submodule's in .gitmodules, which is relative.
+    await kept.check({ path, dockerfile }, asItIs<string[]>(), make, (lines) =>
+      expect(linesOf(own)).toEqual(lines),
+    );
+  },
+  120_000,
+);
+
+function linesOf(tree: Tree): string[] {
+  // What Docker leaves of a submodule's repository names a place that is not there.
+  const copied = [...tree].filter(([path]) => path !== "/" && path !== "/x/module/.git");
+  return copied.map(([path, { line }]) => `${path} ${line}`).sort();
+}
