@@ -2,9 +2,13 @@
 import { readFileSync } from "node:fs";
 import { errorCode } from "./system-error.ts";
 
+/** The machine's run and this process stay what they are; both are asked for with every command. */
+const known: { boot?: string | undefined; own?: string } = {};
+
 /** Names this process; see `identify`. */
 export function currentProcess(): string {
-  return identify(process.pid);
+  known.own ??= identify(process.pid);
+  return known.own;
 }
 
 /**
@@ -23,16 +27,18 @@ export function identify(pid: number): string {
 export function isAlive(identity: string): boolean {
   const [boot, pid, started] = identity.split(".");
   if (pid === undefined) return Number(identity) !== process.pid && canBeSignalled(Number(identity));
+  if (identity === known.own) return true;
   return boot === bootId() && started !== undefined && startTime(Number(pid)) === started;
 }
 
 /** Names the machine's run; `undefined` on a system without /proc. */
 export function bootId(): string | undefined {
   try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    known.boot ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
-    return undefined;
+    // There is none.
   }
+  return known.boot;
 }
 
 /** Returns when the process started, in clock ticks since the machine did (proc(5), `/proc/pid/stat`); `undefined` where there is no such process. */

@@ -22,7 +22,10 @@ export const eventRoutes: readonly Route[] = [
       const events = state.events.read(operation.uuid, {
         afterId: Math.max(readLastEventId(request), readNumber(url, "since", 0, 2 ** 53) ?? 0),
         follow: readFlag(url, "follow"),
-        hasEnded: async () => (await requireOperation(state, operation.uuid)).finishedAt !== null,
+        // What runs in this process is asked for after each event: that takes no look at the database.
+        hasEnded: async () =>
+          !state.running.has(operation.uuid) &&
+          (await requireOperation(state, operation.uuid)).finishedAt !== null,
         idleMilliseconds: keepaliveMilliseconds,
         signal: AbortSignal.any([left.signal, state.closing]),
       });

@@ -72,18 +72,27 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const configure = writeBundle(host, request, placed, bundle, settings);
     const { id, directory } = request;
     const [program = ""] = placed.args;
-    const outcome = await supervise(host, request, { namespace, kill, guard, program }, (pid) => {
-      // It has been read: should this process be killed, it is not left behind.
-      rmSync(join(directory, bundleConfig), { force: true });
-      host.namespaces.prepare(next);
-      request.onStart({ id, directory, pid, process: placed, configure, locate, runtime, guard });
-    }).finally(request.onEnd);
+    const outcome = await supervise(
+      host,
+      request,
+      { namespace, kill, guard, program },
+      {
+        // While the runtime starts, this process has nothing else to do.
+        onProceed: () => host.namespaces.prepare(next),
+        onStart(pid) {
+          // It has been read: should this process be killed, it is not left behind.
+          rmSync(join(directory, bundleConfig), { force: true });
+          request.onStart({ id, directory, pid, process: placed, configure, locate, runtime, guard });
+        },
+      },
+    ).finally(request.onEnd);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
     kill.disarm();
     helper?.discard?.();
-    await (groups === undefined ? removeContainer(host, request.id) : host.namespaces.release(groups));
+    if (groups !== undefined) host.namespaces.release(groups);
+    else await removeContainer(host, request.id);
   }
 }
 

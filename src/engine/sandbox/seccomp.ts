@@ -23,11 +23,21 @@ interface SeccompRule {
   args?: readonly { index: number; value: number; valueTwo?: number; op: string }[];
 }
 
+/** Filters that were made before: the same one goes with nearly every command. */
+const made = new Map<string, Seccomp>();
+
 /**
  * Docker's default filter of system calls for processes with these capabilities. runc compiles it anew for each container, so
  * it has one rule where Docker's profile has several. `architecture`: as the OCI image specification spells it.
  */
 export function seccompFilter(architecture: string, capabilities: readonly string[]): Seccomp {
+  const key = [architecture, ...capabilities].join(" ");
+  const filter = made.get(key) ?? makeFilter(architecture, capabilities);
+  made.set(key, filter);
+  return filter;
+}
+
+function makeFilter(architecture: string, capabilities: readonly string[]): Seccomp {
   const machine = architectures[architecture];
   if (machine === undefined) throw new BoughError(`there is no filter of system calls for ${architecture}`);
   const isNeeded = ({ unlessCapability = "" }) => !capabilities.includes(unlessCapability);

@@ -10,12 +10,12 @@ import { eventResources } from "./limits/usage.ts";
 import type { MountNamespace } from "./root/mount-namespace.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 
-/** Lets the command go, and sees it to its end. */
+/** Lets the command go, and sees it to its end. `onProceed`: it is on its way; `onStart`: it runs. */
 export async function supervise(
   host: SandboxHost,
   request: SandboxRequest,
   sandbox: { namespace: MountNamespace; kill: KillSwitch; guard: LimitGuard; program: string },
-  onStart: (pid: number) => void,
+  { onProceed, onStart }: { onProceed: () => void; onStart: (pid: number) => void },
 ): Promise<SandboxOutcome> {
   const { clock, layout } = host;
   const { namespace, kill, guard, program } = sandbox;
@@ -68,6 +68,7 @@ export async function supervise(
   const watch = guard.watch(helper.pid, kill, ended.signal);
   try {
     await namespace.proceed();
+    onProceed();
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, async (chunk) => {

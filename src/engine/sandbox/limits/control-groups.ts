@@ -1,4 +1,5 @@
-import { readFileSync, rmdirSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { errorCode } from "../../../system-error.ts";
@@ -16,16 +17,18 @@ export async function removeControlGroups(id: string, known: readonly string[], 
   const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
   for (let waited = 0; ; waited += 5) {
-    left = left.filter((directory) => !removeControlGroup(directory));
+    // Not by this thread: the kernel takes its time for each.
+    const removed = await Promise.all(left.map(removeControlGroup));
+    left = left.filter((_, index) => !removed[index]);
     if (left.length === 0 || waited >= patience) return;
     await clock.sleep(5);
   }
 }
 
 /** Returns false where it is worth another try. */
-function removeControlGroup(directory: string): boolean {
+async function removeControlGroup(directory: string): Promise<boolean> {
   try {
-    rmdirSync(directory);
+    await rmdir(directory);
   } catch (error) {
     // Any other error: none there, or not this process's to remove.
     if (errorCode(error) !== "EBUSY") return true;

@@ -34,7 +34,7 @@ interface SupplyHost {
 
 /**
  * The namespaces of commands. From the second command of an engine on, those of the next one are made while the one before
- * runs: to start four programs one after the other takes a tenth of what a short command takes in all.
+ * starts and runs: to start four programs one after the other takes a tenth of what a short command takes in all.
  */
 export class NamespaceSupply {
   readonly #host: SupplyHost;
@@ -58,7 +58,7 @@ export class NamespaceSupply {
     return this.#start(next);
   }
 
-  /** Call it while a command runs. */
+  /** Call it once a command is on its way. */
   prepare(next: NextCommand): void {
     if (this.#taken < 2 || this.#waiting !== undefined) return;
     try {
@@ -71,9 +71,9 @@ export class NamespaceSupply {
     }
   }
 
-  /** Removes the groups of what was taken and has ended. */
-  async release(groups: OwnGroups): Promise<void> {
-    await removeContainer(this.#host, groups.name);
+  /** Removes the groups of what was taken and has ended. Only `close` waits for that: the next command need not. */
+  release(groups: OwnGroups): void {
+    this.#leave(removeContainer(this.#host, groups.name));
   }
 
   async close(): Promise<void> {
@@ -105,10 +105,13 @@ export class NamespaceSupply {
     helper.ref();
     endHelper(helper);
     helper.discard?.();
-    const leaving = helper.exited
-      .then(() => (groups === undefined ? undefined : this.release(groups)))
-      .finally(() => this.#leaving.delete(leaving));
-    this.#leaving.add(leaving);
+    this.#leave(helper.exited.then(() => groups && removeContainer(this.#host, groups.name)));
+  }
+
+  /** What can't be removed now is removed by the next engine that finds this process gone. */
+  #leave(leaving: Promise<void>): void {
+    const left = leaving.catch(() => undefined).finally(() => this.#leaving.delete(left));
+    this.#leaving.add(left);
   }
 }
 
