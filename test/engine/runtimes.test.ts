@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, watch, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { groupProblem } from "../../src/engine/sandbox/runtime/choice.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
+import { findCrun, groupProblem } from "../../src/engine/sandbox/runtime/choice.ts";
 import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
 import { tinyProgram, unexpected } from "../../src/engine/sandbox/runtime/tiny-program.ts";
 import { currentProcess } from "../../src/process-identity.ts";
@@ -257,32 +258,53 @@ describe("crun is used where it was tried and has passed", () => {
     expect(recallTrial({ runtimeTrial }, "k", now)).toEqual(expected as never);
   });
 
+  test("with other control groups it is tried anew", () => {
+    const programs = temporaryDirectory();
+    writeFileSync(join(programs, "crun"), "", { mode: 0o755 });
+    const keys = (["one", "two"] as const).map((name) => {
+      const groups = temporaryDirectory();
+      writeFileSync(join(groups, "cgroup.procs"), "");
+      const place = { directory: groups, mountPoint: groups };
+      const hierarchy = {
+        one: { version: 1, controllers: ["devices", "pids"], ...place } as const,
+        two: { version: 2, controllers: [], ...place } as const,
+      }[name];
+      const find = () => findCrun(makeLayout(programs), { PATH: programs }, false, [hierarchy]);
+      expect(find()).toEqual(find());
+      return (find() as { key?: string }).key;
+    });
+    expect(keys).toEqual([expect.any(String), expect.any(String)]);
+    expect(keys[0]).not.toBe(keys[1]);
+  });
+
   test("control groups that a killed engine has made ahead are cleared away by the next", async () => {
     const engine = await TestEngine.open();
     await engine.engine.close();
     const left = join(engine.directory, "containers", "0-0.1.1.trial");
-    mkdirSync(left);
+    // Where this engine would make none.
+    const group = join(temporaryDirectory(), "0-0.1.1.trial");
+    for (const made of [left, group]) mkdirSync(made);
+    writeFileSync(join(left, "state.json"), JSON.stringify({ cgroup_paths: { "": group } }));
     await (await TestEngine.open({ directory: engine.directory })).engine.close();
-    expect(existsSync(left)).toBe(false);
+    for (const made of [left, group]) expect(existsSync(made)).toBe(false);
     expect(existsSync(trialOf(engine))).toBe(false);
   });
 
   const writable = temporaryDirectory();
-  const one = { version: 1, controllers: ["devices"], directory: writable, mountPoint: writable } as const;
-  const two = { version: 2, controllers: [], directory: writable, mountPoint: writable } as const;
+  writeFileSync(join(writable, "cgroup.procs"), "");
+  const place = { directory: writable, mountPoint: writable };
+  const one = { version: 1, controllers: ["devices"], ...place } as const;
+  const two = { version: 2, controllers: [], ...place } as const;
+  const elsewhere = { directory: "/proc/none", mountPoint: "/proc/none" };
   test.each([
     ["root, with groups of version 1", [one], { pids: { version: 1 } }, false, undefined],
-    ["root, without a group of devices", [two], {}, false, /devices/],
-    [
-      "root, with one that is not its own",
-      [{ ...one, directory: "/proc/none", mountPoint: "/proc/none" }],
-      {},
-      false,
-      /devices/,
-    ],
-    ["root, with groups of version 2", [two], { pids: { version: 2 } }, false, /version 2/],
+    ["root, without a group of devices", [{ ...one, controllers: ["pids"] }], {}, false, /devices/],
+    ["root, with one that is not its own", [{ ...one, ...elsewhere }], {}, false, /devices/],
+    ["root, with groups of version 2", [two], { pids: { version: 2 } }, false, undefined],
+    ["root, with those of somebody else", [{ ...two, ...elsewhere }], {}, false, /devices/],
+    ["root, with some of each", [one, two], { pids: { version: 2 } }, false, /version 1 .* version 2/],
     ["an ordinary user, with none", [two], {}, true, undefined],
-    ["an ordinary user, with groups of version 2", [two], { pids: { version: 2 } }, true, /version 2/],
+    ["an ordinary user, with groups of version 2", [two], { pids: { version: 2 } }, true, undefined],
   ] as const)("%s", (_, hierarchies, controllers, inUserNamespace, problem) => {
     const found = groupProblem(hierarchies, controllers, inUserNamespace);
     if (problem === undefined) expect(found).toBeUndefined();

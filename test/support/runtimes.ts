@@ -3,8 +3,8 @@ import { findCrun } from "../../src/engine/sandbox/runtime/choice.ts";
 import { temporaryDirectory } from "./bough.ts";
 
 /**
- * The runtimes that can run commands on this machine: runc, and crun as well where there are control groups that bough uses it with
- * (version 1). What `BOUGH_RUNTIME` takes.
+ * The runtimes that can run commands on this machine: runc, and crun as well where there are control groups that bough uses it with.
+ * What `BOUGH_RUNTIME` takes.
  */
 export function usableRuntimes({
   inUserNamespace = false,

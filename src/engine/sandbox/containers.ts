@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
@@ -29,9 +29,13 @@ export function containerGroups(layout: Layout, id: string): Readonly<Record<str
   );
 }
 
-/** Notes that there will be control groups of this container to remove, where its runtime notes nothing on the disk. */
-export function noteContainer(layout: Layout, id: string): void {
+/**
+ * Notes that there will be control groups of this container to remove, where its runtime notes nothing on the disk: whoever removes them
+ * may be in other groups, and so look for them elsewhere. In runc's words.
+ */
+export function noteContainer(layout: Layout, id: string, groups: Readonly<Record<string, string>>): void {
   mkdirSync(join(layout.containers, id));
+  writeFileSync(statePath(layout, id), JSON.stringify({ cgroup_paths: groups } satisfies ContainerState));
 }
 
 /**
@@ -57,8 +61,12 @@ interface ContainerState {
 
 function readState(layout: Layout, id: string): ContainerState {
   try {
-    return JSON.parse(readFileSync(join(layout.containers, id, "state.json"), "utf8")) as ContainerState;
+    return JSON.parse(readFileSync(statePath(layout, id), "utf8")) as ContainerState;
   } catch {
     return {};
   }
+}
+
+function statePath(layout: Layout, id: string): string {
+  return join(layout.containers, id, "state.json");
 }

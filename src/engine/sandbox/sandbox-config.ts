@@ -103,7 +103,7 @@ export interface SandboxConfigOptions {
   /** The OCI image specification's word for it. */
   architecture: string;
   limits: LimitSettings;
-  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`. */
+  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; "": the one of version 2. */
   groups: Readonly<Record<string, string>>;
   runtime: Runtime;
 }
@@ -271,7 +271,9 @@ function controlGroups(
 ): object[] {
   const place = "/sys/fs/cgroup";
   const type = inUserNamespace ? "tmpfs" : "cgroup";
-  if (runtime.kind === "runc") return [mount(place, type, type, flags)];
+  // crun takes it for the one hierarchy of version 2; of version 1 it would mount copies of its own.
+  if (runtime.kind === "runc" || (groups[""] !== undefined && !inUserNamespace))
+    return [mount(place, type, type, flags)];
   const shown = inUserNamespace ? [] : Object.entries(groups);
   return [
     mount(place, "tmpfs", "tmpfs", [...flags, "mode=755"]),

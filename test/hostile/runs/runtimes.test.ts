@@ -29,7 +29,7 @@ const looks: Record<string, string> = {
     "sed -E 's/^([0-9]+ ){2}[0-9]+:[0-9]+ //; s/[0-9a-f-]{36}/ID/; s/lowerdir=.*//' /proc/self/mountinfo | sort",
   group: "cat /proc/self/cgroup; find /sys/fs/cgroup | sort",
   setting:
-    "for f in memory/memory.limit_in_bytes memory/memory.memsw.limit_in_bytes memory/memory.swappiness pids/pids.max cpu/cpu.shares cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us cpuset/cpuset.cpus cpuset/cpuset.mems freezer/freezer.state; do echo $f $(cat /sys/fs/cgroup/$f 2>/dev/null); done",
+    "for f in memory/memory.limit_in_bytes memory/memory.memsw.limit_in_bytes memory/memory.swappiness pids/pids.max cpu/cpu.shares cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us cpuset/cpuset.cpus cpuset/cpuset.mems freezer/freezer.state memory.max memory.high memory.swap.max memory.oom.group pids.max cpu.max cpu.weight cgroup.type cgroup.subtree_control cgroup.freeze; do echo $f $(cat /sys/fs/cgroup/$f 2>/dev/null); done",
   allowed: "sort /sys/fs/cgroup/devices/devices.list 2>/dev/null",
   device:
     "find /dev /proc/acpi /proc/scsi /sys/firmware | sort | while read -r f; do stat -c '%n %N %F %a %u %g %t:%T' $f; done",
@@ -57,8 +57,8 @@ const differences: Difference[] = [
     reason: "/dev/net/tun is of no use without CAP_NET_ADMIN.",
   },
   {
-    runc: /^setting pids\/pids\.max 64$/,
-    crun: /^setting pids\/pids\.max 65$/,
+    runc: /^setting (pids\/)?pids\.max 64$/,
+    crun: /^setting (pids\/)?pids\.max 65$/,
     reason: "crun itself is one of the group's processes.",
   },
   {
@@ -77,13 +77,13 @@ const differences: Difference[] = [
     reason: "Devices of a user namespace are the machine's own; neither needs to be run.",
   },
   {
-    runc: /^mount \/\w+ \/proc\/\w+ ro,nosuid,nodev,noexec,relatime - proc proc /,
-    crun: /^mount \/\w+ \/proc\/\w+ ro,relatime - proc proc /,
+    runc: /^mount \/[\w-]+ \/proc\/[\w-]+ ro,nosuid,nodev,noexec,relatime - proc proc /,
+    crun: /^mount \/[\w-]+ \/proc\/[\w-]+ ro,relatime - proc proc /,
     reason: "Files of procfs are neither devices nor programs.",
   },
   {
-    runc: /^mount \/ \/sys\S* (ro|rw),nosuid,nodev,noexec,relatime - (sysfs sysfs|tmpfs tmpfs|cgroup \S+) /,
-    crun: /^mount \/ \/sys\S* ro,nosuid,nodev,noexec,relatime - (sysfs sysfs|tmpfs tmpfs|cgroup \S+) /,
+    runc: /^mount \/ \/sys\S* (ro|rw),nosuid,nodev,noexec,relatime - (sysfs sysfs|tmpfs tmpfs|cgroup2? \S+) /,
+    crun: /^mount \/ \/sys\S* ro,nosuid,nodev,noexec,relatime - (sysfs sysfs|tmpfs tmpfs|cgroup2? \S+) /,
     reason: "runc mounts them, and covers them by a read-only copy; crun mounts them read-only.",
   },
 ];

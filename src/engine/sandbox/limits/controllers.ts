@@ -17,7 +17,11 @@ export function usableControllers(hierarchies: readonly Hierarchy[]): Controller
   for (const hierarchy of hierarchies) {
     const { version } = hierarchy;
     const parent = containerParent(hierarchy);
-    const available = version === 1 ? availableInOne(hierarchy, parent) : availableInTwo(parent);
+    const available = !canMakeGroup(hierarchy)
+      ? []
+      : version === 1
+        ? controllerNames.filter((name) => hierarchy.controllers.includes(name))
+        : availableInTwo(parent);
     for (const name of available) {
       if (name === "memory") usable.memory ??= { version, countsSwap: countsSwap(hierarchy) };
       else usable[name] ??= { version };
@@ -26,13 +30,16 @@ export function usableControllers(hierarchies: readonly Hierarchy[]): Controller
   return usable;
 }
 
-function availableInOne({ controllers }: Hierarchy, parent: string): ControllerName[] {
-  return controllerNames.filter((name) => controllers.includes(name) && isWritable(parent));
+/**
+ * Returns whether this process may make a group for a container and enter it. In version 2 a process goes from one group to another only
+ * where it may write to the list of processes of the group above both.
+ */
+export function canMakeGroup(hierarchy: Hierarchy): boolean {
+  const parent = containerParent(hierarchy);
+  return isWritable(parent) && (hierarchy.version === 1 || isWritable(join(parent, "cgroup.procs")));
 }
 
-/** A process goes from one group to another only where it may write to the list of processes of the group above both. */
 function availableInTwo(parent: string): ControllerName[] {
-  if (!isWritable(parent) || !isWritable(join(parent, "cgroup.procs"))) return [];
   const handedOn = readWords(join(parent, "cgroup.subtree_control"));
   const present = readWords(join(parent, "cgroup.controllers"));
   return controllerNames.filter(
@@ -109,7 +116,7 @@ function readText(path: string): string {
   }
 }
 
-export function isWritable(path: string): boolean {
+function isWritable(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);
     return true;

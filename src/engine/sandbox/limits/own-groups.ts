@@ -1,16 +1,17 @@
-/** Control groups of version 1 that bough makes itself, for a runtime that is started inside of them. */
+/** Control groups that bough makes itself, for a runtime that is started inside of them. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { isWritable } from "./controllers.ts";
+import { canMakeGroup } from "./controllers.ts";
+import { keepDevices } from "./device-program.ts";
 import { containerParent, type Hierarchy } from "./hierarchies.ts";
 import type { LimitSettings } from "./settings.ts";
 
 /** A container's groups. */
 export interface OwnGroups {
   name: string;
-  /** Their directories by controller. */
+  /** Their directories by controller; version 2's is named "". */
   directories: Readonly<Record<string, string>>;
-  /** The same as a sandbox sees them, by the names of their places in `/sys/fs/cgroup`. */
+  /** The same as a sandbox sees them, by the names of their places in `/sys/fs/cgroup`; version 2's is the place itself, "". */
   views: Readonly<Record<string, string>>;
   /** The files that a process writes 0 to, to be in them. */
   entries: readonly string[];
@@ -20,32 +21,40 @@ export interface OwnGroups {
   allowProcesses(limit: number, runtimes: number): void;
 }
 
+/** The version whose groups bough makes: with version 1 there may be a version 2 beside it that limits nothing. */
+export function groupVersion(hierarchies: readonly Hierarchy[]): 1 | 2 {
+  return hierarchies.some(({ version }) => version === 1) ? 1 : 2;
+}
+
 /**
- * Makes a group in each hierarchy of version 1, as runc would, without limits as yet. `openDevices`: those that may be
- * opened, as `c major:minor`; any can be made. `undefined` in a user namespace: no device can be made in there, and hierarchies
- * that are not its own to write to are passed over.
+ * Makes a group in each hierarchy of that version, as runc would, without limits as yet. `openDevices`: those that may be opened, as
+ * `c major:minor`; any can be made. `undefined` in a user namespace: no device can be made in there, and hierarchies that are
+ * not its own to write to are passed over. `note`: told of the directories before there is one.
  */
 export function makeGroups(
   name: string,
   hierarchies: readonly Hierarchy[],
   openDevices: readonly string[] | undefined,
+  note: (directories: OwnGroups["directories"]) => void,
 ): OwnGroups {
-  const directories: Record<string, string> = {};
+  const version = groupVersion(hierarchies);
+  const own = hierarchies
+    .filter((each) => each.version === version && (openDevices !== undefined || canMakeGroup(each)))
+    .map((each) => ({ ...each, parent: containerParent(each), group: join(containerParent(each), name) }));
+  const directories = Object.fromEntries(
+    own.flatMap(({ controllers, group }) => (version === 2 ? [""] : controllers).map((key) => [key, group])),
+  );
   const views: Record<string, string> = {};
-  const entries: string[] = [];
-  for (const hierarchy of hierarchies) {
-    const parent = containerParent(hierarchy);
-    if (hierarchy.version !== 1 || (openDevices === undefined && !isWritable(parent))) continue;
-    const directory = join(parent, name);
-    mkdirSync(directory);
-    // A group of cpuset begins with none, and nobody can be in it then.
-    if (hierarchy.controllers.includes("cpuset"))
-      for (const file of ["cpuset.cpus", "cpuset.mems"]) inherit(parent, directory, file);
-    for (const controller of hierarchy.controllers) directories[controller] = directory;
+  note(directories);
+  for (const { controllers, mountPoint, parent, group } of own) {
+    mkdirSync(group);
+    // A group of cpuset begins with none in version 1, and nobody can be in it then.
+    if (controllers.includes("cpuset"))
+      for (const file of ["cpuset.cpus", "cpuset.mems"]) inherit(parent, group, file);
+    if (version === 2 && openDevices !== undefined) keepDevices(group, openDevices);
     // The mount point of several controllers names them all; each has a link to it.
-    for (const view of [basename(hierarchy.mountPoint), ...hierarchy.controllers])
-      if (!view.includes("=")) views[view] = directory;
-    entries.push(join(directory, "cgroup.procs"));
+    for (const view of version === 2 ? [""] : [basename(mountPoint), ...controllers])
+      if (!view.includes("=")) views[view] = group;
   }
   const write = (controller: string, file: string, value: string | number | undefined) => {
     const directory = directories[controller];
@@ -53,7 +62,9 @@ export function makeGroups(
     if (directory === undefined) throw new Error(`there is no control group for ${file}`);
     writeFileSync(join(directory, file), String(value));
   };
-  if (openDevices !== undefined) {
+  const allowProcesses = (limit: number, runtimes: number) =>
+    write(version === 1 ? "pids" : "", "pids.max", limit + runtimes);
+  if (version === 1 && openDevices !== undefined) {
     write("devices", "devices.deny", "a");
     for (const rule of ["c *:* m", "b *:* m", ...openDevices.map((device) => `${device} rwm`)])
       write("devices", "devices.allow", rule);
@@ -62,23 +73,43 @@ export function makeGroups(
     name,
     directories,
     views,
-    entries,
-    limit({ resources: { memory, pids, cpu } }) {
-      write("memory", "memory.limit_in_bytes", memory?.limit);
-      write("memory", "memory.memsw.limit_in_bytes", memory?.swap);
-      write("cpu", "cpu.shares", cpu?.shares);
-      write("cpu", "cpu.cfs_period_us", cpu?.period);
-      write("cpu", "cpu.cfs_quota_us", cpu?.quota);
-      write("pids", "pids.max", pids === undefined ? undefined : pids.limit + 1);
+    entries: own.map(({ group }) => join(group, "cgroup.procs")),
+    limit(settings) {
+      const { pids } = settings.resources;
+      const files = version === 1 ? filesOfOne(settings) : filesOfTwo(settings);
+      for (const [controller, file, value] of files) write(controller, file, value);
+      if (pids !== undefined) allowProcesses(pids.limit, 1);
     },
     allowProcesses(limit, runtimes) {
       try {
-        write("pids", "pids.max", limit + runtimes);
+        allowProcesses(limit, runtimes);
       } catch {
         // The command has ended, and its groups are gone; or processes are counted elsewhere.
       }
     },
   };
+}
+
+type Setting = [controller: string, file: string, value: string | number | undefined];
+
+function filesOfOne({ resources: { memory, cpu } }: LimitSettings): Setting[] {
+  return [
+    ["memory", "memory.limit_in_bytes", memory?.limit],
+    ["memory", "memory.memsw.limit_in_bytes", memory?.swap],
+    ["cpu", "cpu.shares", cpu?.shares],
+    ["cpu", "cpu.cfs_period_us", cpu?.period],
+    ["cpu", "cpu.cfs_quota_us", cpu?.quota],
+  ];
+}
+
+/** Swap is limited apart from memory here. */
+function filesOfTwo({ resources: { memory, cpu, unified = {} } }: LimitSettings): Setting[] {
+  return [
+    ["", "memory.max", memory?.limit],
+    ["", "memory.swap.max", memory?.swap === undefined ? undefined : memory.swap - memory.limit],
+    ["", "cpu.max", cpu?.quota === undefined ? undefined : `${cpu.quota} ${cpu.period}`],
+    ...Object.entries(unified).map(([file, value]): Setting => ["", file, value]),
+  ];
 }
 
 function inherit(parent: string, directory: string, name: string): void {

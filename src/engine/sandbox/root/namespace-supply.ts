@@ -97,8 +97,9 @@ export class NamespaceSupply {
     const { layout, inUserNamespace } = this.#host;
     // By its name whoever finds what a killed process has left knows whose it was.
     const name = `${currentProcess()}.${crypto.randomUUID()}`;
-    noteContainer(layout, name);
-    return makeGroups(name, ownHierarchies(), inUserNamespace ? undefined : openDevices);
+    return makeGroups(name, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
+      noteContainer(layout, name, directories),
+    );
   }
 
   #drop({ helper, groups }: Supplied): void {

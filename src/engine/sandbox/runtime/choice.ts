@@ -4,8 +4,9 @@ import { BoughError } from "../../../errors.ts";
 import type { Layout } from "../../layout.ts";
 import { machineArchitecture } from "../../system/machine.ts";
 import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
-import { type Controllers, isWritable, usableControllers } from "../limits/controllers.ts";
-import { containerParent, type Hierarchy, ownHierarchies } from "../limits/hierarchies.ts";
+import { type Controllers, canMakeGroup, usableControllers } from "../limits/controllers.ts";
+import { type Hierarchy, ownHierarchies } from "../limits/hierarchies.ts";
+import { groupVersion } from "../limits/own-groups.ts";
 import { callFilter } from "../sandbox-config.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import type { Crun } from "./crun.ts";
@@ -91,17 +92,19 @@ export function findCrun(
   layout: Pick<Layout, "containers">,
   environment: Environment,
   inUserNamespace: boolean,
+  hierarchies: readonly Hierarchy[] = ownHierarchies(),
 ): Candidate | { problem: string } {
   const program = findOptionalProgram("crun", environment);
   if (program === undefined) return { problem: "it is not installed" };
-  const hierarchies = ownHierarchies();
-  const problem = groupProblem(hierarchies, usableControllers(hierarchies), inUserNamespace);
+  const controllers = usableControllers(hierarchies);
+  const problem = groupProblem(hierarchies, controllers, inUserNamespace);
   if (problem !== undefined) return { problem };
   const path = realpathSync(program);
   const { size, mtimeMs } = statSync(path);
   const crun = { kind: "crun", program, state: statePlace(layout, hierarchies) } as const;
   const filter = callFilter(machineArchitecture(), { kind: "none" });
-  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter];
+  const groups = [groupVersion(hierarchies), controllers];
+  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, groups];
   const key = new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("hex");
   return { crun, key };
 }
@@ -112,12 +115,13 @@ export function groupProblem(
   controllers: Controllers,
   inUserNamespace: boolean,
 ): string | undefined {
-  // Devices are kept from a container by a program that only the runtime can load there, and with its groups what they have counted
-  // is gone before bough can read it.
-  if (Object.values(controllers).some(({ version }) => version === 2))
-    return "with control groups of version 2 it does not leave what they have counted";
-  const devices = hierarchies.find(({ controllers: names }) => names.includes("devices"));
-  if (!inUserNamespace && (devices === undefined || !isWritable(containerParent(devices))))
+  const version = groupVersion(hierarchies);
+  if (Object.values(controllers).some((each) => each.version !== version))
+    return "control groups of version 1 limit some of what a command takes, and those of version 2 the rest";
+  const devices = hierarchies.find(
+    (each) => each.version === version && (version === 2 || each.controllers.includes("devices")),
+  );
+  if (!inUserNamespace && (devices === undefined || !canMakeGroup(devices)))
     return "there is no control group that would keep devices from a command";
   return undefined;
 }

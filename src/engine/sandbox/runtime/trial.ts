@@ -3,6 +3,8 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
 import { ProcessInput } from "../../processes/process-input.ts";
+import { ownHierarchies } from "../limits/hierarchies.ts";
+import { groupVersion } from "../limits/own-groups.ts";
 import { NamespaceSupply } from "../root/namespace-supply.ts";
 import { runInSandbox } from "../sandbox.ts";
 import type { LiveSandbox, PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
@@ -21,8 +23,11 @@ const device = 0o020666;
 /** The machine's memory: 1:1. */
 const memoryDevice = 0x101;
 
+/** What would let a command have more devices or processes, by the version of control groups. */
+const groupFiles = { 1: "/sys/fs/cgroup/devices/devices.allow", 2: "/sys/fs/cgroup/cgroup.procs" };
+
 /** The calls of one program, each with what is to come of it. */
-const calls: (SystemCall & { name: string; isForRoot?: boolean })[] = [
+const calls = (): (SystemCall & { name: string; isForRoot?: boolean })[] => [
   {
     name: "a call that is forbidden",
     ...{ x64: 250, arm64: 219, args: [0, -4, 1], expects: refused },
@@ -39,8 +44,8 @@ const calls: (SystemCall & { name: string; isForRoot?: boolean })[] = [
     isForRoot: true,
   },
   {
-    name: "a device that it allows itself",
-    ...{ x64: 257, arm64: 56, args: [currentDirectory, "/sys/fs/cgroup/devices/devices.allow", writing] },
+    name: "a control group that it changes itself",
+    ...{ x64: 257, arm64: 56, args: [currentDirectory, groupFiles[groupVersion(ownHierarchies())], writing] },
     expects: readOnly,
     isForRoot: true,
   },
@@ -72,7 +77,7 @@ export async function tryCrun(
     });
     if (looked !== 0 || compiled === undefined) return { problem: `it ended with ${looked}` };
     const filter = Buffer.from(withoutNewerCalls(compiled)).toString("base64");
-    const tried = calls.filter(({ isForRoot = false }) => !(isForRoot && host.inUserNamespace));
+    const tried = calls().filter(({ isForRoot = false }) => !(isForRoot && host.inUserNamespace));
     const ended = await run(host, { ...crun, filter }, layers, signal, tried);
     if (ended === 0) return { filter };
     const call = tried[ended - unexpected]?.name;

@@ -1,0 +1,131 @@
+/**
+ * Keeps devices from a control group of version 2, which has no list of them: by a program that the kernel runs at each use of one
+ * (bpf(2), `BPF_PROG_TYPE_CGROUP_DEVICE`).
+ */
+import { dlopen, ptr } from "bun:ffi";
+import { closeSync, openSync } from "node:fs";
+import { BoughError } from "../../../errors.ts";
+
+/** One instruction (linux/bpf.h, `struct bpf_insn`). */
+interface Instruction {
+  code: number;
+  to?: number;
+  from?: number;
+  /** From a register's address, or how many instructions to leave out. */
+  offset?: number;
+  operand?: number;
+}
+
+const [loadWord, copy, andWith, shiftRight, ifEqual, unlessEqual, exit] = [
+  0x61, 0xb7, 0x57, 0x77, 0x15, 0x55, 0x95,
+];
+const [result, context, type, access, major, minor] = [0, 1, 2, 3, 4, 5];
+/** What the program is told (`struct bpf_cgroup_dev_ctx`): the use's kind above the device's, and the device's two numbers. */
+const offsets = { uses: 0, major: 4, minor: 8 };
+const characterDevice = 2;
+/** The node is made, and neither read nor written. */
+const making = 1;
+const [refuse, allow] = [0, 1];
+
+/** The program by which any device can be made, and only these be opened: `c major:minor`, where `*` is any number. */
+export function deviceProgram(openDevices: readonly string[]): Uint8Array {
+  const numbers = openDevices.map((device) => {
+    const [, first, second] = /^c (\d+):(\d+|\*)$/.exec(device) ?? [];
+    if (first === undefined || second === undefined) throw new Error(`no rule of devices: ${device}`);
+    return { major: Number(first), minor: second === "*" ? undefined : Number(second) };
+  });
+  const rules = numbers.map((device): Instruction[] => [
+    { code: unlessEqual, to: major, offset: device.minor === undefined ? 2 : 3, operand: device.major },
+    ...(device.minor === undefined
+      ? []
+      : [{ code: unlessEqual, to: minor, offset: 2, operand: device.minor }]),
+    ...end(allow),
+  ]);
+  return encode([
+    { code: loadWord, to: type, from: context, offset: offsets.uses },
+    { code: loadWord, to: access, from: context, offset: offsets.uses },
+    { code: shiftRight, to: access, operand: 16 },
+    { code: andWith, to: type, operand: 0xffff },
+    { code: loadWord, to: major, from: context, offset: offsets.major },
+    { code: loadWord, to: minor, from: context, offset: offsets.minor },
+    { code: unlessEqual, to: access, offset: 2, operand: making },
+    ...end(allow),
+    { code: ifEqual, to: type, offset: 2, operand: characterDevice },
+    ...end(refuse),
+    ...rules.flat(),
+    ...end(refuse),
+  ]);
+}
+
+function end(value: number): Instruction[] {
+  return [{ code: copy, to: result, operand: value }, { code: exit }];
+}
+
+function encode(instructions: readonly Instruction[]): Uint8Array {
+  const bytes = Buffer.alloc(8 * instructions.length);
+  for (const [index, { code, to = 0, from = 0, offset = 0, operand = 0 }] of instructions.entries()) {
+    bytes.writeUInt8(code, 8 * index);
+    bytes.writeUInt8(to + 16 * from, 8 * index + 1);
+    bytes.writeInt16LE(offset, 8 * index + 2);
+    bytes.writeInt32LE(operand, 8 * index + 4);
+  }
+  return bytes;
+}
+
+/** Holds all that is ever in the group of this directory to these devices; who made the group needs to be root. */
+export function keepDevices(directory: string, openDevices: readonly string[]): void {
+  const instructions = deviceProgram(openDevices);
+  const license = Buffer.from("GPL\0");
+  const load = Buffer.alloc(48);
+  load.writeUInt32LE(deviceProgramType, 0);
+  load.writeUInt32LE(instructions.length / 8, 4);
+  load.writeBigUInt64LE(BigInt(ptr(instructions)), 8);
+  load.writeBigUInt64LE(BigInt(ptr(license)), 16);
+  const program = call(loadProgram, load);
+  if (program < 0) throw refused(directory);
+  try {
+    attach(directory, program);
+  } finally {
+    closeSync(program);
+  }
+}
+
+function attach(directory: string, program: number): void {
+  const group = openSync(directory, "r");
+  try {
+    const target = Buffer.alloc(16);
+    for (const [index, value] of [group, program, deviceAttachment, besideOthers].entries())
+      target.writeUInt32LE(value, 4 * index);
+    if (call(attachProgram, target) < 0) throw refused(directory);
+  } finally {
+    closeSync(group);
+  }
+}
+
+function refused(directory: string): BoughError {
+  return new BoughError(`the kernel does not keep devices from the control group ${directory}`, {
+    hint: "It needs Linux 4.15 with CONFIG_CGROUP_BPF, and the right to bpf(2).",
+  });
+}
+
+const bpf = process.arch === "arm64" ? 280 : 321;
+const [loadProgram, attachProgram] = [5, 8];
+const [deviceProgramType, deviceAttachment] = [15, 6];
+/** `BPF_F_ALLOW_MULTI`: the programs of the groups above, such as systemd's, hold as well. */
+const besideOthers = 2;
+
+function call(command: number, attributes: Buffer): number {
+  return Number(library().syscall(bpf, command, attributes, attributes.length));
+}
+
+type Library = ReturnType<typeof open>;
+let opened: Library | undefined;
+
+function library(): Library {
+  opened ??= open();
+  return opened;
+}
+
+function open() {
+  return dlopen("libc.so.6", { syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" } }).symbols;
+}

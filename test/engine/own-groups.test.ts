@@ -1,0 +1,151 @@
+/** Control groups that bough makes itself. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { SandboxNetwork } from "../../src/engine/network/networks.ts";
+import { deviceProgram, keepDevices } from "../../src/engine/sandbox/limits/device-program.ts";
+import { makeGroups } from "../../src/engine/sandbox/limits/own-groups.ts";
+import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
+import { openDevices, sandboxConfig } from "../../src/engine/sandbox/sandbox-config.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+describe("a group of version 2", () => {
+  const controllers = {
+    memory: { version: 2, countsSwap: true },
+    pids: { version: 2 },
+    cpu: { version: 2 },
+  } as const;
+  const own = { oomScore: 0, processes: 1000, fileSize: 1e12 };
+  const limits = { memory: 64 * 1024 ** 2, processes: 24, cpus: 1.5, layerBytes: undefined };
+  const settings = limitSettings(controllers, limits, { inUserNamespace: true, own });
+
+  function makeTwo(files: Record<string, string> = { "cgroup.procs": "" }) {
+    const root = temporaryDirectory();
+    writeFiles(root, Object.fromEntries(Object.entries(files).map(([name, text]) => [`user/${name}`, text])));
+    mkdirSync(join(root, "user/session"), { recursive: true });
+    const noted: object[] = [];
+    const two = {
+      version: 2,
+      controllers: [],
+      directory: join(root, "user/session"),
+      mountPoint: root,
+    } as const;
+    const groups = makeGroups("container", [two], undefined, (directories) => void noted.push(directories));
+    return { directory: join(root, "user/container"), groups, noted };
+  }
+
+  test("is made beside this process's own, and noted", () => {
+    const { directory, groups, noted } = makeTwo();
+    expect(groups).toMatchObject({ directories: { "": directory }, views: { "": directory } });
+    expect(groups.entries).toEqual([join(directory, "cgroup.procs")]);
+    expect(noted).toEqual([{ "": directory }]);
+  });
+
+  test("limits what runc would have limited, and one process more", () => {
+    const { directory, groups } = makeTwo();
+    groups.limit(settings);
+    const files = ["memory.max", "memory.swap.max", "pids.max", "cpu.max", "cpu.weight"];
+    const read = () => files.map((file) => readFileSync(join(directory, file), "utf8"));
+    expect(read()).toEqual([String(limits.memory), "0", "25", "150000 100000", "50"]);
+    groups.allowProcesses(limits.processes, 3);
+    expect(read()[2]).toBe("27");
+  });
+
+  test("is none where the groups are somebody else's", () => {
+    const { groups, noted } = makeTwo({});
+    expect(groups).toMatchObject({ directories: {}, views: {}, entries: [] });
+    expect(noted).toEqual([{}]);
+  });
+
+  test("beside groups of version 1 is none of bough's", () => {
+    const root = temporaryDirectory();
+    for (const name of ["pids", "unified"]) mkdirSync(join(root, name));
+    writeFiles(root, { "unified/cgroup.procs": "" });
+    const at = (name: string) => ({ directory: join(root, name), mountPoint: join(root, name) });
+    const one = { version: 1, controllers: ["pids"], ...at("pids") } as const;
+    const two = { version: 2, controllers: [], ...at("unified") } as const;
+    const groups = makeGroups("container", [two, one], undefined, () => {});
+    expect(groups.directories).toEqual({ pids: join(root, "pids/container") });
+  });
+});
+
+describe("devices of a group of version 2", () => {
+  const hierarchy = temporaryDirectory();
+  const group = join(hierarchy, basename(hierarchy));
+  const nodes = temporaryDirectory();
+  beforeAll(() => {
+    Bun.spawnSync(["mount", "-t", "cgroup2", "cgroup2", hierarchy]);
+    mkdirSync(group);
+    keepDevices(group, openDevices);
+  });
+  afterAll(() => {
+    rmdirSync(group);
+    Bun.spawnSync(["umount", hierarchy]);
+  });
+
+  test.each([
+    ["null", "c 1 3", "opened"],
+    ["full, which Docker's list lacks and runc adds", "c 1 7", "opened"],
+    ["the machine's memory", "c 1 1", "made"],
+    ["a terminal of the machine", "c 4 1", "made"],
+    ["a block device with the numbers of null", "b 1 3", "made"],
+    ["a disk", "b 7 0", "made"],
+  ])("%s", (name, device, outcome) => {
+    const node = join(nodes, basename(name));
+    const script = 'echo 0 > "$1" && mknod "$2" $3 && echo made && exec < "$2" && echo opened';
+    const words = ["sh", "-c", script, "sh", join(group, "cgroup.procs"), node, device];
+    const { stdout, stderr } = Bun.spawnSync(words, { env: { PATH: process.env.PATH, LC_ALL: "C" } });
+    expect(stdout.toString().trim().split("\n").at(-1)).toBe(outcome);
+    if (outcome === "made") expect(stderr.toString()).toContain("Operation not permitted");
+  });
+
+  test("a rule that is none is not passed over", () => {
+    expect(() => deviceProgram(["b 1:3"])).toThrow("no rule of devices");
+  });
+
+  test("a directory that is no group is refused", () => {
+    expect(() => keepDevices(nodes, openDevices)).toThrow("does not keep devices");
+  });
+});
+
+describe("of its control groups a command that crun starts sees", () => {
+  const flags = ["nosuid", "noexec", "nodev", "ro"];
+  const tmpfs = { type: "tmpfs", source: "tmpfs", options: [...flags, "mode=755"] };
+  const place = "/sys/fs/cgroup";
+  test.each([
+    [
+      "those of version 1, each in its place",
+      { pids: "/groups/pids" },
+      false,
+      [
+        { destination: place, ...tmpfs },
+        { destination: `${place}/pids`, type: "bind", source: "/groups/pids", options: ["bind", ...flags] },
+      ],
+    ],
+    [
+      "that of version 2",
+      { "": "/groups" },
+      false,
+      [{ destination: place, type: "cgroup", source: "cgroup", options: flags }],
+    ],
+    ["none, as an ordinary user's", { "": "/groups" }, true, [{ destination: place, ...tmpfs }]],
+  ])("%s", (_, groups, inUserNamespace, expected) => {
+    const { mounts } = sandboxConfig({
+      root: "/root",
+      process: { args: ["true"], env: {}, cwd: "/", uid: 0, gid: 0, additionalGids: [], home: "/" },
+      hostname: "host",
+      mounts: [],
+      files: [],
+      hasReadonlyFiles: false,
+      network: { kind: "none" } as SandboxNetwork,
+      architecture: "amd64",
+      limits: { resources: {}, rlimits: [], oomScoreAdj: 500 },
+      runtime: { kind: "crun", program: "crun", state: "/state", filter: undefined },
+      groups: groups as Record<string, string>,
+      inUserNamespace,
+    });
+    const seen = mounts as { destination: string }[];
+    expect(seen.filter(({ destination }) => destination.startsWith(place))).toEqual(expected);
+  });
+});
