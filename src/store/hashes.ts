@@ -1,13 +1,11 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import {
-  type FileRow,
-  type FileState,
-  type FileTable,
-  isSameState,
-  openFileTable,
-  packFiles,
-} from "./file-table.ts";
+import type { Pace } from "../pace.ts";
+import type { FileState } from "./file-columns.ts";
+import { createFileTable, type FileTable } from "./file-table.ts";
+import { packMerged, packSome } from "./merge-files.ts";
+import { unpackFiles } from "./packed-files.ts";
+import { PendingFiles } from "./pending-files.ts";
 
 /** Hashes of files by what `stat` says about them, so that unchanged files need not be read again. */
 export interface HashStore {
@@ -22,8 +20,11 @@ export interface ContextHashes {
   readonly unsaved: number;
   /** Writes what was set, all or nothing. */
   save(): void;
-  /** The same where it is a good part of the table or some time has passed: the table is written as a whole. */
-  saveIfDue(): void;
+  /**
+   * The same where it is a good part of the table or some time has passed: the table is written as a whole. It gives way; what is set
+   * meanwhile may be saved later.
+   */
+  saveIfDue(pace: Pace): Promise<void>;
   /**
    * Forgets, at the end of a build, files that it has not asked for, once they are most of what is remembered: they are gone, or
    * another Dockerfile's.
@@ -45,7 +46,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
     const row = database
       .query<{ files: Uint8Array }, [string]>("SELECT files FROM hash WHERE context = ?")
       .get(context);
-    return openFileTable(row?.files ?? new Uint8Array());
+    return createFileTable(unpackFiles(row?.files ?? new Uint8Array()));
   };
   const write = database.transaction((context: string, files: Uint8Array) => {
     const now = clock.now();
@@ -60,56 +61,66 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
       let table: FileTable | undefined;
       let hasSaved = false;
       let savedAt = Number.NEGATIVE_INFINITY;
-      const changes = new Map<string, FileRow>();
+      let pending = new PendingFiles();
+      let isSaving = false;
       return {
         get(path, state) {
-          const change = changes.get(path);
-          if (change !== undefined && isSameState(change.state, state)) return change.sha256;
+          const row = pending.find(path);
+          if (row !== undefined && pending.columns.isInState(row, state)) return pending.columns.hashAt(row);
           table ??= read(context);
           return table.get(path, state);
         },
         set(path, state, sha256) {
-          changes.set(path, { path, state, sha256 });
+          pending.add(path, state, sha256);
         },
         get unsaved() {
-          return changes.size;
+          return pending.columns.length;
         },
-        save,
-        saveIfDue() {
-          if (changes.size === 0) return;
+        save() {
+          const { length } = pending.columns;
+          if (length === 0) return;
           table ??= read(context);
-          if (changes.size * writtenAgain >= table.length || clock.now() - savedAt >= dueMilliseconds) save();
+          const packing = packMerged(table.columns, pending, length);
+          for (let step = packing.next(); ; step = packing.next())
+            if (step.done) return put(step.value, length);
+        },
+        async saveIfDue(pace) {
+          const saved = pending;
+          const { length } = saved.columns;
+          if (isSaving || length === 0) return;
+          table ??= read(context);
+          const isDue =
+            length * writtenAgain >= table.columns.length || clock.now() - savedAt >= dueMilliseconds;
+          if (!isDue) return;
+          const packing = packMerged(table.columns, saved, length);
+          isSaving = true;
+          try {
+            for (let step = packing.next(); ; step = packing.next()) {
+              if (step.done) return put(step.value, length);
+              const pause = pace.step();
+              if (pause !== undefined) await pause;
+              // All was saved meanwhile.
+              if (pending !== saved) return;
+            }
+          } finally {
+            isSaving = false;
+          }
         },
         tidy() {
           // After a save it is unknown what was asked for before: the next build will tidy.
-          if (hasSaved || table === undefined || table.length <= maxUnasked * table.asked) return;
-          put(table.askedFor());
+          if (hasSaved || table === undefined || table.columns.length <= maxUnasked * table.asked) return;
+          put(packSome(table.columns, table.isAsked), 0);
         },
       };
 
-      function save(): void {
-        if (changes.size === 0) return;
-        table ??= read(context);
-        put(merge(table.rows(), changes));
-      }
-
-      function put(rows: readonly FileRow[]): void {
-        write.immediate(context, packFiles(rows));
+      /** `saved`: how many of the pending ones are in it. */
+      function put(packed: Uint8Array, saved: number): void {
+        write.immediate(context, packed);
         table = undefined;
         hasSaved = true;
         savedAt = clock.now();
-        changes.clear();
+        pending = pending.after(saved);
       }
     },
   };
-}
-
-/** Changed rows in their old places, new ones at the end. */
-function merge(rows: readonly FileRow[], changes: Map<string, FileRow>): FileRow[] {
-  const merged = rows.map((row) => {
-    const change = changes.get(row.path);
-    changes.delete(row.path);
-    return change ?? row;
-  });
-  return [...merged, ...changes.values()];
 }

@@ -50,7 +50,7 @@ export async function hashSources(
   // Garbage of hashing first, then of saving: the two would add up.
   collectGarbage(read);
   await pace.step();
-  options.cache.saveIfDue();
+  await options.cache.saveIfDue(pace);
   await pace.step();
   collectGarbage(read);
   await pace.step();
