@@ -1,6 +1,6 @@
 /** ADD of git repositories, from servers as they are: git's own, one of plain files, one behind ssh. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
@@ -15,6 +15,7 @@ import {
   repositoriesDirectory,
   serveRepositories,
 } from "../support/git-server.ts";
+import { tarOf } from "../support/tar-bytes.ts";
 
 let root: string;
 let app: Repository;
@@ -147,6 +148,50 @@ test("files are root's, --chown and --chmod say otherwise, --exclude leaves some
   expect(plain.owners).toEqual(["/x/foo 0:0 0644", "/x/run.sh 0:0 0755"]);
   const flags = await build(`ADD --chown=7:8 --chmod=u=rwx,go= --exclude=foo ${url}/app.git#v1 /x/`);
   expect(flags.owners).toEqual(["/x/run.sh 7:8 0700"]);
+});
+
+describe("where several sources have a path, the last in the order of the words has it, as in Docker", () => {
+  const sources = {
+    URL: "from the url\n",
+    GIT: "from git\n",
+    "t.tar": "from the tar\n",
+    "a.txt": "local a\n",
+    "b/a.txt": "local b\n",
+    "b/": "local b\n",
+  };
+
+  test.each([
+    "a.txt URL",
+    "URL a.txt",
+    "a.txt t.tar",
+    "t.tar a.txt",
+    "URL t.tar",
+    "t.tar URL",
+    "a.txt URL b/a.txt",
+    "URL b/",
+    "a.txt GIT",
+    "GIT a.txt",
+    "GIT URL",
+    "t.tar GIT",
+    "GIT t.tar",
+    "[a].txt URL none* a.txt",
+    "a.txt URL a.txt",
+    "GIT [a].txt b/ t.tar URL",
+  ])("ADD %s", async (words) => {
+    makeRepository(join(root, "order.git")).commit({ "a.txt": sources.GIT });
+    const source = Bun.serve({ port: 0, fetch: () => new Response(sources.URL) });
+    open.push({ close: () => source.stop(true) });
+    const { url } = serve();
+    writeFiles(context, { "a.txt": sources["a.txt"], "b/a.txt": sources["b/"] });
+    writeFileSync(join(context, "t.tar"), tarOf([{ name: "a.txt", content: sources["t.tar"] }]));
+    const given = words.replace("URL", `${source.url}a.txt`).replace("GIT", `${url}/order.git`);
+    const { texts, stderr } = await build(`ADD ${given} /d/`);
+    const last = words.split(" ").at(-1) as keyof typeof sources;
+    expect({ texts, stderr: "/d/a.txt" in texts ? "" : stderr }).toEqual({
+      texts: { "/d/a.txt": sources[last] },
+      stderr: "",
+    });
+  });
 });
 
 test("beside other sources", async () => {

@@ -17,11 +17,11 @@ export interface Unpacking {
   line: number;
 }
 
-/** Stages what an archive holds; `undefined` where it is none, whatever its name says. */
+/** Stages what an archive holds; `undefined` where it is none, whatever its name says. `reach`: the stage with what comes before. */
 export async function stageArchive(
   item: PlannedItem,
   { checksum, destination, owner, line }: Unpacking,
-  stage: StageState,
+  reach: () => Promise<StageState>,
   build: BuildJob,
 ): Promise<Awaited<ReturnType<typeof stageItems>> | undefined> {
   if (item.kind === "document" || item.kind === "repository") return undefined;
@@ -39,7 +39,7 @@ export async function stageArchive(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, await reach(), build);
 }
 
 async function hashOf(

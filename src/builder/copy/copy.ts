@@ -56,21 +56,32 @@ export async function stageCopy(
   if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
   const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
-  const unpacking = { destination, owner, line, words };
+  const owned = { ...owner, line };
+  const stagePlain = async (
+    some: Iterable<PlannedItem>,
+    before: StageState,
+    onProgress?: HashOptions["onProgress"],
+  ) => {
+    const { areSettled } = await hashEntries(some, build, ahead, onProgress);
+    const urls = new Map<PlannedItem, StagedFile>();
+    for (const item of some instanceof PlannedItems ? some.others : some)
+      if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
+    const arriving = stagedItems(some, urls, owned);
+    return { areSettled, ...(await stageItems(arriving, destination, { owner, line }, before, build)) };
+  };
+  const stageBetween = (some: Iterable<PlannedItem>, before: StageState) => {
+    if (build.mode === "docker") requireSameKinds(some, before.staged);
+    return stagePlain(some, before);
+  };
+  const unpacking = { destination, owner, line, words, stageBetween };
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
   if (build.mode === "docker") requireSameKinds(items, unpacked.stage.staged);
   const amount = amountOf(items);
   build.emit({ type: "hashing", ...amount });
-  const owned = { ...owner, line };
   const stageAll = async (onProgress?: HashOptions["onProgress"]) => {
-    const hashes = await hashEntries(items, build, ahead, onProgress);
-    const urls = new Map<PlannedItem, StagedFile>();
-    for (const item of items instanceof PlannedItems ? items.others : items)
-      if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
-    const arriving = stagedItems(items, urls, owned);
-    const made = await stageItems(arriving, destination, { owner, line }, unpacked.stage, build);
-    if (state !== undefined && hashes.areSettled) noteState(made.staged, state);
+    const made = await stagePlain(items, unpacked.stage, onProgress);
+    if (state !== undefined && made.areSettled) noteState(made.staged, state);
     return made;
   };
   const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
@@ -127,11 +138,19 @@ function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
   }
 }
 
-/** Stages what the archives and repositories among the items hold; the other ones are left. */
+interface TreeStaging extends Pick<Unpacking, "destination" | "owner" | "line"> {
+  words: CopyWords;
+  stageBetween(items: Iterable<PlannedItem>, stage: StageState): ReturnType<typeof stageItems>;
+}
+
+/**
+ * Stages what the archives and repositories among the items hold, and what comes before them by `stageBetween`: a later source
+ * replaces what an earlier one has at the same path. The items behind the last of them are left.
+ */
 async function stageTrees(
   instruction: CopyInstruction | AddInstruction,
   items: PlannedItems,
-  { words, ...place }: Pick<Unpacking, "destination" | "owner" | "line"> & { words: CopyWords },
+  { words, stageBetween, ...place }: TreeStaging,
   stage: StageState,
   build: BuildJob,
 ): Promise<{ items: Iterable<PlannedItem>; stage: StageState; files: number; bytes: number }> {
@@ -139,24 +158,29 @@ async function stageTrees(
   const isTree = (item: PlannedItem) =>
     item.kind === "repository" || mayUnpack(instruction, item, build.mode);
   if (instruction.name === "COPY" || !items[Symbol.iterator]().some(isTree)) return { items, ...done };
+  const add = ({ staged, files, bytes }: Awaited<ReturnType<typeof stageItems>>) => {
+    done.stage = { ...done.stage, staged };
+    done.files += files;
+    done.bytes += bytes;
+  };
+  const others: PlannedItem[] = [];
+  /** The stage with all that comes before a tree; not asked for where an item is none after all. */
+  const reach = async () => {
+    if (others.length > 0) add(await stageBetween(others.splice(0), done.stage));
+    return done.stage;
+  };
   const stageTree = async (item: PlannedItem) => {
     if (item.kind === "repository") {
       const { stageRepository } = await import("../repositories/stage-repository.ts");
-      return stageRepository(item.address, { words, ...place }, done.stage, build);
+      return stageRepository(item.address, { words, ...place }, reach, build);
     }
     const { stageArchive } = await import("../archives/unpack.ts");
-    return stageArchive(item, { checksum: words.checksum, ...place }, done.stage, build);
+    return stageArchive(item, { checksum: words.checksum, ...place }, reach, build);
   };
-  const others: PlannedItem[] = [];
   for (const item of items) {
     const made = isTree(item) ? await stageTree(item) : undefined;
-    if (made === undefined) {
-      others.push(item);
-      continue;
-    }
-    done.stage = { ...done.stage, staged: made.staged };
-    done.files += made.files;
-    done.bytes += made.bytes;
+    if (made === undefined) others.push(item);
+    else add(made);
   }
   return { items: others, ...done };
 }

@@ -23,7 +23,7 @@ import {
   resolveDestination,
 } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
-import { type CopyWords, isArchive } from "./words.ts";
+import { type CopyWords, isArchive, type RemoteSource } from "./words.ts";
 
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
 export interface CopyPlan {
@@ -72,7 +72,8 @@ export interface PlannedRepository extends Placed {
   address: RepositoryAddress;
 }
 
-type OtherItem = PlannedDocument | PlannedUrl | PlannedRepository;
+/** `after`: how many matches of the context come before it. */
+type OtherItem = { after: number } & (PlannedDocument | PlannedUrl | PlannedRepository);
 
 export type PlannedItem = PlannedEntry | OtherItem;
 
@@ -82,7 +83,7 @@ export type PlannedItem = PlannedEntry | OtherItem;
  */
 export class PlannedItems implements Iterable<PlannedItem> {
   readonly matches: readonly SourceMatch[];
-  /** Items that are not of the context. */
+  /** Items that are not of the context, in order. */
   readonly others: readonly OtherItem[];
   readonly #placing: { destination: Destination; change: ModeChange };
 
@@ -98,13 +99,16 @@ export class PlannedItems implements Iterable<PlannedItem> {
 
   *[Symbol.iterator](): Generator<PlannedItem, undefined> {
     const { destination, change } = this.#placing;
-    for (const match of this.matches) {
+    let next = 0;
+    for (let index = 0; index <= this.matches.length; index++) {
+      for (let other = this.others[next]; other?.after === index; other = this.others[++next]) yield other;
+      const match = this.matches[index];
+      if (match === undefined) return;
       for (const entry of match.entries) {
         const planned = planEntry(entry, match, destination, change);
         if (planned.path !== "/") yield planned;
       }
     }
-    yield* this.others;
   }
 }
 
@@ -139,10 +143,10 @@ export async function planCopy(
   instruction: CopyInstruction | AddInstruction,
   options: PlanOptions,
 ): Promise<CopyPlan> {
-  const { matches, warnings, excluded } =
+  const { matches, counts, warnings, excluded } =
     options.found ??
     (words.paths.length === 0
-      ? { matches: [], warnings: [], excluded: [] }
+      ? { matches: [], counts: [], warnings: [], excluded: [] }
       : await resolveSources({
           context: options.context,
           ignore: options.ignore,
@@ -156,12 +160,16 @@ export async function planCopy(
   const destination = await resolveDestination(words.destination, sources, options);
   const change = words.changeMode;
   const others = [
-    ...words.documents.map((document) => planDocument(document, destination, change, options)),
-    ...words.urls.map((url) => planUrl(url, destination, change)),
-    ...words.repositories.map((address): PlannedRepository => {
-      const { path } = destination;
-      return { kind: "repository", path, mode: defaultDirectoryMode, address };
+    ...words.remote.map((source): OtherItem => {
+      const after = counts.slice(0, source.position).reduce((sum, count) => sum + count, 0);
+      return { after, ...planRemote(source, destination, change) };
     }),
+    ...words.documents.map(
+      (document): OtherItem => ({
+        after: matches.length,
+        ...planDocument(document, destination, change, options),
+      }),
+    ),
   ];
   return {
     destination,
@@ -179,14 +187,15 @@ export async function planCopy(
  */
 function destinationSources(
   matches: readonly SourceMatch[],
-  { urls, documents, repositories, beginsWithRepository }: CopyWords,
+  { remote, documents }: CopyWords,
   { name, parents, sources }: CopyInstruction | AddInstruction,
   mode: BuildMode,
 ): DestinationSources {
-  const count = matches.length + urls.length + documents.length + repositories.length;
+  const count = matches.length + remote.length + documents.length;
   const isPattern = mode === "default" && sources.length === 1 && count > 1;
   const isUnpacked = name === "ADD" && matches.some(({ source }) => isArchive(source));
-  const isDirectoryFirst = beginsWithRepository || matches[0]?.isDirectory === true;
+  const isDirectoryFirst =
+    remote[0]?.position === 0 ? remote[0].kind === "repository" : matches[0]?.isDirectory === true;
   return { count, makesDirectory: parents || isPattern || (isUnpacked && count > 1) || isDirectoryFirst };
 }
 
@@ -217,6 +226,16 @@ function planDocument(
   const text = document.expand ? expandHeredoc(document.content, lookup, escape) : document.content;
   const path = placeName(destination, document.name);
   return { kind: "document", path, document, text, mode: change(documentMode, false) };
+}
+
+function planRemote(
+  source: RemoteSource,
+  destination: Destination,
+  change: ModeChange,
+): PlannedUrl | PlannedRepository {
+  if (source.kind === "url") return planUrl(source.url, destination, change);
+  const { path } = destination;
+  return { kind: "repository", path, mode: defaultDirectoryMode, address: source.address };
 }
 
 function planUrl(url: string, destination: Destination, change: ModeChange): PlannedUrl {

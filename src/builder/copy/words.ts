@@ -15,11 +15,8 @@ import {
 export interface CopyWords {
   /** Paths relative to the context; an empty one is its root. */
   paths: readonly string[];
-  urls: readonly string[];
-  /** What ADD takes of git repositories. */
-  repositories: readonly RepositoryAddress[];
-  /** The first source is one of them. */
-  beginsWithRepository: boolean;
+  /** What ADD fetches. */
+  remote: readonly RemoteSource[];
   documents: readonly HereDocument[];
   /** Empty: the WORKDIR. */
   destination: string;
@@ -34,6 +31,12 @@ export interface CopyWords {
   /** Warnings of what Docker would do with these words. */
   warnings: readonly BuildWarning[];
 }
+
+/** `position`: how many of the paths come before it. */
+export type RemoteSource = { position: number } & (
+  | { kind: "url"; url: string }
+  | { kind: "repository"; address: RepositoryAddress }
+);
 
 /** @throws BoughError of kind `usage` for words that make no COPY or ADD, or none that bough knows */
 export function expandCopyWords(
@@ -50,9 +53,11 @@ export function expandCopyWords(
     source.kind === "heredoc" ? [source.document] : [],
   );
   const isAdd = instruction.name === "ADD";
-  const repositories = isAdd ? sources.filter(isRepository) : [];
-  const urls = isAdd ? sources.filter((source) => isUrl(source) && !isRepository(source)) : [];
-  const paths = isAdd ? sources.filter((source) => !isUrl(source) && !isRepository(source)) : sources;
+  const {
+    repository: repositories = [],
+    url: urls = [],
+    path: paths = [],
+  } = Object.groupBy(sources, (word) => (isAdd ? kindOf(word) : "path"));
   const given = isAdd ? expand(instruction.checksum ?? "") : "";
   if (isAdd) requireAddable({ repositories, urls, paths }, given, mode);
   else if (mode === "docker" && instruction.from === undefined) requireLocal(paths);
@@ -61,9 +66,7 @@ export function expandCopyWords(
   const chmod = expand(instruction.chmod ?? "");
   return {
     paths,
-    urls,
-    repositories: repositories.map((word) => toAddress(word, options)),
-    beginsWithRepository: isAdd && isRepository(sources[0] ?? ""),
+    remote: isAdd ? remoteSources(sources, options) : [],
     documents,
     destination,
     exclude: instruction.exclude.map(expand),
@@ -73,6 +76,23 @@ export function expandCopyWords(
     checksum: repositories.length > 0 ? undefined : parseChecksum(given),
     warnings: isAdd && instruction.unpack === undefined ? paths.filter(isArchive).map(copiedArchive) : [],
   };
+}
+
+function kindOf(word: string): "path" | RemoteSource["kind"] {
+  if (isRepository(word)) return "repository";
+  return isUrl(word) ? "url" : "path";
+}
+
+function remoteSources(words: readonly string[], flags: Parameters<typeof toAddress>[1]): RemoteSource[] {
+  const found: RemoteSource[] = [];
+  let position = 0;
+  for (const word of words) {
+    const kind = kindOf(word);
+    if (kind === "path") position += 1;
+    else if (kind === "url") found.push({ kind, url: word, position });
+    else found.push({ kind, address: toAddress(word, flags), position });
+  }
+  return found;
 }
 
 /** A source that Docker's ADD would unpack. */

@@ -58,9 +58,7 @@ async function contentOf(
   const words = {
     ...{
       paths: [escapeGlob(path)],
-      urls: [],
-      repositories: [],
-      beginsWithRepository: false,
+      remote: [],
       documents: [],
       destination: place,
       exclude: [],

@@ -39,7 +39,7 @@ export async function stageMountedFiles(
 export async function findMountedFiles(
   path: string,
   options: { context: BuildContext; ignore: IgnoreRules; signal: AbortSignal; files?: FileSystem },
-): Promise<Omit<ResolvedSources, "matches"> & { match: SourceMatch }> {
+): Promise<Pick<ResolvedSources, "warnings" | "excluded"> & { match: SourceMatch }> {
   const { context, ignore, signal, files } = options;
   const sources = [escapeGlob(path)];
   const { matches, ...found } = await resolveSources({ context, ignore, signal, files, sources });

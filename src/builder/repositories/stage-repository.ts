@@ -19,11 +19,11 @@ interface Staging {
   line: number;
 }
 
-/** Stages the files of the commit that a repository's address means now. */
+/** Stages the files of the commit that a repository's address means now. `reach`: the stage with what comes before. */
 export async function stageRepository(
   address: RepositoryAddress,
   staging: Staging,
-  stage: StageState,
+  reach: () => Promise<StageState>,
   build: BuildJob,
 ): ReturnType<typeof stageItems> {
   const { words, owner, line, destination } = staging;
@@ -40,7 +40,7 @@ export async function stageRepository(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, await reach(), build);
 }
 
 /** What two stages ask for is asked once. */

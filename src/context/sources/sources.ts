@@ -30,6 +30,8 @@ interface SourceOptions {
 
 export interface ResolvedSources {
   matches: readonly SourceMatch[];
+  /** How many matches each of the source words has, in their order. */
+  counts: readonly number[];
   warnings: readonly ContextWarning[];
   /** What default excludes left out of the matches, relative to the context; the most surprising first. */
   excluded: readonly string[];
@@ -58,7 +60,8 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   warnings.push(...options.sources.flatMap(wordWarnings));
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const excluded = ambiguousFirst(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
-  return { matches, warnings: [...warnings, ...specialWarnings(special)], excluded };
+  const counts = outcomes.map((outcome) => outcome.matches.length);
+  return { matches, counts, warnings: [...warnings, ...specialWarnings(special)], excluded };
 }
 
 function startSearch({
