@@ -13,7 +13,6 @@ import { diagnoseRuntime, type RuntimeFacts } from "../../src/cli/doctor/runtime
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
-import { compileBough } from "../support/compiled.ts";
 import { makeOrdinaryUser } from "../support/ordinary-user.ts";
 
 const two = { version: 2, countsSwap: true } as const;
@@ -247,7 +246,7 @@ describe("for an ordinary user, who stays himself", () => {
     [false, 1, "failed   engine's user      the embedded engine needs root, or a user namespace"],
   ])("sub-ids: %p", (subordinateIds, exitCode, line) => {
     const user = makeOrdinaryUser({ subordinateIds });
-    const bough = user.give(compileBough(), "bough");
+    const bough = user.giveBough();
     const environment = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${user.home}`];
     const ended = Bun.spawnSync([...user.prefix, ...environment, bough, "doctor"]);
     const stdout = ended.stdout.toString();

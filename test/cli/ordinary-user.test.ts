@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { ociFiles, writeRawFiles } from "../support/image-bytes.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
@@ -15,7 +14,7 @@ let layout: string;
 
 beforeAll(async () => {
   user = makeOrdinaryUser();
-  user.give(compileBough(), "bough");
+  user.giveBough();
   const made = temporaryDirectory();
   await makeBusyboxLayout(made, {
     prepare: (image) =>
@@ -107,7 +106,7 @@ test("imports what upper layers delete and hide, and leaves out devices, which i
 describe("where it can't be, one error says what is missing", () => {
   test("a range of sub-ids", async () => {
     const poor = makeOrdinaryUser({ subordinateIds: false });
-    poor.give(compileBough(), "bough");
+    poor.giveBough();
     const { exitCode, stderr } = await run(poor, ["images"]);
     poor.remove();
     expect(exitCode).toBe(1);

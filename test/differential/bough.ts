@@ -51,8 +51,8 @@ export async function serveEngine(
 }
 
 /** `bough serve` of the compiled program, started by a user without privileges. */
-export async function serveEngineAs(user: OrdinaryUser, program: string): Promise<RunningEngine> {
-  const bough = user.give(program, "bough");
+export async function serveEngineAs(user: OrdinaryUser): Promise<RunningEngine> {
+  const bough = user.giveBough();
   const start = (words: readonly string[]) => {
     const environment = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${user.home}`];
     return Bun.spawn([...user.prefix, ...environment, bough, "--format", "json", ...words], {

@@ -8,7 +8,6 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
@@ -42,10 +41,7 @@ beforeAll(async () => {
   const debian = await findDebianBase();
   server = serveFiles(debian.packages);
   user = makeOrdinaryUser();
-  const [own, ordinary] = await Promise.all([
-    serveEngine(join(directory, "engine")),
-    serveEngineAs(user, compileBough()),
-  ]);
+  const [own, ordinary] = await Promise.all([serveEngine(join(directory, "engine")), serveEngineAs(user)]);
   boughs = {
     root: makeBough(own, join(directory, "root")),
     "an ordinary user": makeBough(ordinary, join(directory, "user")),

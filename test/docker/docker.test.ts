@@ -12,7 +12,6 @@ import { compareTrees, type Difference, formatDifferences } from "../differentia
 import { oncePerCase } from "../differential/once-per-case.ts";
 import { type Tree, treeFormat } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
-import { compileBough } from "../support/compiled.ts";
 import { dockerVersions } from "../support/docker.ts";
 import { asItIs, digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
@@ -45,7 +44,7 @@ beforeAll(async () => {
   user = makeOrdinaryUser();
   const [own, ordinary, plain] = await Promise.all([
     serveEngine(join(directory, "engine")),
-    serveEngineAs(user, compileBough()),
+    serveEngineAs(user),
     serveEngine(join(directory, "plain"), hideExtensions),
   ]);
   boughs = {

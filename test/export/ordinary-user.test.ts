@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { readTree, type Tree } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { Registry } from "../support/registry.ts";
@@ -44,7 +43,7 @@ async function treeOf(home: string, image: string): Promise<Tree> {
 beforeAll(async () => {
   user = makeOrdinaryUser();
   registry = await Registry.start();
-  user.give(compileBough(), "bough");
+  user.giveBough();
   const [layout, context] = [temporaryDirectory(), temporaryDirectory()];
   await makeBusyboxLayout(layout);
   writeFiles(context, {

@@ -3,7 +3,7 @@ import { cpSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "../support/busybox-image.ts";
-import { compileBough } from "../support/compiled.ts";
+import { linkBough } from "../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeCanary } from "./canary.ts";
 
@@ -54,7 +54,7 @@ const bait = {
 export function makeAttacker(who: (typeof whoever)[number]): Attacker {
   const user = who === "root" ? asRoot() : makeOrdinaryUser();
   const { home } = user;
-  user.give(compileBough(), "bough");
+  user.giveBough();
   const bough = [...user.prefix, "env", "-i", `--chdir=${home}`, `PATH=${process.env.PATH}`, `HOME=${home}`];
   const attacker: Attacker = {
     home,
@@ -115,6 +115,7 @@ function asRoot(): OrdinaryUser {
       cpSync(path, place, { recursive: true });
       return place;
     },
+    giveBough: () => linkBough(home),
     remove() {},
   };
 }

@@ -120,3 +120,8 @@ export function temporaryDirectory(prefix = "bough-"): string {
   mkdirSync(parent, { recursive: true });
   return mkdtempSync(join(parent, prefix));
 }
+
+/** For directories that have to be on a disk: other temporary ones may be in memory. */
+export function diskForTests(): string {
+  return process.env.TEST_DISK ?? tmpdir();
+}

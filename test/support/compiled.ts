@@ -1,3 +1,4 @@
+import { cpSync, linkSync } from "node:fs";
 import { join } from "node:path";
 
 const checkout = join(import.meta.dir, "../..");
@@ -15,4 +16,15 @@ export function compileBough(): string {
     compiled = join(checkout, "dist/bough");
   }
   return compiled;
+}
+
+/** Puts the executable into a directory, as `bough`; returns its path. A hundred megabytes are only copied from another file system. */
+export function linkBough(directory: string): string {
+  const place = join(directory, "bough");
+  try {
+    linkSync(compileBough(), place);
+  } catch {
+    cpSync(compileBough(), place);
+  }
+  return place;
 }

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { linkBough } from "./compiled.ts";
 
 const name = "bough-tester";
 const id = 61_234;
@@ -26,6 +27,8 @@ export interface OrdinaryUser {
   readonly prefix: readonly string[];
   /** Copies a file or directory into the home, and hands it over. */
   give(path: string, name: string): string;
+  /** Puts the compiled program into the home, as `bough`; it stays root's. */
+  giveBough(): string;
   remove(): void;
 }
 
@@ -34,11 +37,13 @@ export interface OrdinaryUserOptions {
   subordinateIds?: boolean;
   /** By what user namespaces are forbidden: in a chroot clone(2) has EPERM for them, beyond their number ENOSPC. */
   forbidsNamespaces?: "chroot" | "sysctl";
+  /** The directory to make the home in: the temporary one if not said. */
+  parent?: string;
 }
 
 /** Needs root. */
 export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUser {
-  const directory = mkdtempSync(join(tmpdir(), "bough-user-"));
+  const directory = mkdtempSync(join(options.parent ?? tmpdir(), "bough-user-"));
   chmodSync(directory, 0o755);
   const home = join(directory, "home");
   mkdirSync(home);
@@ -89,6 +94,7 @@ export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUse
       Bun.spawnSync(["chown", "-R", `${id}:${id}`, place]);
       return place;
     },
+    giveBough: () => linkBough(home),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }

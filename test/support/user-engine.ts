@@ -2,14 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./bough.ts";
 import { makeBusyboxLayout } from "./busybox-image.ts";
-import { compileBough } from "./compiled.ts";
 import { TestEngine } from "./engine.ts";
 import { makeOrdinaryUser } from "./ordinary-user.ts";
 
 /** The engine of an ordinary user: `bough serve` in the user namespace that it enters itself, with the image `busybox:latest`. */
 export async function openUserEngine(): Promise<TestEngine> {
   const user = makeOrdinaryUser();
-  user.give(compileBough(), "bough");
+  user.giveBough();
   const made = temporaryDirectory();
   await makeBusyboxLayout(made);
   const layout = user.give(made, "layout");

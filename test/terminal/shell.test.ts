@@ -112,7 +112,8 @@ test("killed, bough leaves no sandbox behind; ended by a signal, no terminal in 
   await shown.waitFor("sleep 6123.4");
   const [job = 0] = shown.jobs();
   process.kill(job, "SIGKILL");
-  await shown.waitFor("killed");
+  // Not the line that was typed.
+  await shown.waitFor(/^killed/m);
   expect(await lastingProcesses("sleep 6123.4")).toEqual([]);
   const { stdout } = await bough("ps", "-f", "json");
   expect(JSON.parse(stdout)).toEqual([]);

@@ -4,7 +4,6 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "
 import { join } from "node:path";
 import { createManualClock } from "../../fake-service/manual-clock.ts";
 import { runBough, temporaryDirectory } from "../../support/bough.ts";
-import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 
 describe.each([
@@ -14,7 +13,7 @@ describe.each([
   let user: OrdinaryUser;
   beforeAll(() => {
     user = makeOrdinaryUser({ forbidsNamespaces: how });
-    user.give(compileBough(), "bough");
+    user.giveBough();
     const context = temporaryDirectory();
     writeFileSync(join(context, "Dockerfile"), "FROM base:1\nRUN true\n");
     user.give(context, "context");

@@ -16,7 +16,7 @@ beforeAll(async () => {
   layout = temporaryDirectory();
   await makeBusyboxLayout(layout);
   user = makeOrdinaryUser();
-  user.give(compileBough(), "bough");
+  user.giveBough();
   user.give(layout, "layout");
 });
 afterAll(() => user.remove());

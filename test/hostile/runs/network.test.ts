@@ -73,7 +73,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   beforeAll(async () => {
     user = who === "root" ? undefined : makeOrdinaryUser();
     const home = user?.home ?? temporaryDirectory();
-    const bough = user?.give(compileBough(), "bough") ?? compileBough();
+    const bough = user?.giveBough() ?? compileBough();
     const source = user?.give(layout, "layout") ?? layout;
     prefix = [...(user?.prefix ?? []), "env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`, bough];
     const imported = await world.run([

@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
-import { compileBough } from "../../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { rowsFor } from "../../support/rows.ts";
 import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
@@ -23,7 +22,7 @@ setDefaultTimeout(300_000);
 let user: OrdinaryUser;
 beforeAll(() => {
   user = makeOrdinaryUser();
-  user.give(compileBough(), "bough");
+  user.giveBough();
 });
 afterAll(() => user.remove());
 

@@ -65,7 +65,7 @@ async function makeRoot(): Promise<Builder> {
 
 async function makeOrdinary(): Promise<Builder> {
   const user = makeOrdinaryUser();
-  const program = user.give(compileBough(), "bough");
+  const program = user.giveBough();
   const made = temporaryDirectory();
   await makeBusyboxLayout(made);
   const layout = `oci:${user.give(made, "layout")}:latest`;
