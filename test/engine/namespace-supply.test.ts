@@ -22,6 +22,12 @@ function waiting(): number[] {
     .map(Number);
 }
 
+/** The processes that wait, once there are so many: one that was started shows its command line a moment later. */
+async function waitingOnce(count: number): Promise<number[]> {
+  for (let attempt = 0; attempt < 1000 && waiting().length < count; attempt++) await Bun.sleep(2);
+  return waiting();
+}
+
 function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
@@ -34,7 +40,7 @@ test("one command makes none ahead, the second one does", async () => {
   await engine.run(base, "true");
   expect(waiting()).toEqual([]);
   await engine.run(base, "true");
-  expect(waiting()).toHaveLength(1);
+  expect(await waitingOnce(1)).toHaveLength(1);
 });
 
 test("each command has namespaces, a root and a result of its own", async () => {
@@ -75,7 +81,7 @@ test("the engine's end is theirs", async () => {
   const image = await other.importBase();
   const before = waiting();
   for (const command of ["true", "true"]) await other.run(image, command);
-  expect(waiting()).toHaveLength(before.length + 1);
+  expect(await waitingOnce(before.length + 1)).toHaveLength(before.length + 1);
   await other.close();
   expect(waiting()).toEqual(before);
 });

@@ -104,7 +104,7 @@ describe("files that layers share", () => {
       const check = { signal: new AbortController().signal, onProgress() {} };
       expect((await checkEngine(own.directory, check)).damage).toEqual([]);
       const freed = await prune(own.directory, keeping(base));
-      expect(freed.layers.bytes).toBeGreaterThan(4 * 1024 * 1024);
+      expect(freed.layers.bytes).toBeGreaterThanOrEqual(4 * 1024 * 1024);
     } finally {
       await own.close();
     }
