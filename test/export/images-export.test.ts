@@ -181,9 +181,11 @@ describe("other programs take it", () => {
   test("podman takes both of the archives", async () => {
     await bough("images", "export", "app:dev", "oci-archive:for-podman.tar:dev");
     await bough("images", "export", "app:dev", "docker-archive:for-podman-load.tar");
+    // Of 50 characters at most.
+    const runRoot = temporaryDirectory("run-");
     const podman = (...words: string[]) =>
       sh(
-        ...["podman", "--root", join(places, "podman"), "--runroot", join(places, "podman-run")],
+        ...["podman", "--root", join(places, "podman"), "--runroot", runRoot],
         ...["--tmpdir", join(places, "podman-state"), "--storage-driver", "vfs", ...words],
       ).trim();
     const [pulled, loaded] = [
