@@ -13,7 +13,7 @@ import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
-import { currentProcess, isAlive } from "../../process-identity.ts";
+import { currentProcess, isRunning } from "../../process-identity.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 
 /**
@@ -167,8 +167,7 @@ function ownName(): string {
 }
 
 function hasLivingOwner(name: string): boolean {
-  const owner = name.split("_", 1)[0] ?? "";
-  return owner === currentProcess() || isAlive(owner);
+  return isRunning(name.split("_", 1)[0] ?? "");
 }
 
 function cannotKeep(path: string, error: unknown): BoughError {
