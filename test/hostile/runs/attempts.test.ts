@@ -30,6 +30,18 @@ const attempts: [name: string, command: string][] = [
     "makes a control group",
     "mkdir /sys/fs/cgroup/x || mkdir $(find /sys/fs/cgroup -maxdepth 1 -type d | tail -n 1)/x",
   ],
+  [
+    "raises its limits",
+    "for f in memory/memory.limit_in_bytes memory.max pids/pids.max pids.max; do echo 9000000000 > /sys/fs/cgroup/$f && exit 0; done; false",
+  ],
+  [
+    "leaves its control group",
+    "for f in $(find /sys/fs/cgroup -name cgroup.procs); do echo 0 > $f && exit 0; done; false",
+  ],
+  [
+    "makes its control groups writable",
+    "mount -o remount,rw /sys/fs/cgroup || mount -t cgroup2 none /mnt || umount /sys/fs/cgroup",
+  ],
   ["has a program run on the machine when one crashes", "echo '|/x' > /proc/sys/kernel/core_pattern"],
   ["has a program run on the machine for a module", "echo /x > /proc/sys/kernel/modprobe"],
   ["has a program run on the machine for a device", "echo /x > /sys/kernel/uevent_helper"],
