@@ -179,7 +179,10 @@ test("on a terminal it is one line, drawn again and again, and cut to its width"
 });
 
 test.each([
-  ["docker://127.0.0.1:1/app:1", "Check the reference, and that this machine can reach its registry."],
+  [
+    "docker://127.0.0.1:1/app:1",
+    "Nothing answers at 127.0.0.1:1: start the registry, or correct the address.",
+  ],
   ["docker-archive:/nowhere.tar", "Check the path, and what is there."],
 ])("%s fails on the embedded engine: nobody is sent to a service", async (reference, hint) => {
   const environment = { BOUGH_HOME: temporaryDirectory() };

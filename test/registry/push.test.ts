@@ -113,7 +113,9 @@ test("credentials are those of docker login; a wrong password is refused", async
   };
   for (const environment of [{}, login("wrong")]) {
     const { exitCode, stderr } = await bough(["push", "base:1", place], environment);
-    expect(stderr).toMatch(/unauthorized|authentication required/);
+    expect(stderr).toMatch(new RegExp(`pushing docker://${place} failed: .*(unauthorized|authentication)`));
+    expect(stderr).toContain(`The registry ${closed.host} wants a login`);
+    expect(stderr).toContain(`docker login ${closed.host}, or skopeo login ${closed.host}.`);
     expect(stderr).not.toContain(temporary);
     expect(exitCode).toBe(1);
   }
@@ -137,11 +139,20 @@ test("a registry that is not there is named", async () => {
   expect(readdirSync(temporary)).toEqual([]);
 });
 
+test("what is no registry", async () => {
+  const refusing = await bough(["push", "base:1", "127.0.0.1:1/app:1"]);
+  expect(refusing.stderr).toContain("pushing docker://127.0.0.1:1/app:1 failed: skopeo: pinging container");
+  expect(refusing.stderr).toContain(
+    "Nothing answers at 127.0.0.1:1: start the registry, or correct the address.",
+  );
+  expect(refusing.exitCode).toBe(1);
+});
+
 test("a registry without room says so, and has no such image", async () => {
   const full = await Registry.start(undefined, 300_000);
   try {
     const { exitCode, stderr } = await bough(["push", "base:1", `${full.host}/app:1`]);
-    expect(stderr).toMatch(/\[ERROR\] skopeo: .*(internal server error|500|no space)/i);
+    expect(stderr).toMatch(/\[ERROR\] pushing .*(internal server error|500|no space)/i);
     expect(exitCode).toBe(1);
     expect(() => inspect(`${full.host}/app:1`)).toThrow("manifest unknown");
     expect(readdirSync(temporary)).toEqual([]);
@@ -187,7 +198,7 @@ test("a connection that breaks: the push fails, and the next one goes on from th
     await bough(["build", "random", "--tag", "random:1"]);
     const place = `127.0.0.1:${proxy.port}/random:1`;
     const failed = await bough(["push", "random:1", place]);
-    expect(failed.stderr).toContain("[ERROR] skopeo: ");
+    expect(failed.stderr).toContain(`[ERROR] pushing docker://${place} failed: skopeo: `);
     expect(failed.exitCode).toBe(1);
     expect(readdirSync(temporary)).toEqual([]);
     isBroken = false;

@@ -134,6 +134,9 @@ describe("a registry with a password", () => {
     ]) {
       expect(ended.exitCode).toBe(1);
       expect(ended.stderr).toContain("unauthorized");
+      expect(ended.stderr).toContain(
+        `wants a login, refuses this one, or has nothing of that name: docker login`,
+      );
       expect(ended.stderr).toContain(closed.host);
     }
   });

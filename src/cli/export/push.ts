@@ -9,6 +9,7 @@ import { blobPath } from "../../image/digest.ts";
 import { type ImageContent, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
+import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -119,9 +120,27 @@ async function copyLayout(
       onStart: (pid) => reportSent(pid, packedBytes, watched),
       runtime,
     });
+  } catch (error) {
+    throw error instanceof BoughError && error.kind === "failed" ? withAdvice(error, reference) : error;
   } finally {
     ended.abort();
   }
+}
+
+/** What skopeo was at when it failed is about its own blobs: what it failed of comes last. */
+function withAdvice(error: BoughError, reference: string): BoughError {
+  const registry = registryHost(reference);
+  const reason = error.message.replace(/^skopeo: trying to reuse blob \S+ at destination: /, "skopeo: ");
+  const hint =
+    error.hint ??
+    registryHint(registry, reason, {
+      login: `docker login ${registry}, or skopeo login ${registry}`,
+      certificate: "SSL_CERT_FILE=FILE names one to trust, --insecure takes it as it is",
+    });
+  return new BoughError(`pushing docker://${reference} failed: ${reason}`, {
+    ...(hint === undefined ? {} : { hint }),
+    cause: error,
+  });
 }
 
 /** How often it is said how much of an image is sent. */

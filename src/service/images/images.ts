@@ -10,6 +10,7 @@ import type { FoundImage, ImageImport, ImageService } from "../service.ts";
 import { type ImageRecord, type ImportRequest, isTag } from "../wire/image.ts";
 import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
+import { registryHint } from "./registry-hint.ts";
 import { withLatest } from "./tag.ts";
 import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
@@ -73,7 +74,16 @@ export function createImages(options: ImagesOptions): Images {
     if (/no space left/i.test(reason))
       return "Make room there: `bough engine df` shows what the embedded engine holds, `bough engine prune` frees it.";
     if (!url.startsWith("docker://")) return "Check the path, and what is there.";
-    return `Check the reference, and that ${isEmbedded ? "this machine" : "the service"} can reach its registry.`;
+    const [registry = ""] = url.slice("docker://".length).split("/");
+    const given = `bough images import ${url} --username NAME --password-stdin`;
+    const hint = registryHint(registry, reason, {
+      login: isEmbedded ? `docker login ${registry}, skopeo login ${registry}, or ${given}` : given,
+      certificate: isEmbedded ? "SSL_CERT_FILE=FILE names one to trust" : "the service has to trust it",
+    });
+    return (
+      hint ??
+      `Check the reference, and that ${isEmbedded ? "this machine" : "the service"} can reach its registry.`
+    );
   }
 
   return {

@@ -1,0 +1,27 @@
+/** What a command can do about a registry, in words that end a sentence. */
+interface Remedies {
+  login: string;
+  certificate: string;
+}
+
+/**
+ * What to do where a registry has failed, by what the program that spoke to it has said; `undefined` for what that does not
+ * tell.
+ */
+export function registryHint(
+  registry: string,
+  said: string,
+  { login, certificate }: Remedies,
+): string | undefined {
+  if (/connection refused/i.test(said))
+    return `Nothing answers at ${registry}: start the registry, or correct the address.`;
+  if (/unauthorized|authentication required|denied|forbidden|\b40[13]\b/i.test(said))
+    return `The registry ${registry} wants a login, refuses this one, or has nothing of that name: ${login}.`;
+  if (/no such host|server misbehaving|name resolution/i.test(said))
+    return `No machine of the name ${registry} is found: correct the address, or see to name resolution.`;
+  if (/HTTP response to HTTPS client|x509:|tls: /i.test(said))
+    return `The registry ${registry} has no TLS, or a certificate that is not known: ${certificate}.`;
+  if (/i\/o timeout|no route to host|network is unreachable|deadline exceeded/i.test(said))
+    return `The registry ${registry} does not answer: can it be reached from here?`;
+  return undefined;
+}

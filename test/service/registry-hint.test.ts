@@ -1,0 +1,21 @@
+import { expect, test } from "bun:test";
+import { registryHint } from "../../src/service/images/registry-hint.ts";
+
+/** What skopeo says, shortened. */
+test.each([
+  ['Get "http://h:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused', "Nothing answers at h:1"],
+  ["checking whether a blob exists in h:1/x: unauthorized: authentication required", "wants a login"],
+  ["reading manifest 1 in h:1/x: requested access to the resource is denied", "wants a login"],
+  ["dial tcp: lookup h on 10.0.0.1:53: no such host", "No machine of the name h:1 is found"],
+  ["http: server gave HTTP response to HTTPS client", "has no TLS"],
+  [
+    "x509: certificate signed by unknown authority",
+    "has no TLS, or a certificate that is not known: CERTIFICATE.",
+  ],
+  ["dial tcp 10.0.0.1:443: i/o timeout", "does not answer"],
+  ["reading manifest 1 in h:1/x: manifest unknown", undefined],
+])("%s", (said, hint) => {
+  const actual = registryHint("h:1", said, { login: "LOGIN", certificate: "CERTIFICATE" });
+  if (hint === undefined) expect(actual).toBeUndefined();
+  else expect(actual).toContain(hint);
+});
