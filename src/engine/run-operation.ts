@@ -16,11 +16,14 @@ import {
   type Outcome,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import type { Runtime } from "./sandbox/runtime/runtime.ts";
 import type { EngineState } from "./state.ts";
 
 interface OperationWork {
   kind: OperationKind;
   metadata: Record<string, unknown>;
+  /** It runs a command, and says by what; see `begin`. */
+  hasCommand?: boolean;
   /** An image that is kept from now until the operation's end. */
   startImage?: string;
   /** Images that `copies` and `mounts` in the metadata name: they are kept as long. */
@@ -37,12 +40,14 @@ export interface OperationRun {
   directory: string;
   /** Aborted when the operation is to end before its time. */
   signal: AbortSignal;
+  /** Writes the event of the beginning, which is the first, once it is known what runs the command. The first call counts. */
+  begin(runtime: Runtime["kind"]): void;
 }
 
 /** Records an operation and starts it; returns its UUID at once. */
 export function startOperation(state: EngineState, work: OperationWork): string {
   const { database, clock } = state;
-  const { perform: _, otherImages = [], ...record } = work;
+  const { perform: _, hasCommand: __, otherImages = [], ...record } = work;
   const uuid = crypto.randomUUID();
   inTransaction(database, () => {
     if (work.startImage !== undefined) requireImage(state, work.startImage);
@@ -66,11 +71,19 @@ async function run(
   const directory = join(layout.operations, uuid);
   const removeDirectory = () => rm(directory, { recursive: true, force: true }).catch(() => {});
   const startedAt = clock.now();
+  let hasBegun = false;
+  const begin = (runtime: Runtime["kind"] | "none") => {
+    if (hasBegun) return;
+    hasBegun = true;
+    const start = describeStart(startedAt, runtime, work.metadata.hostname);
+    state.events.append(uuid, sandboxSpid, "init", start);
+  };
   let outcome: Outcome;
   try {
     mkdirSync(directory, { mode: 0o700 });
-    state.events.append(uuid, sandboxSpid, "init", describeStart(startedAt, work.metadata.hostname));
-    const finish = await work.perform({ uuid, directory, signal });
+    if (work.hasCommand === true) state.events.create(uuid);
+    else begin("none");
+    const finish = await work.perform({ uuid, directory, signal, begin });
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
       finishOperation(database, uuid, result, clock.now());
@@ -85,7 +98,10 @@ async function run(
       : { status: "FAILED", error: describeFault(error, layout.directory) };
     recordFailure(state, uuid, outcome);
   }
-  tellOfShutdown(state, uuid, outcome.status);
+  attempt(() => {
+    begin("none");
+    tellOfShutdown(state, uuid, outcome.status);
+  });
   state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
 }
@@ -93,10 +109,10 @@ async function run(
 const cancelled: Outcome = { status: "CANCELLED", error: null };
 
 /** What a command in a sandbox sees of the machine that it is on, and nothing more: no path, no number of a process. */
-function describeStart(startedAt: number, hostname: unknown): Record<string, unknown> {
+function describeStart(startedAt: number, runtime: string, hostname: unknown): Record<string, unknown> {
   return {
     started_at: new Date(startedAt).toISOString(),
-    runtime_path: "runc",
+    runtime_path: runtime,
     verbose: false,
     // The sandbox counts its processes so.
     init_pid: 1,
@@ -108,13 +124,18 @@ function describeStart(startedAt: number, hostname: unknown): Record<string, unk
 
 function tellOfShutdown(state: EngineState, uuid: string, status: Outcome["status"]): void {
   const stoppedAt = new Date(state.clock.now()).toISOString();
+  state.events.append(uuid, sandboxSpid, "shutdown", {
+    stopped_at: stoppedAt,
+    reason: shutdownReasons[status],
+  });
+}
+
+/** A full disk takes no events, as with the completion. */
+function attempt(write: () => void): void {
   try {
-    state.events.append(uuid, sandboxSpid, "shutdown", {
-      stopped_at: stoppedAt,
-      reason: shutdownReasons[status],
-    });
+    write();
   } catch {
-    // A full disk takes none, as with the completion.
+    // How the operation has ended is in its record.
   }
 }
 

@@ -141,6 +141,12 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(decode(result.stdout)).toContain("\n500\n");
   });
 
+  test("the event of the beginning is the first, and says so", async () => {
+    const { operation } = await engine.run(base, "true");
+    const [first] = await engine.events(operation.uuid);
+    expect(first).toMatchObject({ type: "init", data: { runtime_path: runtime } });
+  });
+
   test("a command whose time is over says nothing but its own words", async () => {
     const { metadata } = await runUntilExpired(
       engine,

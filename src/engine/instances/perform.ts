@@ -79,6 +79,7 @@ async function runCommand(
       mounts.close();
       throw error;
     });
+  run.begin(runtime.kind);
   const outcome = await runInSandbox(state, {
     runtime,
     id: run.uuid,

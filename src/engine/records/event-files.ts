@@ -30,6 +30,11 @@ export class EventFiles {
     this.#clock = clock;
   }
 
+  /** Has followers wait for the first event. */
+  create(operation: string): void {
+    appendText(this.#path(operation), "");
+  }
+
   append(operation: string, spid: number, type: string, data: Record<string, unknown>): void {
     const id = this.#nextIds.get(operation) ?? this.#resume(operation);
     this.#nextIds.set(operation, id + 1);

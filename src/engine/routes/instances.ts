@@ -39,6 +39,7 @@ export const instanceRoutes: readonly Route[] = [
       const uuid = startOperation(state, {
         kind: "instance",
         metadata,
+        hasCommand: spec.command !== "",
         startImage: image.uuid,
         otherImages: [...copies, ...mounts].flatMap((other) => other.image?.uuid ?? []),
         perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),

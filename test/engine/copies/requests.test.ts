@@ -57,7 +57,9 @@ test("the operation's record tells of its copies, and that nothing ran", async (
   const { operation, exitCode, stdout } = await engine.run(base, "", { copies });
   expect(operation.metadata).toMatchObject({ command: "", copies });
   expect([exitCode, stdout]).toEqual([0, ""]);
-  const types = (await engine.events(operation.uuid)).map(({ type }) => type);
+  const events = await engine.events(operation.uuid);
+  expect(events[0]?.data).toMatchObject({ runtime_path: "none" });
+  const types = events.map(({ type }) => type);
   expect(types).toEqual(["init", "shutdown", "completion"]);
 });
 
