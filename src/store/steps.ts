@@ -24,7 +24,11 @@ export interface StepStore {
   /** Chain hashes of the latest builds of all of a session's Dockerfiles. */
   latestHashes(session: string): Set<string>;
   /** Replaces what is known of that place. Nothing is stored for a session that does not exist. */
-  set(session: string, dockerfile: string, entry: StepEntry): void;
+  set(
+    session: string,
+    dockerfile: string,
+    entry: Omit<StepEntry, "inputs"> & { inputs: string | Uint8Array },
+  ): void;
   delete(session: string, dockerfile: string, ordinals: readonly number[]): void;
 }
 

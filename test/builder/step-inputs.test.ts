@@ -99,6 +99,8 @@ test("the text of what a step was made from is what JSON makes of it", async () 
   ]);
   const stage = { ...withVariables({ TOKEN: "hunter2", A: "1" }, { B: "2" }), staged };
   const mounts = { files: new Map([["/m", { ...file, mode: 0o600 }]]) };
-  for (const each of [step, { ...step, mounts }])
-    expect(JSON.parse(await inputsText(stage, each, "salt"))).toEqual(inputsOf(stage, each, "salt"));
+  for (const each of [step, { ...step, mounts }]) {
+    const text = new TextDecoder().decode(await inputsText(stage, each, "salt"));
+    expect(JSON.parse(text)).toEqual(inputsOf(stage, each, "salt"));
+  }
 });

@@ -71,7 +71,7 @@ async function hashRows(
 
 const rowsInBatch = 1000;
 /** A batch's rows are garbage at once, which the collector would let pile up. */
-const rowsBetween = 25_000;
+const rowsBetween = 10_000;
 
 /**
  * The chain hash of a FROM: nothing is below it but the image itself, in words that hold on every machine. A service that says

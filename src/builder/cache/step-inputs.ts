@@ -59,40 +59,40 @@ export function inputsOf(
   };
 }
 
-const rowsInPart = 500;
-/** A part's rows are garbage at once, which the collector would let pile up. */
-const partsBetween = 20;
+/** A row is garbage at once, which the collector would let pile up. */
+const rowsBetween = 10_000;
 
 /**
- * The same as JSON. One row at a time: of a large context, an object of all files would be felt, and so would making it without ever
- * giving way.
+ * The same as JSON, in UTF-8. One row at a time: of a large context, an object of all files would be felt, and so would making it
+ * without ever giving way.
  */
 export async function inputsText(
   stage: StageState,
   step: Parameters<typeof inputsOf>[1],
   salt: string,
   signal?: AbortSignal,
-): Promise<string> {
+): Promise<Uint8Array> {
   const { mounts, ...plain } = step;
   const { files: _, ...inputs } = inputsOf({ ...stage, staged: new Map() }, plain, salt);
   const { args, env } = variablesOf(stage);
   const secrets = secretsAmong([...args, ...env]);
   const pace = createPace(signal);
-  const parts: string[] = [];
-  let rows: string[] = [];
+  const text = new Bun.ArrayBufferSink();
+  text.start({ asUint8Array: true });
+  text.write(`${JSON.stringify(inputs).slice(0, -1)},"files":{`);
+  let count = 0;
   for (const staged of stagedIn(stage, mounts)) {
     for (const [path, entry] of staged) {
-      rows.push(`${JSON.stringify(secrets.mask(path))}:${JSON.stringify(describe(entry, secrets))}`);
-      if (rows.length < rowsInPart) continue;
-      parts.push(rows.join(","));
-      rows = [];
-      if (parts.length % partsBetween === 0) edenGC();
+      if (count > 0) text.write(",");
+      text.write(`${JSON.stringify(secrets.mask(path))}:${JSON.stringify(describe(entry, secrets))}`);
+      count++;
+      if (count % rowsBetween === 0) edenGC();
       const pause = pace.step();
       if (pause !== undefined) await pause;
     }
   }
-  const files = [...parts, ...rows].join(",");
-  return `${JSON.stringify(inputs).slice(0, -1)},"files":{${files}}}`;
+  text.write("}}");
+  return text.end() as Uint8Array;
 }
 
 function variablesOf(stage: StageState) {

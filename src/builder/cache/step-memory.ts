@@ -28,12 +28,12 @@ export interface RememberedStep {
   title: string;
   /** Made when they are needed: most steps are as they were. */
   inputs: () => StepInputs;
-  /** The same as JSON. */
-  text: () => Promise<string>;
+  /** The same as JSON, in UTF-8. */
+  text: () => Promise<Uint8Array>;
 }
 
-/** Characters kept of all steps of a build: thousands of variables before thousands of RUNs would be stored with each RUN. */
-const maxCharacters = 64 * 1024 * 1024;
+/** Bytes kept of all steps of a build: thousands of variables before thousands of RUNs would be stored with each RUN. */
+const maxBytes = 64 * 1024 * 1024;
 
 /** `dockerfile`: its absolute path. */
 export function createStepMemory(
@@ -44,7 +44,7 @@ export function createStepMemory(
   const earlier = explains ? store.list(session, dockerfile) : [];
   const hashes = store.hashes(session, dockerfile);
   const reached = new Set<number>();
-  let room = maxCharacters;
+  let room = maxBytes;
   return {
     explains,
 

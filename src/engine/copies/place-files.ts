@@ -1,3 +1,4 @@
+import { edenGC } from "bun:jsc";
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
@@ -26,6 +27,7 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
   const ways = new Map<UpperDirectory, string>();
   let parent = "";
   let directory = to.root;
+  let count = 0;
   for (const file of files) {
     const { destination } = file;
     if (dirname(destination) !== parent) {
@@ -46,10 +48,15 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
     // A destination is text, and so is the way to it.
     const copying = copier.copy(file, `${directory.path}/${name}`);
     if (copying !== undefined) await copying;
+    count++;
+    if (count % filesBetween === 0) edenGC();
   }
   await copier.drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
 }
+
+/** Each leaves some hundred bytes behind, which the collector would let pile up. */
+const filesBetween = 10_000;
 
 function directoryInPlace({ destination }: PlacedFile): BoughError {
   return new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
