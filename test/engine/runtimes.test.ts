@@ -291,9 +291,10 @@ describe("crun is used where it was tried and has passed", () => {
     const group = join(temporaryDirectory(), "0-0.1.1.trial");
     for (const made of [left, group]) mkdirSync(made);
     writeFileSync(join(left, "state.json"), JSON.stringify({ cgroup_paths: { "": group } }));
-    await (await TestEngine.open({ directory: engine.directory })).engine.close();
+    const next = await TestEngine.open({ directory: engine.directory });
     for (const made of [left, group]) expect(existsSync(made)).toBe(false);
     expect(existsSync(trialOf(engine))).toBe(false);
+    await next.close();
   });
 
   const writable = temporaryDirectory();
