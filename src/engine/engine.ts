@@ -116,6 +116,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       for (const operation of running) operation.cancel();
       await Promise.all(running.map(({ ended }) => ended));
       await Promise.all([state.networks.close(), state.namespaces.close()]);
+      await state.runtime.close();
       await state.layerSync.close();
       closing.abort();
       database.close();

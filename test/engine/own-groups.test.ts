@@ -141,7 +141,7 @@ describe("of its control groups a command that crun starts sees", () => {
       network: { kind: "none" } as SandboxNetwork,
       architecture: "amd64",
       limits: { resources: {}, rlimits: [], oomScoreAdj: 500 },
-      runtime: { kind: "crun", program: "crun", state: "/state", filter: undefined },
+      runtime: { kind: "crun", program: "crun", copy: undefined, state: "/state", filter: undefined },
       groups: groups as Record<string, string>,
       inUserNamespace,
     });

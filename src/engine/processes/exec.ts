@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
-import { crunVariables } from "../sandbox/runtime/crun.ts";
+import { crunDescriptors, crunVariables } from "../sandbox/runtime/crun.ts";
 import { execCommand } from "../sandbox/runtime/runtime.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
@@ -73,10 +73,16 @@ export async function startInSandbox(
   const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
   const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
   const startedAt = clock.now();
-  const start = live.runtime.kind === "crun" ? startPipedHelper : startHelper;
-  const variables = live.runtime.kind === "crun" ? crunVariables(live.runtime) : {};
-  const place = { environment: { ...helperEnvironment(environment), ...variables } };
-  const helper: Helper = live.guard.hold(() => start(command, place));
+  const own = helperEnvironment(environment);
+  const crun = live.runtime.kind === "crun" ? live.runtime : undefined;
+  const helper: Helper = live.guard.hold(() =>
+    crun === undefined
+      ? startHelper(command, { environment: own })
+      : startPipedHelper(command, {
+          environment: { ...own, ...crunVariables(crun) },
+          descriptors: crunDescriptors(crun, []),
+        }),
+  );
 
   let hasStarted = false;
   const started = () => {

@@ -1,8 +1,8 @@
 /** A program on pipes: what Bun calls "pipe" is a socket, and no program can open that by `/dev/stdout`. */
-import { dlopen } from "bun:ffi";
 import { closeSync, constants, openSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { BoughError } from "../../errors.ts";
+import { closeOnExec, libc } from "./libc.ts";
 
 type Standard = readonly [stdin: number, stdout: number, stderr: number];
 
@@ -117,26 +117,11 @@ function reopen(descriptor: number, access: number): number {
 
 function openPipe(): { read: number; write: number } {
   const ends = new Int32Array(2);
-  if (library().pipe2(ends, closeOnExec) !== 0) {
+  if (libc().pipe2(ends, closeOnExec) !== 0) {
     throw new BoughError("no pipe can be made for a program", {
       hint: "Too many files may be open: see ulimit -n.",
     });
   }
   const [read = -1, write = -1] = ends;
   return { read, write };
-}
-
-/** `O_CLOEXEC`, which Node does not name. */
-const closeOnExec = 0o2000000;
-
-type Library = ReturnType<typeof load>;
-let loaded: Library | undefined;
-
-function library(): Library {
-  loaded ??= load();
-  return loaded;
-}
-
-function load() {
-  return dlopen("libc.so.6", { pipe2: { args: ["buffer", "i32"], returns: "i32" } }).symbols;
 }

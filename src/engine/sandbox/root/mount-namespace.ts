@@ -15,7 +15,7 @@ import {
 } from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
-import { type Crun, crunVariables } from "../runtime/crun.ts";
+import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
 
 /**
  * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
@@ -106,11 +106,12 @@ export function startNamespace(
     /** A terminal that becomes the command's standard error. */
     terminal?: number | undefined;
     /** It becomes crun. The command has its standard streams then: they are pipes, which it can open by their names. */
-    crun?: (Pick<Crun, "state"> & Pick<OwnGroups, "entries">) | undefined;
+    crun?: (Pick<Crun, "state" | "copy"> & Pick<OwnGroups, "entries">) | undefined;
   },
 ): Helper {
   findProgram("mount", environment);
   const forCrun = options.crun === undefined ? [] : [options.crun.state, ...options.crun.entries, "--"];
+  const others = [options.descriptor, options.terminal];
   const start = options.crun !== undefined ? startPipedHelper : startHelper;
   return start(
     dyingWithParent([...enterCommand(environment, options.forCommand), "sh", ...forCrun], environment),
@@ -120,7 +121,7 @@ export function startNamespace(
         ...helperEnvironment(environment),
         ...(options.crun === undefined ? {} : crunVariables(options.crun)),
       },
-      descriptors: [options.descriptor, options.terminal],
+      descriptors: options.crun === undefined ? others : crunDescriptors(options.crun, others),
     },
   );
 }

@@ -89,7 +89,7 @@ export class NamespaceSupply {
     if (runtime.kind === "runc")
       return { helper: startNamespace(layout, environment, options), groups: undefined };
     const groups = this.#makeGroups();
-    const crun = { state: runtime.state, entries: groups.entries };
+    const crun = { state: runtime.state, copy: runtime.copy, entries: groups.entries };
     return { helper: startNamespace(layout, environment, { ...options, crun }), groups };
   }
 

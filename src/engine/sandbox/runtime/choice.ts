@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from "node:fs";
+import { closeSync, realpathSync, statSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
 import type { Layout } from "../../layout.ts";
@@ -12,6 +12,7 @@ import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import type { Crun } from "./crun.ts";
 import { recallTrial, rememberTrial } from "./remembered-trial.ts";
 import { findRunc, type Runtime } from "./runtime.ts";
+import { openSealedCopy } from "./sealed-copy.ts";
 import type { TrialResult } from "./trial.ts";
 
 /** `BOUGH_RUNTIME`; `undefined`: crun where it works. */
@@ -37,6 +38,13 @@ export class RuntimeChoice {
       throw error;
     }
   }
+
+  /** Call it when all commands have ended. */
+  async close(): Promise<void> {
+    const runtime = await this.#chosen?.catch(() => undefined);
+    this.#chosen = undefined;
+    if (runtime?.kind === "crun") closeCopy(runtime);
+  }
 }
 
 async function choose(
@@ -48,8 +56,8 @@ async function choose(
   const wanted = wantedRuntime(environment);
   if (wanted === "runc") return findRunc(environment);
   const found = findCrun(layout, environment, inUserNamespace);
-  const result = "problem" in found ? found : await recallOrTry(host, found, layers, signal);
-  if ("filter" in result) return { ...(found as Candidate).crun, filter: result.filter };
+  const result = "problem" in found ? found : await prove(host, found, layers, signal);
+  if ("kind" in result) return result;
   if (wanted === "crun")
     throw new BoughError(`BOUGH_RUNTIME asks for crun, which cannot be used: ${result.problem}`, {
       hint: "Unset BOUGH_RUNTIME, and a RUN has runc.",
@@ -61,9 +69,31 @@ async function choose(
   return findRunc(environment);
 }
 
+/** Returns the crun whose trial has passed. */
+async function prove(
+  host: SandboxHost,
+  { crun: found, key }: Candidate,
+  layers: SandboxRequest["layers"],
+  signal: AbortSignal,
+): Promise<Crun | { problem: string }> {
+  const crun = { ...found, copy: openSealedCopy(found.program) };
+  let isProven = false;
+  try {
+    const result = await recallOrTry(host, { crun, key }, layers, signal);
+    isProven = "filter" in result;
+    return "filter" in result ? { ...crun, filter: result.filter } : result;
+  } finally {
+    if (!isProven) closeCopy(crun);
+  }
+}
+
+function closeCopy({ copy }: Pick<Crun, "copy">): void {
+  if (copy !== undefined) closeSync(copy);
+}
+
 async function recallOrTry(
   host: SandboxHost,
-  { crun, key }: Candidate,
+  { crun, key }: { crun: Omit<Crun, "filter">; key: string },
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
@@ -83,7 +113,7 @@ export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted
 
 /** A crun that is worth a trial. */
 interface Candidate {
-  crun: Omit<Crun, "filter">;
+  crun: Omit<Crun, "filter" | "copy">;
   /** What its trial's result holds for: another program, kernel or set of control groups is tried anew. */
   key: string;
 }

@@ -5,6 +5,8 @@
 export interface Crun {
   kind: "crun";
   program: string;
+  /** See `openSealedCopy`; `undefined`: there is none, and crun hides its program from each container by itself. */
+  copy: number | undefined;
   /**
    * Where its state is in each sandbox's mount namespace: in memory, as the configuration is in it, and so the command's secrets.
    */
@@ -13,8 +15,24 @@ export interface Crun {
   filter: string | undefined;
 }
 
+/** What crun inherits its copy as: other programs have 3 and 4. */
+const copyDescriptor = 5;
+
+/** The program of a command line, for a process that has `crunDescriptors`. */
+export function crunProgram({ program, copy }: Pick<Crun, "program" | "copy">): string {
+  return copy === undefined ? program : `/proc/self/fd/${copyDescriptor}`;
+}
+
+/** What a process inherits that becomes crun, from 3 on. `others`: what it has beside crun's. */
+export function crunDescriptors(
+  { copy }: Pick<Crun, "copy">,
+  others: readonly (number | undefined)[],
+): (number | undefined)[] {
+  return [others[0], others[1], copy];
+}
+
 /**
- * What crun is to find in its environment: where it hides its own program from the container, by a file that it removes again. In
+ * What crun is to find in its environment, should it have no copy: where it hides its own program from the container, by a file that it removes again. In
  * `/tmp`, which it takes otherwise, one would be left where crun is killed.
  */
 export function crunVariables({ state }: Pick<Crun, "state">): Record<string, string> {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Layout } from "../../layout.ts";
 import { type Environment, findProgram } from "../../system/programs.ts";
-import type { Crun } from "./crun.ts";
+import { type Crun, crunProgram } from "./crun.ts";
 
 /** The program that starts containers: an OCI runtime, as this machine has it. */
 export type Runtime = { kind: "runc"; program: string } | Crun;
@@ -34,5 +34,5 @@ export function execCommand(
 function commandLine(runtime: Runtime, layout: Layout, log: string): string[] {
   const logging = ["--log", log, "--log-format", "json"];
   if (runtime.kind === "runc") return [runtime.program, "--root", layout.containers, ...logging];
-  return [runtime.program, "--root", runtime.state, "--cgroup-manager", "disabled", ...logging];
+  return [crunProgram(runtime), "--root", runtime.state, "--cgroup-manager", "disabled", ...logging];
 }

@@ -1,0 +1,22 @@
+/** Calls of the C library that neither Bun nor Node has. */
+import { dlopen } from "bun:ffi";
+
+type Library = ReturnType<typeof load>;
+let loaded: Library | undefined;
+
+/** Throws where there is none by this name: a system with another C library. */
+export function libc(): Library {
+  loaded ??= load();
+  return loaded;
+}
+
+function load() {
+  return dlopen("libc.so.6", {
+    pipe2: { args: ["buffer", "i32"], returns: "i32" },
+    memfd_create: { args: ["buffer", "u32"], returns: "i32" },
+    fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
+  }).symbols;
+}
+
+/** `O_CLOEXEC`, which Node does not name. */
+export const closeOnExec = 0o2000000;
