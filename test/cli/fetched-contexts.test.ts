@@ -285,6 +285,13 @@ describe("a git repository", () => {
     expect(kept().filter((path) => path.includes("/."))).toEqual([]);
   });
 
+  test.each(["file:///tmp/x.git", "ftp://us3r:p4ss@host/x.tar"])("%s is not supported", async (address) => {
+    const { exitCode, stderr } = await build([address]);
+    expect(stderr).toContain("such an address is not supported");
+    expect(stderr).not.toContain("p4ss");
+    expect(exitCode).toBe(2);
+  });
+
   test("more than --max-add-size", async () => {
     app.commit({ zeros: "0".repeat(200_000) });
     const { url } = serve();
@@ -422,6 +429,7 @@ describe("an archive", () => {
       "standard input is compressed, but no tar",
     ],
     ["neither", new Uint8Array(1000), "standard input is neither a tar archive nor a Dockerfile"],
+    ["a web page", "<!DOCTYPE html>\n<html></html>", "standard input is a web page"],
     ["cut short", archive.subarray(0, 1500), "standard input"],
     ["a device in it", tarOf([{ name: "null", flag: "3" }]), "standard input has a device in it: null"],
     ["without a Dockerfile", tarOf([{ name: "a", content: "a" }]), "standard input has no such file"],
@@ -431,6 +439,28 @@ describe("an archive", () => {
     expect([1, 2]).toContain(exitCode);
     expect(kept().filter((path) => path.includes("/."))).toEqual([]);
   });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    "more than the disk has room for, and a commit likewise",
+    async () => {
+      const small = temporaryDirectory();
+      Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small]);
+      try {
+        const environment = { BOUGH_HOME: join(small, "home") };
+        const content = crypto.getRandomValues(new Uint8Array(60_000)).toHex().repeat(20);
+        const fromStdin = await build(["-"], { stdin: tarOf([{ name: "large", content }]), environment });
+        expect(fromStdin.stderr).toContain(`cannot keep the build context in ${small}/home/contexts/`);
+        expect(fromStdin.exitCode).toBe(1);
+        app.commit({ large: content });
+        const { url } = serve();
+        const fetched = await build([`${url}/app.git`], { environment });
+        expect(fetched.stderr).toContain("no space is left on the disk that it is fetched to");
+        expect(fetched.exitCode).toBe(1);
+      } finally {
+        Bun.spawnSync(["umount", small]);
+      }
+    },
+  );
 
   test("larger than --max-add-size", async () => {
     const { exitCode, stderr } = await build(["-", "--max-add-size", "40"], { stdin: archive });

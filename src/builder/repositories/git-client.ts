@@ -177,6 +177,11 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
       hint: "Connect once by hand (ssh HOST), and compare the key with what the server's owner says.",
     };
   if (/signal 25|File size limit/i.test(stderr)) return tooLarge(maxBytes);
+  if (/No space left on device|Out of diskspace/i.test(stderr))
+    return {
+      reason: "no space is left on the disk that it is fetched to",
+      hint: "Make room in BOUGH_HOME (a build's context), or in TMPDIR (ADD).",
+    };
   if (
     /repository .*not found|returned error: 404|does not appear to be a git repository|no matching repositories/i.test(
       stderr,

@@ -1,10 +1,11 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { isUrl } from "../../builder/remote-files/source-url.ts";
+import { isUrl, redactUrl } from "../../builder/remote-files/source-url.ts";
 import {
   parseRepositoryAddress,
   type RepositoryAddress,
 } from "../../builder/repositories/repository-address.ts";
+import { BoughError } from "../../errors.ts";
 
 /** What the argument CONTEXT means. All but a directory is fetched first. */
 export type ContextSource =
@@ -18,14 +19,20 @@ export type ContextSource =
 /**
  * A directory that is there is meant, whatever its name looks like, as with Docker.
  *
- * @throws BoughError of kind `usage` for the address of a repository that makes no sense
+ * @throws BoughError of kind `usage` for an address that makes no sense
  */
 export function readContextSource(word: string, workingDirectory: string): ContextSource {
   if (word === "-") return { kind: "stdin" };
   if (isDirectory(resolve(workingDirectory, word))) return { kind: "directory", path: word };
   const address = parseRepositoryAddress(withScheme(word));
   if (address !== undefined) return { kind: "repository", address };
-  return isUrl(word) ? { kind: "url", url: word } : { kind: "directory", path: word };
+  if (isUrl(word)) return { kind: "url", url: word };
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word))
+    throw new BoughError(`the build context ${redactUrl(word)}: such an address is not supported`, {
+      kind: "usage",
+      hint: "A git repository is https://HOST/X.git, git@HOST:X, ssh:// or git://, an archive https://; a directory is named by its path.",
+    });
+  return { kind: "directory", path: word };
 }
 
 /** `github.com/owner/name`, as Docker has always taken it. */

@@ -170,7 +170,7 @@ function hasLivingOwner(name: string): boolean {
   return isRunning(name.split("_", 1)[0] ?? "");
 }
 
-function cannotKeep(path: string, error: unknown): BoughError {
+export function cannotKeep(path: string, error: unknown): BoughError {
   return new BoughError(`cannot keep the build context in ${path}: ${reasonOf(error)}`, {
     hint: "Check the directory's permissions and the disk's free space, or set BOUGH_HOME to another directory.",
     cause: error,

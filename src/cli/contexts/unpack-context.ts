@@ -10,7 +10,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createArchiveTree } from "../../builder/archives/archive-tree.ts";
 import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
 import { openPeeked, peek } from "../../builder/archives/open-archive.ts";
@@ -25,6 +25,7 @@ import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { readAtMost } from "../../streams.ts";
 import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
+import { cannotKeep } from "./kept-contexts.ts";
 
 interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {
   /** What it is called in messages. */
@@ -46,13 +47,18 @@ export async function unpackContext(
   await using hashed = createHashedStream(content);
   const peeked = await peek(hashed, blockBytes);
   const { beginning } = peeked;
-  mkdirSync(join(place, "tree"));
+  onDisk(place, () => mkdirSync(join(place, "tree")));
   if (beginning.byteLength === 0) throw refuse(name, "is empty");
   const isPacked = detectCompression(beginning) !== "none";
   const bytes = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
   if (bytes !== undefined) await unpack(bytes, place, unpacking);
   else if (isPacked) throw refuse(name, "is compressed, but no tar archive");
   else if (isTar(beginning)) throw refuse(name, "is neither a tar archive nor a Dockerfile");
+  else if (isWebPage(beginning))
+    throw new BoughError(`${name} is a web page, and neither a tar archive nor a Dockerfile`, {
+      kind: "usage",
+      hint: "The address of a git repository ends in .git.",
+    });
   else await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), name);
   return hashed.finish();
 }
@@ -60,6 +66,11 @@ export async function unpackContext(
 /** No Dockerfile has bytes of value 0. */
 function isTar(beginning: Uint8Array): boolean {
   return beginning.byteLength === blockBytes && beginning.includes(0);
+}
+
+/** What a server shows of a repository in a browser, for one. */
+function isWebPage(beginning: Uint8Array): boolean {
+  return /^\s*<(!doctype|html)\b/i.test(Buffer.from(beginning).toString("latin1"));
 }
 
 function refuse(name: string, problem: string): BoughError {
@@ -76,7 +87,7 @@ async function writeDockerfile(
 ): Promise<void> {
   const { bytes, isWhole } = await readAtMost(maxDockerfileBytes, content);
   if (!isWhole) throw refuse(name, "is no tar archive, and too large for a Dockerfile");
-  writeFileSync(path, bytes);
+  onDisk(dirname(path), () => writeFileSync(path, bytes));
 }
 
 /**
@@ -105,20 +116,30 @@ async function unpack(
       throw new BoughError(`${name}: ${reason}`, { hint });
     }
     const number = String(count++);
-    await writeContent(contentOf(entry), join(contents, number));
+    await writeContent(contentOf(entry), join(contents, number), place);
     tree.add(entry, number);
   }
   await putInPlace(tree.entries(), { root: join(place, "tree"), contents, signal });
   rmSync(contents, { recursive: true });
 }
 
-async function writeContent(content: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-  const file = openSync(path, "wx", 0o600);
+async function writeContent(content: AsyncIterable<Uint8Array>, path: string, place: string): Promise<void> {
+  const file = onDisk(place, () => openSync(path, "wx", 0o600));
   try {
     for await (const chunk of content)
-      for (let written = 0; written < chunk.byteLength; ) written += writeSync(file, chunk, written);
+      for (let written = 0; written < chunk.byteLength; )
+        written += onDisk(place, () => writeSync(file, chunk, written));
   } finally {
     closeSync(file);
+  }
+}
+
+/** What the disk refuses is no fault of what is read. */
+function onDisk<Result>(place: string, write: () => Result): Result {
+  try {
+    return write();
+  } catch (error) {
+    throw cannotKeep(place, error);
   }
 }
 
@@ -130,16 +151,20 @@ async function putInPlace(
   for (const entry of entries) {
     await pace.step();
     const path = join(root, entry.path);
-    if (entry.type === "directory") mkdirSync(path, { mode: 0o700 });
-    if (entry.type !== "file") continue;
-    linkSync(join(contents, entry.sha256), path);
-    chmodSync(path, entry.mode);
-    utimesSync(path, entry.mtime ?? 0, entry.mtime ?? 0);
+    onDisk(path, () => {
+      if (entry.type === "directory") mkdirSync(path, { mode: 0o700 });
+      if (entry.type !== "file") return;
+      linkSync(join(contents, entry.sha256), path);
+      chmodSync(path, entry.mode);
+      utimesSync(path, entry.mtime ?? 0, entry.mtime ?? 0);
+    });
   }
   for (const entry of entries.toReversed()) {
     const path = join(root, entry.path);
-    if (entry.type === "symlink") symlinkSync(entry.target, path);
-    // The last one: it may be closed to its owner.
-    if (entry.type === "directory") chmodSync(path, entry.mode);
+    onDisk(path, () => {
+      if (entry.type === "symlink") symlinkSync(entry.target, path);
+      // The last one: it may be closed to its owner.
+      if (entry.type === "directory") chmodSync(path, entry.mode);
+    });
   }
 }

@@ -18,7 +18,7 @@ export function registryHint(
   if (/unauthorized|authentication required|denied|forbidden|\b40[13]\b/i.test(said))
     return `The registry ${registry} wants a login, refuses this one, or has nothing of that name: ${login}.`;
   if (/no such host|server misbehaving|name resolution/i.test(said))
-    return `No machine of the name ${registry} is found: correct the address, or see to name resolution.`;
+    return `No machine of the name ${registry} is found: is the name right, and does name resolution work here?`;
   if (/HTTP response to HTTPS client|x509:|tls: /i.test(said))
     return `The registry ${registry} has no TLS, or a certificate that is not known: ${certificate}.`;
   if (/i\/o timeout|no route to host|network is unreachable|deadline exceeded/i.test(said))
