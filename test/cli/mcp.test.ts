@@ -243,6 +243,8 @@ describe("on a service", () => {
   test.each<[string, Record<string, unknown>, string | RegExp]>([
     ["build", { contxt: "." }, 'Unrecognized key: "contxt"'],
     ["build", { context: "none" }, "the build context none does not exist"],
+    ["build", { context: "-" }, "there is no standard input to take it from"],
+    ["build", { context: "http://127.0.0.1:1/x.git" }, "the build context http://127.0.0.1:1/x.git: "],
     ["build", { context: "bad" }, /RUNN/],
     ["build", { context: "app", target: "none" }, /none/],
     ["build", { context: "app", timeout_seconds: 0 }, "timeout_seconds"],

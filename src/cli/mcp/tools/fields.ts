@@ -39,9 +39,11 @@ export const buildInputs = {
   context: z
     .string()
     .min(1)
+    // Standard input is the protocol's.
+    .refine((word) => word !== "-", "there is no standard input to take it from")
     .default(".")
     .describe(
-      "Directory on this machine that COPY and ADD take from, absolute or from where the server was started",
+      "What COPY and ADD take from: a directory on this machine, absolute or from where the server was started, or the address of a git repository (https://HOST/X.git#REF:DIRECTORY) or tar archive",
     ),
   dockerfile: z.string().min(1).optional().describe("Path on this machine (default: CONTEXT/Dockerfile)"),
   docker: z

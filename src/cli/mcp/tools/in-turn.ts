@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import { abandonable } from "../../../service/http/abort.ts";
+import { readContextSource } from "../../contexts/context-source.ts";
 import type { Call } from "../call.ts";
 
-/** The last build of each directory. */
+/** The last build of each directory or repository. */
 const builds = new Map<string, Promise<unknown>>();
 
 /**
@@ -14,7 +15,7 @@ export async function inTurn<Result>(
   call: Call,
   action: () => Promise<Result>,
 ): Promise<Result> {
-  const directory = resolve(call.invocation.runtime.workingDirectory, context);
+  const directory = placeOf(context, call.invocation.runtime.workingDirectory);
   const before = builds.get(directory);
   const own = (async () => {
     if (before !== undefined) {
@@ -33,4 +34,12 @@ export async function inTurn<Result>(
   } finally {
     if (builds.get(directory) === over) builds.delete(directory);
   }
+}
+
+/** The commits of a repository have one session. */
+function placeOf(context: string, workingDirectory: string): string {
+  const source = readContextSource(context, workingDirectory);
+  if (source.kind !== "repository") return resolve(workingDirectory, context);
+  const { remote, subdirectory } = source.address;
+  return `${remote}#:${subdirectory}`;
 }
