@@ -31,9 +31,12 @@ interface Waiting<Answer, Note> extends PromiseWithResolvers<Answer> {
   onNote: (note: Note) => void;
 }
 
-/** `program`: its path in src/. */
-export function startThread<Request, Answer, Note = never>(program: string): Thread<Request, Answer, Note> {
-  const worker = new Worker(threadUrl(program));
+/** `program`: its path in src/. `smol`: it collects its garbage sooner, for a thread that makes much that is soon of no use. */
+export function startThread<Request, Answer, Note = never>(
+  program: string,
+  options: { smol?: boolean } = {},
+): Thread<Request, Answer, Note> {
+  const worker = new Worker(threadUrl(program), options);
   const waiting: Waiting<Answer, Note>[] = [];
   let isReady = false;
   let broken: Error | undefined;

@@ -27,7 +27,7 @@ export interface CopyThreads {
 export function startCopyThreads(): CopyThreads {
   const count = Math.min(availableParallelism() - 1, maxThreads);
   const threads = Array.from({ length: count }, () =>
-    startThread<readonly CopyJob[], CopyProblems>("./engine/copies/copy-thread.ts"),
+    startThread<readonly CopyJob[], CopyProblems>("./engine/copies/copy-thread.ts", { smol: true }),
   );
   return {
     give: (jobs) =>
