@@ -193,6 +193,7 @@ describe("events", () => {
 
   test("without follow: what there is, at once", async () => {
     const { uuid } = await running("sleep 100");
+    await firstEvent(uuid, "spawn");
     const response = await engine.fetch("GET", `/v1/operations/${uuid}/events`);
     expect(response.headers.get("Content-Type")).toBe("text/event-stream");
     expect(await response.text()).toContain("event: init\n");

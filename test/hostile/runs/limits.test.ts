@@ -51,7 +51,7 @@ const attacks: Record<string, Attack> = {
     command: [
       // Each holds what it has taken until all have taken theirs, however long a busy machine needs to start them.
       "for i in $(seq 40); do (head -c 8m /dev/zero; : > /tmp/$i; until [ -e /all ]; do sleep 0.5; done) | tail & done",
-      "n=0; until [ $(ls /tmp | wc -l) -ge 40 ] || [ $n -ge 12 ]; do n=$((n + 1)); sleep 0.25; done",
+      "n=0; until [ $(ls /tmp | wc -l) -ge 40 ] || [ $n -ge 60 ]; do n=$((n + 1)); sleep 0.25; done",
       "sleep 1; touch /all; wait; false",
     ].join("\n"),
     limits: memory,
