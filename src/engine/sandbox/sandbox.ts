@@ -99,9 +99,9 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
 /** The OCI runtime specification has this name. */
 const bundleConfig = "config.json";
 
-/** Where the runtime finds its configuration. What must be on no disk is in memory, and gone with the mount namespace. */
-function bundleDirectory({ mounts, directory }: SandboxRequest): string {
-  return mounts.memory ?? directory;
+/** Where the runtime finds its configuration. What must be on no disk is in memory, and gone with the mount namespace; so is crun's. */
+function bundleDirectory({ mounts, directory, runtime }: SandboxRequest): string {
+  return mounts.memory ?? (runtime.kind === "crun" ? runtime.state : directory);
 }
 
 /** Returns how to configure other processes of the same sandbox. */

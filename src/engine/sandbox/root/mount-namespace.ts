@@ -34,7 +34,7 @@ export interface MountNamespace {
 }
 
 /**
- * Becoming crun, it has memory for its state first, and enters its control groups: the first to do so after a while waits for some
+ * Becoming crun, it has memory for its configuration and its state first, and enters its control groups: the first to do so after a while waits for some
  * milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that
  * line is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
  * by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped to a disk where
@@ -44,7 +44,7 @@ const script = `memory() {
   mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || mount -t tmpfs -o "$1" tmpfs "$2"
 }
 if [ -n "$1" ]; then
-  memory mode=0700,size=16m "$1" && shift || exit 125
+  memory mode=0700,size=64m "$1" && shift || exit 125
   ${enterGroups}
 fi
 read -r words && . "$words" || exit 125
