@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { PlannedItem } from "../builder/copy/plan.ts";
+import type { PlannedItem } from "../builder/copy/planned-items.ts";
 import { redactUrl } from "../builder/remote-files/source-url.ts";
 
 /** One file, link or empty directory that a COPY or ADD brings. What only the image could tell is `undefined`. */

@@ -1,5 +1,5 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
-import type { PlannedItem } from "../copy/plan.ts";
+import type { PlannedItem } from "../copy/planned-items.ts";
 import type { BuildMode } from "../job.ts";
 
 /** Returns whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */

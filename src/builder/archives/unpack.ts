@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 import { hashSources } from "../copy/hash-sources.ts";
 import type { Owner } from "../copy/ownership.ts";
-import type { CopyPlan, PlannedItem } from "../copy/plan.ts";
+import type { CopyPlan } from "../copy/plan.ts";
+import type { PlannedItem } from "../copy/planned-items.ts";
 import { type Item, stageCopied, stageItems } from "../copy/stage-items.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";

@@ -3,7 +3,6 @@ import type { BuildContext } from "../../context/build-context.ts";
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextWarning } from "../../context/sources/entry.ts";
-import type { ListedEntry } from "../../context/sources/entry-list.ts";
 import { findLargeContext, type LargeContext } from "../../context/sources/large-context.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
@@ -14,15 +13,20 @@ import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { BuildMode } from "../job.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
-import type { RepositoryAddress } from "../repositories/repository-address.ts";
 import {
   type Destination,
   type DestinationPlace,
   type DestinationSources,
-  placeEntry,
   resolveDestination,
 } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
+import {
+  type OtherItem,
+  type PlannedDocument,
+  PlannedItems,
+  type PlannedRepository,
+  type PlannedUrl,
+} from "./planned-items.ts";
 import { type CopyWords, isArchive, type RemoteSource } from "./words.ts";
 
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
@@ -36,80 +40,6 @@ export interface CopyPlan {
   excluded: readonly string[];
   /** The context, where it is larger than was likely meant. */
   largeContext: LargeContext | undefined;
-}
-
-interface Placed {
-  /** Absolute, in the image. */
-  path: string;
-  /** The mode of the copied file; a symbolic link has none of its own. */
-  mode: number;
-}
-
-export interface PlannedEntry extends Placed {
-  kind: "entry";
-  entry: ListedEntry;
-  /** The directory that stands for its contents: it only has to exist. */
-  isSourceRoot: boolean;
-  /** It comes with a directory that is copied. */
-  isBelowSource: boolean;
-}
-
-export interface PlannedDocument extends Placed {
-  kind: "document";
-  document: HereDocument;
-  /** Variables replaced. */
-  text: string;
-}
-
-export interface PlannedUrl extends Placed {
-  kind: "url";
-  url: string;
-}
-
-/** What a git repository has goes into the directory that `path` is, or becomes. */
-export interface PlannedRepository extends Placed {
-  kind: "repository";
-  address: RepositoryAddress;
-}
-
-/** `after`: how many matches of the context come before it. */
-type OtherItem = { after: number } & (PlannedDocument | PlannedUrl | PlannedRepository);
-
-export type PlannedItem = PlannedEntry | OtherItem;
-
-/**
- * Items in the order in which later ones replace earlier ones of the same path. Those of the context are made as they are asked
- * for: of a large one, all at once would be felt.
- */
-export class PlannedItems implements Iterable<PlannedItem> {
-  readonly matches: readonly SourceMatch[];
-  /** Items that are not of the context, in order. */
-  readonly others: readonly OtherItem[];
-  readonly #placing: { destination: Destination; change: ModeChange };
-
-  constructor(
-    matches: readonly SourceMatch[],
-    others: readonly OtherItem[],
-    placing: { destination: Destination; change: ModeChange },
-  ) {
-    this.matches = matches;
-    this.others = others;
-    this.#placing = placing;
-  }
-
-  *[Symbol.iterator](): Generator<PlannedItem, undefined> {
-    const { destination, change } = this.#placing;
-    let next = 0;
-    for (let index = 0; index <= this.matches.length; index++) {
-      for (let other = this.others[next]; other?.after === index; other = this.others[++next]) yield other;
-      const match = this.matches[index];
-      if (match === undefined) return;
-      for (const entry of match.entries) {
-        const planned = planEntry(entry, match, destination, change);
-        if (planned.path !== "/") yield planned;
-      }
-    }
-  }
 }
 
 /** What a plan depends on beside the words. */
@@ -129,13 +59,6 @@ export interface PlanOptions extends DestinationPlace {
 const documentMode = 0o644;
 /** Docker gives a file from a URL to its owner alone. */
 const urlMode = 0o600;
-
-/** Returns whether a source is a directory, whose contents are copied. */
-export function bringsDirectory({ items }: Pick<CopyPlan, "items">): boolean {
-  for (const item of items)
-    if (item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot)) return true;
-  return false;
-}
 
 /** Finds the sources of a COPY or ADD, and says where each goes. */
 export async function planCopy(
@@ -197,24 +120,6 @@ function destinationSources(
   const isDirectoryFirst =
     remote[0]?.position === 0 ? remote[0].kind === "repository" : matches[0]?.isDirectory === true;
   return { count, makesDirectory: parents || isPattern || (isUnpacked && count > 1) || isDirectoryFirst };
-}
-
-function planEntry(
-  entry: ListedEntry,
-  match: SourceMatch,
-  destination: Destination,
-  change: ModeChange,
-): PlannedEntry {
-  const isSourceRoot = entry.relativePath === "";
-  const mode = isSourceRoot ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
-  return {
-    kind: "entry",
-    path: placeEntry(destination, match, entry.relativePath),
-    entry,
-    isSourceRoot,
-    isBelowSource: match.isDirectory,
-    mode,
-  };
 }
 
 function planDocument(

@@ -1,0 +1,70 @@
+import { sha256Of } from "../../sha256.ts";
+import type { BuildJob } from "../job.ts";
+import { addFromUrl } from "../remote-files/download.ts";
+import { ContextFile } from "../staging/context-file.ts";
+import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
+import { stageDirectory } from "./made-directories.ts";
+import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
+import type { Item } from "./stage-items.ts";
+
+/** Each when its turn comes: of a large context, all at once would be felt. */
+export function* stagedItems(
+  items: Iterable<PlannedItem>,
+  urls: ReadonlyMap<PlannedItem, StagedFile>,
+  owned: Required<Owned>,
+): Generator<Item, undefined> {
+  for (const item of items) {
+    const { path } = item;
+    switch (item.kind) {
+      case "entry": {
+        const entry = item.isSourceRoot ? undefined : stageEntry(item, owned);
+        yield { path, entry };
+        break;
+      }
+      case "document":
+        yield { path, entry: stageDocument(item, owned) };
+        break;
+      case "url":
+        yield { path, entry: urls.get(item) };
+        break;
+      case "repository":
+        throw new Error("a repository is staged as a tree");
+    }
+  }
+}
+
+/** An entry of the context as it is staged; a file has been hashed. */
+export function stageEntry(
+  { entry, mode }: Pick<PlannedEntry, "entry" | "mode">,
+  owned: Required<Owned>,
+): StagedEntry {
+  // Named one by one they are kept in the object itself, which is felt where there are many of them.
+  const { uid, gid, line } = owned;
+  switch (entry.type) {
+    case "symlink":
+      return { type: "symlink", target: entry.target, uid, gid, line };
+    case "directory":
+      return stageDirectory(mode, owned);
+    case "file":
+      return new ContextFile(entry, mode, owned);
+  }
+}
+
+function stageDocument({ text, mode }: PlannedDocument, owned: Required<Owned>): StagedFile {
+  const bytes = new TextEncoder().encode(text);
+  const sha256 = sha256Of(bytes);
+  return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };
+}
+
+export async function stageUrl(
+  { url, mode }: PlannedUrl,
+  owned: Required<Owned>,
+  checksum: string | undefined,
+  build: BuildJob,
+): Promise<StagedFile> {
+  const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
+  const said = Date.parse(lastModified ?? "") / 1000;
+  // Docker's: a file of which the server tells no time is of 1970.
+  const mtime = Number.isNaN(said) ? 0 : Math.max(said, 0);
+  return { type: "file", sha256, size, mode, content: { kind: "url", url }, mtime, ...owned };
+}
