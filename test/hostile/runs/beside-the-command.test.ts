@@ -137,7 +137,9 @@ describe.each(whoever)("as %s", (who) => {
       };
       const { uuid } = await call<{ uuid: string }>("POST", "instances", body);
       // By control groups it alone may be ended; where looking is all there is, the instance is, and with it the process.
-      expect((await run(uuid, command)).state).not.toMatchObject({ exit_code: 0 });
+      // So it may be on a busy machine, too, where processes are refused for too long: nobody knows of the process then.
+      const ended = await run(uuid, command).catch(() => undefined);
+      expect(ended?.state ?? {}).not.toMatchObject({ exit_code: 0 });
       await call("DELETE", `operations/${uuid}/subprocesses/1`).catch(() => {});
       let operation: OperationRecord;
       do operation = await call<OperationRecord>("GET", `operations/${uuid}`);
