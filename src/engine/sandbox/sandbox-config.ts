@@ -124,7 +124,8 @@ interface SandboxConfig {
  * test/hostile/runs/docker-defaults.test.ts has each difference and its reason.
  */
 export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
-  const { network } = options;
+  const { network, runtime } = options;
+  const compiled = runtime.kind === "crun" ? runtime.filter : undefined;
   return {
     ociVersion: "1.0.2",
     process: processConfig(options),
@@ -156,13 +157,13 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
         { type: "cgroup" },
         ...networkNamespace(network),
       ],
-      ...(options.runtime.kind === "runc" ? { resources: resourcesOf(options.limits) } : {}),
+      ...(runtime.kind === "runc" ? { resources: resourcesOf(options.limits) } : {}),
       maskedPaths: [...maskedPaths, ...thermalThrottleDirectories()],
-      readonlyPaths: [...readonlyPaths, ...furtherReadonlyPaths[options.runtime.kind]],
+      readonlyPaths: [...readonlyPaths, ...furtherReadonlyPaths[runtime.kind]],
       ...networkSettings(options.inUserNamespace, network),
-      seccomp: callFilter(options.architecture, network),
+      seccomp: compiled === undefined ? callFilter(options.architecture, network) : refuseAll,
     },
-    ...annotationsFor(options.runtime),
+    ...(compiled === undefined ? {} : { annotations: { "run.oci.seccomp_bpf_data": compiled } }),
   };
 }
 
@@ -171,11 +172,8 @@ function resourcesOf({ resources }: LimitSettings): object {
   return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockersDevices.map(allowDevice)] };
 }
 
-/** What stands for the filter of system calls: the same one, compiled once. */
-function annotationsFor(runtime: Runtime): Pick<SandboxConfig, "annotations"> {
-  if (runtime.kind === "runc" || runtime.filter === undefined) return {};
-  return { annotations: { "run.oci.seccomp_bpf_data": runtime.filter } };
-}
+/** The filter beside one that is compiled: crun has to find some, and should it heed this one, no command can do anything. */
+const refuseAll = { defaultAction: "SCMP_ACT_ERRNO" };
 
 /** The filter of system calls, which is the same whatever the network is. */
 export function callFilter(architecture: string, network: Pick<SandboxNetwork, "kind">): object {

@@ -118,6 +118,9 @@ interface Candidate {
   key: string;
 }
 
+/** One more for each change of what bough makes of a compiled filter: those that are remembered are of their time. */
+const filterForm = 2;
+
 export function findCrun(
   layout: Pick<Layout, "containers">,
   environment: Environment,
@@ -134,7 +137,7 @@ export function findCrun(
   const crun = { kind: "crun", program, state: statePlace(layout, hierarchies) } as const;
   const filter = callFilter(machineArchitecture(), { kind: "none" });
   const groups = [groupVersion(hierarchies), controllers];
-  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, groups];
+  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, filterForm, groups];
   const key = new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("hex");
   return { crun, key };
 }

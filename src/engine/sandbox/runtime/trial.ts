@@ -8,7 +8,7 @@ import { groupVersion } from "../limits/own-groups.ts";
 import { NamespaceSupply } from "../root/namespace-supply.ts";
 import { runInSandbox } from "../sandbox.ts";
 import type { LiveSandbox, PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
-import { withoutNewerCalls } from "./compiled-filter.ts";
+import { improveFilter } from "./compiled-filter.ts";
 import type { Crun } from "./crun.ts";
 import { type SystemCall, tinyProgram, unexpected } from "./tiny-program.ts";
 
@@ -68,17 +68,20 @@ export async function tryCrun(
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
+  // The engine's own supply has namespaces for the commands of its requests.
+  const namespaces = new NamespaceSupply(host);
+  const own = { ...host, namespaces };
   try {
     let compiled: Uint8Array | undefined;
     // It waits for its input, so that it is there to be asked.
     const waiting = [{ x64: 0, arm64: 63, args: [0, { zeros: 8 }, 8] }];
-    const looked = await run(host, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
+    const looked = await run(own, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
       compiled = readFileSync(`/proc/${live.pid}/root${crun.state}/${live.id}/seccomp.bpf`);
     });
     if (looked !== 0 || compiled === undefined) return { problem: `it ended with ${looked}` };
-    const filter = Buffer.from(withoutNewerCalls(compiled)).toString("base64");
+    const filter = Buffer.from(improveFilter(compiled)).toString("base64");
     const tried = calls().filter(({ isForRoot = false }) => !(isForRoot && host.inUserNamespace));
-    const ended = await run(host, { ...crun, filter }, layers, signal, tried);
+    const ended = await run(own, { ...crun, filter }, layers, signal, tried);
     if (ended === 0) return { filter };
     const call = tried[ended - unexpected]?.name;
     return {
@@ -88,6 +91,8 @@ export async function tryCrun(
   } catch (error) {
     signal.throwIfAborted();
     return { problem: messageOf(error) };
+  } finally {
+    await namespaces.close();
   }
 }
 
@@ -105,46 +110,41 @@ async function run(
   const input = new ProcessInput();
   mkdirSync(directory);
   try {
-    // The engine's own supply makes the next namespace when it has seen some.
-    const namespaces = new NamespaceSupply(host);
-    const { exitCode } = await runInSandbox(
-      { ...host, namespaces },
-      {
-        runtime,
-        id,
-        directory,
-        layers,
-        async fill(upper) {
-          writeFileSync(join(upper, "trial"), tinyProgram(calls));
-          chmodSync(join(upper, "trial"), 0o755);
-        },
-        mounts: { inNamespace: [], memory: undefined, place: noMounts },
-        process: () => ({
-          args: ["/trial"],
-          env: { PATH: "/" },
-          cwd: "/",
-          uid: 0,
-          gid: 0,
-          additionalGids: [],
-          home: "/",
-        }),
-        hostname: "trial",
-        network: "none",
-        hasReadonlyNetworkFiles: false,
-        stdin: { bytes: new Uint8Array(), close: look === undefined },
-        input,
-        timeoutSeconds: maxTrialSeconds,
-        limits: { memory: 64 * 1024 ** 2, processes: 16, cpus: undefined, layerBytes: undefined },
-        onStart(live) {
-          look?.(live);
-          if (look !== undefined) input.write({ bytes: new Uint8Array(), close: true });
-        },
-        onOutput: () => {},
-        onKill: () => {},
-        onEnd: async () => {},
-        signal,
+    const { exitCode } = await runInSandbox(host, {
+      runtime,
+      id,
+      directory,
+      layers,
+      async fill(upper) {
+        writeFileSync(join(upper, "trial"), tinyProgram(calls));
+        chmodSync(join(upper, "trial"), 0o755);
       },
-    );
+      mounts: { inNamespace: [], memory: undefined, place: noMounts },
+      process: () => ({
+        args: ["/trial"],
+        env: { PATH: "/" },
+        cwd: "/",
+        uid: 0,
+        gid: 0,
+        additionalGids: [],
+        home: "/",
+      }),
+      hostname: "trial",
+      network: "none",
+      hasReadonlyNetworkFiles: false,
+      stdin: { bytes: new Uint8Array(), close: look === undefined },
+      input,
+      timeoutSeconds: maxTrialSeconds,
+      limits: { memory: 64 * 1024 ** 2, processes: 16, cpus: undefined, layerBytes: undefined },
+      onStart(live) {
+        look?.(live);
+        if (look !== undefined) input.write({ bytes: new Uint8Array(), close: true });
+      },
+      onOutput: () => {},
+      onKill: () => {},
+      onEnd: async () => {},
+      signal,
+    });
     return exitCode;
   } finally {
     rmSync(directory, { recursive: true, force: true });
