@@ -115,9 +115,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       const running = [...state.running.values()];
       for (const operation of running) operation.cancel();
       await Promise.all(running.map(({ ended }) => ended));
-      await Promise.all([state.networks.close(), state.namespaces.close()]);
-      await state.runtime.close();
-      await state.layerSync.close();
+      await Promise.all([
+        state.networks.close(),
+        state.namespaces.close().then(() => state.runtime.close()),
+        state.layerSync.close(),
+      ]);
       closing.abort();
       database.close();
       await removeScratch(layout.scratch);

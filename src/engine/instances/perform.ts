@@ -40,6 +40,8 @@ export async function performInstance(
   run: OperationRun,
 ): Promise<() => Outcome> {
   if (instance.spec.command === "") return makeImage(state, instance, run);
+  // The first of a process takes as long to make as all that comes before the command.
+  state.networks.start(instance.spec.network);
   const append = (spid: number, type: string, data: Record<string, unknown>) =>
     state.events.append(run.uuid, spid, type, data);
   const processes = new InstanceProcesses(state, append, instance.spec.terminal);

@@ -15,7 +15,7 @@ export type SandboxNetwork =
   | { kind: "host"; resolvConf: string };
 
 /** A network on its way. */
-interface ProvidedNetwork {
+export interface ProvidedNetwork {
   /** Undefined where it is none that sandboxes share. */
   shared: PrivateNetwork | undefined;
   /** Does not reject: where a private network can't be made, it is the machine's, and a warning has said so once. */
@@ -37,6 +37,12 @@ export class Networks {
     this.#environment = options.environment;
     this.#clock = options.clock;
     this.#warn = options.warn;
+  }
+
+  /** Begins to make what `provide` waits for. */
+  start(mode: NetworkMode): void {
+    // Whoever waits for it is told what is wrong with it.
+    if (mode === "default") this.#share()?.ready.catch(() => undefined);
   }
 
   provide(mode: NetworkMode): ProvidedNetwork {

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { SandboxNetwork } from "../network/networks.ts";
+import type { ProvidedNetwork, SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
@@ -9,6 +9,7 @@ import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
 import type { OwnGroups } from "./limits/own-groups.ts";
+import type { LimitSettings } from "./limits/settings.ts";
 import { enterMountNamespace } from "./root/mount-namespace.ts";
 import {
   copyRootAttributes,
@@ -35,7 +36,6 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   await request.fill?.(upper);
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal, request.onKill);
-  // The first of a process takes as long to make as the layers to be mounted.
   const network = host.networks.provide(request.network);
   const next = { network: network.shared, runtime };
   let helper: Helper | undefined;
@@ -44,8 +44,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     ({ helper, groups } = host.namespaces.take(next, request.terminal));
     recordHelper(request.directory, helper.pid);
     kill.arm(helper);
-    if (groups !== undefined) guard.adopt(groups);
-    const namespace = await enterMountNamespace(layout, environment, helper, {
+    const entering = enterMountNamespace(layout, environment, helper, {
       file: join(request.directory, "words"),
       layers: request.layers,
       operation: request.directory,
@@ -57,6 +56,11 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         ...runCommand(runtime, layout, { ...request, bundle: bundleDirectory(request) }),
       ],
     });
+    // The mount takes as long as this.
+    const [namespace, prepared] = await Promise.all([
+      entering,
+      prepareSettings(request, guard, groups, network),
+    ]);
     const points = provideMountPoints(namespace.root, upper);
     const { mounts, locate, requireStable } = request.mounts.place(
       namespace.root,
@@ -68,8 +72,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     requireStable(cwd);
     const placed = { ...process, cwd };
     const bundle = join(namespace.machine, bundleDirectory(request));
-    const settings = { points, mounts, network: await network.ready, guard };
-    const configure = writeBundle(host, request, placed, bundle, settings);
+    const configure = writeBundle(host, request, placed, bundle, { ...prepared, points, mounts });
     const { id, directory } = request;
     const [program = ""] = placed.args;
     const outcome = await supervise(
@@ -78,10 +81,10 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       { namespace, kill, guard, program },
       {
         // While the runtime starts, this process has nothing else to do.
-        onProceed: () => host.namespaces.prepare(next),
+        onProceed: () => host.namespaces.prepare(next, request.terminal),
         onStart(pid) {
-          // It has been read: should this process be killed, it is not left behind.
-          rmSync(join(directory, bundleConfig), { force: true });
+          // It has been read: should this process be killed, it is not left behind. In memory it is gone with the command.
+          if (bundleDirectory(request) === directory) rmSync(join(directory, bundleConfig), { force: true });
           request.onStart({ id, directory, pid, process: placed, configure, locate, runtime, guard });
         },
       },
@@ -104,48 +107,69 @@ function bundleDirectory({ mounts, directory, runtime }: SandboxRequest): string
   return mounts.memory ?? (runtime.kind === "crun" ? runtime.state : directory);
 }
 
+/** What of a sandbox's configuration does not depend on the image. */
+interface Settings {
+  network: SandboxNetwork;
+  limits: LimitSettings;
+  groups: Readonly<Record<string, string>>;
+  /** Files of this machine that the sandbox has. */
+  resolvConf: string;
+  hosts: string;
+}
+
+async function prepareSettings(
+  request: SandboxRequest,
+  guard: LimitGuard,
+  groups: OwnGroups | undefined,
+  { ready }: ProvidedNetwork,
+): Promise<Settings> {
+  if (groups !== undefined) guard.adopt(groups);
+  const limits = guard.settings;
+  // Other users of the sandbox read them too.
+  const shared = (name: string, content: string) => writeFile(join(request.directory, name), content, 0o644);
+  const hosts = shared("hosts", hostsOf(request.hostname));
+  const network = await ready;
+  const resolvConf = shared("resolv.conf", network.resolvConf);
+  return { network, limits, groups: guard.groupViews, resolvConf, hosts };
+}
+
 /** Returns how to configure other processes of the same sandbox. */
 function writeBundle(
   host: SandboxHost,
   request: SandboxRequest,
   process: SandboxProcess,
   bundle: string,
-  settings: {
-    points: MountPoints;
-    mounts: readonly SandboxMount[];
-    network: SandboxNetwork;
-    guard: LimitGuard;
-  },
+  {
+    points,
+    resolvConf,
+    hosts,
+    ...settings
+  }: Settings & { points: MountPoints; mounts: readonly SandboxMount[] },
 ): LiveSandbox["configure"] {
-  const { points, mounts, network, guard } = settings;
-  const file = (directory: string, name: string, content: string, mode: number) => {
-    const path = join(directory, name);
-    writeFileSync(path, content, { mode });
-    // Whatever this process's umask is.
-    chmodSync(path, mode);
-    return path;
-  };
-  // Other users of the sandbox read it too.
-  const shared = (name: string, content: string) => file(request.directory, name, content, 0o644);
   const options = {
+    ...settings,
     root: host.layout.root,
     hostname: request.hostname,
     hasReadonlyFiles: request.hasReadonlyNetworkFiles,
     files: [
-      { source: shared("resolv.conf", network.resolvConf), destination: points.resolvConf },
-      { source: shared("hosts", hostsOf(request.hostname)), destination: points.hosts },
+      { source: resolvConf, destination: points.resolvConf },
+      { source: hosts, destination: points.hosts },
     ],
-    mounts,
     inUserNamespace: host.inUserNamespace,
-    network,
     architecture: machineArchitecture(),
-    limits: guard.settings,
-    groups: guard.groupViews,
     runtime: request.runtime,
   };
   // The command's environment is in it, and so its secrets.
-  file(bundle, bundleConfig, JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
+  writeFile(join(bundle, bundleConfig), JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
   return (other) => processConfig({ ...options, process: other });
+}
+
+/** Returns the path. */
+function writeFile(path: string, content: string, mode: number): string {
+  writeFileSync(path, content, { mode });
+  // Whatever this process's umask is.
+  chmodSync(path, mode);
+  return path;
 }
 
 /** The file has what docker build's has: names that this machine gives to others are no part of what an image is built from. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -46,8 +47,17 @@ export function findProgram(program: ProgramName, environment: Environment): str
 }
 
 export function findOptionalProgram(program: ProgramName, environment: Environment): string | undefined {
-  return Bun.which(program, { PATH: searchPath(environment) }) ?? undefined;
+  const known = found.get(environment) ?? new Map<ProgramName, string>();
+  found.set(environment, known);
+  const last = known.get(program);
+  if (last !== undefined && existsSync(last)) return last;
+  const path = Bun.which(program, { PATH: searchPath(environment) }) ?? undefined;
+  if (path !== undefined) known.set(program, path);
+  return path;
 }
+
+/** Where they were found last: each command starts half a dozen, and a search path can have a dozen directories. */
+const found = new WeakMap<Environment, Map<ProgramName, string>>();
 
 /** Rejects where nothing is there that could start a command. */
 export function requireRuntime(environment: Environment): void {

@@ -67,7 +67,8 @@ function countsSwap({ version, directory: own }: Hierarchy): boolean {
 /** The smallest memory limit of this process's own groups: a container has no more. Bytes; `undefined`: none. */
 export function ownMemoryLimit(hierarchies: readonly Hierarchy[]): number | undefined {
   const limits: number[] = [];
-  for (const { version, directory, mountPoint } of hierarchies) {
+  for (const { version, controllers, directory, mountPoint } of hierarchies) {
+    if (version === 1 && !controllers.includes("memory")) continue;
     const file = version === 1 ? "memory.limit_in_bytes" : "memory.max";
     for (let group = directory; group.startsWith(mountPoint); group = join(group, "..")) {
       const limit = Number(readText(join(group, file)));

@@ -24,6 +24,7 @@ export class LimitGuard implements LimitHold {
   #hit: LimitHit | undefined;
   #noted: Readonly<Record<string, string>> = {};
   #own: OwnGroups | undefined;
+  #settings: LimitSettings | undefined;
   /** Each has a child that is, or becomes, a runtime whose processes are held to the limits: of the command, and of those beside it. */
   readonly #helpers = new Set<number>();
 
@@ -78,10 +79,11 @@ export class LimitGuard implements LimitHold {
   }
 
   get settings(): LimitSettings {
-    return limitSettings(this.#controllers, this.#request.limits, {
+    this.#settings ??= limitSettings(this.#controllers, this.#request.limits, {
       inUserNamespace: this.#host.inUserNamespace,
       own: readOwnLimits(),
     });
+    return this.#settings;
   }
 
   /** `helper`: that of the command. Looks at what the command takes until the signal is aborted. */

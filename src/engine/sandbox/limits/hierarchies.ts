@@ -12,11 +12,15 @@ export interface Hierarchy {
   mountPoint: string;
 }
 
-export function ownHierarchies(): Hierarchy[] {
-  return findHierarchies(
-    readFileSync("/proc/self/cgroup", "utf8"),
-    readFileSync("/proc/self/mountinfo", "utf8"),
-  );
+/** What was found last. */
+let found: { groups: string; hierarchies: readonly Hierarchy[] } | undefined;
+
+/** Each command asks several times. A process can be moved to another group; where the groups are mounted stays. */
+export function ownHierarchies(): readonly Hierarchy[] {
+  const groups = readFileSync("/proc/self/cgroup", "utf8");
+  if (found?.groups !== groups)
+    found = { groups, hierarchies: findHierarchies(groups, readFileSync("/proc/self/mountinfo", "utf8")) };
+  return found.hierarchies;
 }
 
 /** `groups` and `mounts`: the contents of `/proc/self/cgroup` and `/proc/self/mountinfo`. */

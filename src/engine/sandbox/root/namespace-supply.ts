@@ -33,13 +33,12 @@ interface SupplyHost {
 }
 
 /**
- * The namespaces of commands. From the second command of an engine on, those of the next one are made while the one before
- * starts and runs: to start four programs one after the other takes a tenth of what a short command takes in all.
+ * The namespaces of commands. Those of the next one are made while the one before starts and runs: to start four programs one
+ * after the other takes a tenth of what a short command takes in all.
  */
 export class NamespaceSupply {
   readonly #host: SupplyHost;
   #waiting: (Supplied & { identity: string; next: NextCommand }) | undefined;
-  #taken = 0;
   /** What is being cleared away. */
   readonly #leaving = new Set<Promise<void>>();
 
@@ -50,7 +49,6 @@ export class NamespaceSupply {
   /** `terminal`: see `startNamespace`; such a command can't be waited for. */
   take(next: NextCommand, terminal?: number): Supplied {
     if (terminal !== undefined) return this.#start(next, terminal);
-    this.#taken++;
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (waiting !== undefined && isSame(waiting.next, next) && isAlive(waiting.identity)) return waiting;
@@ -58,9 +56,9 @@ export class NamespaceSupply {
     return this.#start(next);
   }
 
-  /** Call it once a command is on its way. */
-  prepare(next: NextCommand): void {
-    if (this.#taken < 2 || this.#waiting !== undefined) return;
+  /** Call it once a command is on its way. After one with a terminal of its own none is made: it is somebody's shell. */
+  prepare(next: NextCommand, terminal?: number): void {
+    if (terminal !== undefined || this.#waiting !== undefined) return;
     try {
       const supplied = this.#start(next);
       // It keeps this process from ending as little as what it waits for.
@@ -88,20 +86,15 @@ export class NamespaceSupply {
     const options = { forCommand: true, descriptor: network?.namespaces, terminal };
     if (runtime.kind === "runc")
       return { helper: startNamespace(layout, environment, options), groups: undefined };
-    // By its name whoever finds what a killed process has left knows whose it was.
-    const name = `${currentProcess()}.${crypto.randomUUID()}`;
-    try {
-      const groups = this.#makeGroups(name);
-      const crun = { state: runtime.state, copy: runtime.copy, entries: groups.entries };
-      return { helper: startNamespace(layout, environment, { ...options, crun }), groups };
-    } catch (error) {
-      this.#leave(removeContainer(this.#host, name));
-      throw error;
-    }
+    const groups = this.#makeGroups();
+    const crun = { state: runtime.state, copy: runtime.copy, entries: groups.entries };
+    return { helper: startNamespace(layout, environment, { ...options, crun }), groups };
   }
 
-  #makeGroups(name: string): OwnGroups {
+  #makeGroups(): OwnGroups {
     const { layout, inUserNamespace } = this.#host;
+    // By its name whoever finds what a killed process has left knows whose it was.
+    const name = `${currentProcess()}.${crypto.randomUUID()}`;
     return makeGroups(name, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
       noteContainer(layout, name, directories),
     );
