@@ -184,6 +184,14 @@ describe("control groups", () => {
     expect(existsSync(join(root, "session/cgroup.subtree_control"))).toBe(false);
   });
 
+  test("mounted a second time count once", () => {
+    const bound = `${one}\n40 23 0:31 / /mnt rw - cgroup cgroup rw,pids\n41 23 0:33 / /two rw - cgroup2 cgroup2 rw`;
+    const groups = "4:memory:/a\n3:cpu,cpuacct:/a\n2:pids:/\n1:name=systemd:/\n0::/\n";
+    const once = findHierarchies(groups, mounts("/x", one));
+    expect(once).toHaveLength(5);
+    expect(findHierarchies(groups, mounts("/x", bound))).toEqual(once);
+  });
+
   test("a group above what is mounted is out of reach", () => {
     expect(findHierarchies("0::/../other\n", mounts("/x", two))).toEqual([]);
   });

@@ -29,23 +29,31 @@ export function findHierarchies(groups: string, mounts: string): Hierarchy[] {
     const [, controllers = "", ...path] = line.split(":");
     return { controllers: controllers === "" ? [] : controllers.split(","), path: path.join(":") };
   });
-  return linesOf(mounts).flatMap((line): Hierarchy[] => {
+  const mounted = linesOf(mounts).flatMap((line): Hierarchy[] => {
     const [before = "", after = ""] = line.split(" - ");
     const [, , , root = "/", mountPoint = ""] = before.split(" ");
     const [type = "", , options = ""] = after.split(" ");
     if (type !== "cgroup" && type !== "cgroup2") return [];
     const version = type === "cgroup" ? 1 : 2;
-    const mounted = options.split(",");
     return own.flatMap(({ controllers, path }): Hierarchy[] => {
       // `name=systemd` and `cpu,cpuacct` are mounted with these options, in this order or another.
       const [first] = controllers;
-      const isMounted = version === 2 ? first === undefined : first !== undefined && mounted.includes(first);
+      const isMounted =
+        version === 2 ? first === undefined : first !== undefined && options.split(",").includes(first);
       const below = relative(root, path);
       // A group outside of this process's namespace, or of the mounted part, can't be reached through it.
       if (!isMounted || [path, root, below].some((name) => name.split("/").includes(".."))) return [];
       return [{ version, controllers, directory: join(mountPoint, below), mountPoint }];
     });
   });
+  // A second mount, such as a bind for a container, shows the same groups.
+  const isFirst = (one: Hierarchy, index: number) =>
+    mounted.findIndex((other) => isSame(one, other)) === index;
+  return mounted.filter(isFirst);
+}
+
+function isSame(one: Hierarchy, other: Hierarchy): boolean {
+  return one.version === other.version && one.controllers.join() === other.controllers.join();
 }
 
 /**
