@@ -57,6 +57,7 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
   const directory = join(state.layout.operations, uuid);
   await killHelper(directory, state.clock);
   await removeContainer(state, uuid);
+  await removeAbandonedContainers(state);
   await rm(directory, { recursive: true, force: true });
   const outcome: Outcome = operation.cancelRequested
     ? { status: "CANCELLED", error: null }
@@ -74,9 +75,7 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   for (const name of directories) {
     if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
   }
-  // Control groups that are made ahead are named for their process.
-  for (const name of readdirSync(layout.containers))
-    if (name.includes(".") && !isAlive(name)) await removeContainer(state, name);
+  await removeAbandonedContainers(state);
   // A cache is recorded before it gets one.
   const caches = readdirSync(layout.caches).map((name) => join(layout.caches, name));
   const recorded = new Set(cachePaths(database, layout));
@@ -85,4 +84,12 @@ async function removeAbandoned(state: EngineState): Promise<void> {
     if (name !== basename(layout.scratch) && !isAlive(name))
       await rm(join(layout.scratches, name), { recursive: true, force: true });
   }
+}
+
+/** Control groups that are made ahead are named for their process, what runc makes for the operation. */
+async function removeAbandonedContainers(state: EngineState): Promise<void> {
+  const names = readdirSync(state.layout.containers);
+  const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));
+  for (const name of names)
+    if (name.includes(".") ? !isAlive(name) : !unfinished.has(name)) await removeContainer(state, name);
 }

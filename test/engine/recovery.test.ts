@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
+import { noteContainer } from "../../src/engine/sandbox/containers.ts";
+import { containerParent, ownHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -131,8 +135,33 @@ describe("an operation whose process was killed", () => {
     });
     expect(commandLines().filter((line) => line.includes("sleep 61.8"))).toEqual([]);
     expect(existsSync(join(directory, "operations", uuid))).toBe(false);
+    // Its control groups, too, and those that it has made ahead.
+    expect(readdirSync(join(directory, "containers"))).toEqual([]);
     await engine.close();
   });
+});
+
+test.each([
+  ["an operation that has ended", crypto.randomUUID()],
+  ["a process that is gone", `0-0.1.1.${crypto.randomUUID()}`],
+])("a control group of %s stays noted for as long as it can't be removed", async (_, name) => {
+  const directory = join(scratch, name);
+  const clock = { now: systemClock.now, sleep: () => Promise.resolve() };
+  const open = () => TestEngine.open({ directory, clock });
+  await (await open()).engine.close();
+  const [hierarchy] = ownHierarchies();
+  if (hierarchy === undefined) throw new Error("there are no control groups");
+  const group = join(containerParent(hierarchy), name);
+  // It is as busy as if the disk held somebody in it.
+  mkdirSync(join(group, "held"), { recursive: true });
+  const layout = makeLayout(directory);
+  noteContainer(layout, name, { pids: group });
+  await (await open()).engine.close();
+  expect(readdirSync(layout.containers)).toEqual([name]);
+  rmdirSync(join(group, "held"));
+  await (await open()).engine.close();
+  expect(readdirSync(layout.containers)).toEqual([]);
+  expect(existsSync(group)).toBe(false);
 });
 
 test("several processes at once on one directory hinder each other in nothing", async () => {

@@ -39,8 +39,8 @@ export function noteContainer(layout: Layout, id: string, groups: Readonly<Recor
 }
 
 /**
- * Removes what is left of a container whose runtime has ended, and with it all processes in there: control groups and state. The
- * runtime is told to leave that to this.
+ * Removes what is left of a container whose runtime has ended, and with it all processes in there: control groups and state, which
+ * stays for as long as a group does. The runtime is told to leave that to this.
  */
 export async function removeContainer(
   { layout, clock }: { layout: Layout; clock: Clock },
@@ -48,8 +48,8 @@ export async function removeContainer(
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
-  await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock);
   // The directory goes last: it is what says that there is something to remove, should this process be killed here.
+  if (!(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock))) return;
   await rm(state, { recursive: true, force: true });
 }
 

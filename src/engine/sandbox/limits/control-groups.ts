@@ -11,16 +11,20 @@ const patience = 5_000;
 /**
  * Removes the control groups (version 1, 2 or both at once) that runc made for a container: `known` by its state, else
  * those in the places where it makes them, since a runc that was killed in the middle of a start has not said where. Whoever
- * is still in them is killed.
+ * is still in them is killed. Returns whether all are gone: one whom the disk holds stays in them.
  */
-export async function removeControlGroups(id: string, known: readonly string[], clock: Clock): Promise<void> {
+export async function removeControlGroups(
+  id: string,
+  known: readonly string[],
+  clock: Clock,
+): Promise<boolean> {
   const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
   for (let waited = 0; ; waited += 5) {
     // Not by this thread: the kernel takes its time for each.
     const removed = await Promise.all(left.map(removeControlGroup));
     left = left.filter((_, index) => !removed[index]);
-    if (left.length === 0 || waited >= patience) return;
+    if (left.length === 0 || waited >= patience) return left.length === 0;
     await clock.sleep(5);
   }
 }

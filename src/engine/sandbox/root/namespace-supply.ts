@@ -107,7 +107,7 @@ export class NamespaceSupply {
     this.#leave(helper.exited.then(() => groups && removeContainer(this.#host, groups.name)));
   }
 
-  /** What can't be removed now is removed by the next engine that finds this process gone. */
+  /** What can't be removed now stays noted, and is removed by the next engine that finds this process gone. */
   #leave(leaving: Promise<void>): void {
     const left = leaving.catch(() => undefined).finally(() => this.#leaving.delete(left));
     this.#leaving.add(left);
