@@ -1,0 +1,136 @@
+/** Which runtime starts commands. */
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeLayout } from "../../src/engine/layout.ts";
+import { findCrun, groupProblem } from "../../src/engine/sandbox/runtime/choice.ts";
+import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
+import { tinyProgram, unexpected } from "../../src/engine/sandbox/runtime/tiny-program.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { TestEngine } from "../support/engine.ts";
+import { usableRuntimes } from "../support/runtimes.ts";
+
+const path = process.env.PATH;
+
+describe("crun is used where it was tried and has passed", () => {
+  const trialOf = (engine: TestEngine) => join(engine.directory, "runtime.json");
+
+  test("what fails is remembered, and runc runs the command", async () => {
+    const programs = temporaryDirectory();
+    const tried = join(programs, "tried");
+    writeFileSync(join(programs, "crun"), `#!/bin/sh\necho >> ${tried}\necho broken >&2\nexit 1\n`, {
+      mode: 0o755,
+    });
+    const environment = { PATH: `${programs}:${path}` };
+    const first = await TestEngine.open({ environment });
+    const base = await first.importBase();
+    expect((await first.run(base, "echo out")).stdout).toBe("out\n");
+    await first.engine.close();
+    const times = existsSync(tried) ? readFileSync(tried, "utf8").length : 0;
+    expect(times).toBe(usableRuntimes({ path: environment.PATH }).length - 1);
+    const second = await TestEngine.open({ environment, directory: first.directory });
+    expect((await second.run(base, "echo out")).stdout).toBe("out\n");
+    expect(existsSync(tried) ? readFileSync(tried, "utf8").length : 0).toBe(times);
+    await second.close();
+  });
+
+  test.each([
+    ["crun", 500, "FAILED", /BOUGH_RUNTIME asks for crun, which cannot be used: /],
+    ["docker", 500, "FAILED", /BOUGH_RUNTIME is runc or crun, not "docker"/],
+  ])("BOUGH_RUNTIME=%s without one is a failed command", async (runtime, _, status, error) => {
+    const programs = temporaryDirectory();
+    writeFileSync(join(programs, "crun"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    const engine = await TestEngine.open({
+      environment: { PATH: `${programs}:${path}`, BOUGH_RUNTIME: runtime },
+    });
+    const { operation } = await engine.run(await engine.importBase(), "true");
+    expect(operation.status).toBe(status as never);
+    expect(operation.error).toMatch(error);
+    await engine.close();
+  });
+
+  const unknownCall = { x64: 9999, arm64: 9999 };
+  test.each([
+    [
+      "as they are to end",
+      [
+        { ...unknownCall, expects: 38 },
+        { x64: 39, arm64: 172, expects: 0 },
+      ],
+      0,
+    ],
+    ["with no error in place of one", [{ x64: 39, arm64: 172, expects: 38 }], unexpected],
+    ["with another error", [unknownCall, { ...unknownCall, expects: 1 }], unexpected + 1],
+    ["with an error in place of none", [{ ...unknownCall, expects: 0 }], unexpected],
+  ])("a trial's program tells of calls that end %s", (_, calls, exitCode) => {
+    const program = join(temporaryDirectory(), "program");
+    writeFileSync(program, tinyProgram(calls), { mode: 0o755 });
+    expect(Bun.spawnSync([program]).exitCode).toBe(exitCode);
+  });
+
+  test.each<[string, unknown, number, object | undefined]>([
+    ["one that has passed", { key: "k", at: 0, result: { filter: "f" } }, 1e12, { filter: "f" }],
+    ["one that has failed, for a day", { key: "k", at: 0, result: { problem: "p" } }, 1000, { problem: "p" }],
+    ["not longer", { key: "k", at: 0, result: { problem: "p" } }, 1e12, undefined],
+    ["none of another program or kernel", { key: "other", at: 0, result: { filter: "f" } }, 0, undefined],
+    ["none that is damaged", { key: "k", at: 0, result: {} }, 0, undefined],
+  ])("a trial's result holds: %s", (_, remembered, now, expected) => {
+    const runtimeTrial = join(temporaryDirectory(), "runtime.json");
+    writeFileSync(runtimeTrial, JSON.stringify(remembered), { mode: 0o600 });
+    expect(recallTrial({ runtimeTrial }, "k", now)).toEqual(expected as never);
+  });
+
+  test("with other control groups it is tried anew", () => {
+    const programs = temporaryDirectory();
+    writeFileSync(join(programs, "crun"), "", { mode: 0o755 });
+    const keys = (["one", "two"] as const).map((name) => {
+      const groups = temporaryDirectory();
+      writeFileSync(join(groups, "cgroup.procs"), "");
+      const place = { directory: groups, mountPoint: groups };
+      const hierarchy = {
+        one: { version: 1, controllers: ["devices", "pids"], ...place } as const,
+        two: { version: 2, controllers: [], ...place } as const,
+      }[name];
+      const find = () => findCrun(makeLayout(programs), { PATH: programs }, false, [hierarchy]);
+      expect(find()).toEqual(find());
+      return (find() as { key?: string }).key;
+    });
+    expect(keys).toEqual([expect.any(String), expect.any(String)]);
+    expect(keys[0]).not.toBe(keys[1]);
+  });
+
+  test("control groups that a killed engine has made ahead are cleared away by the next", async () => {
+    const engine = await TestEngine.open();
+    await engine.engine.close();
+    const left = join(engine.directory, "containers", "0-0.1.1.trial");
+    // Where this engine would make none.
+    const group = join(temporaryDirectory(), "0-0.1.1.trial");
+    for (const made of [left, group]) mkdirSync(made);
+    writeFileSync(join(left, "state.json"), JSON.stringify({ cgroup_paths: { "": group } }));
+    const next = await TestEngine.open({ directory: engine.directory });
+    for (const made of [left, group]) expect(existsSync(made)).toBe(false);
+    expect(existsSync(trialOf(engine))).toBe(false);
+    await next.close();
+  });
+
+  const writable = temporaryDirectory();
+  writeFileSync(join(writable, "cgroup.procs"), "");
+  const place = { directory: writable, mountPoint: writable };
+  const one = { version: 1, controllers: ["devices"], ...place } as const;
+  const two = { version: 2, controllers: [], ...place } as const;
+  const elsewhere = { directory: "/proc/none", mountPoint: "/proc/none" };
+  test.each([
+    ["root, with groups of version 1", [one], { pids: { version: 1 } }, false, undefined],
+    ["root, without a group of devices", [{ ...one, controllers: ["pids"] }], {}, false, /devices/],
+    ["root, with one that is not its own", [{ ...one, ...elsewhere }], {}, false, /devices/],
+    ["root, with groups of version 2", [two], { pids: { version: 2 } }, false, undefined],
+    ["root, with those of somebody else", [{ ...two, ...elsewhere }], {}, false, /devices/],
+    ["root, with some of each", [one, two], { pids: { version: 2 } }, false, /version 1 .* version 2/],
+    ["an ordinary user, with none", [two], {}, true, undefined],
+    ["an ordinary user, with groups of version 2", [two], { pids: { version: 2 } }, true, undefined],
+  ] as const)("%s", (_, hierarchies, controllers, inUserNamespace, problem) => {
+    const found = groupProblem(hierarchies, controllers, inUserNamespace);
+    if (problem === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(problem);
+  });
+});
