@@ -1,9 +1,13 @@
 /** Which runtime starts commands. */
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
-import { findCrun, groupProblem } from "../../src/engine/sandbox/runtime/choice.ts";
+import { Networks } from "../../src/engine/network/networks.ts";
+import { layerDirectory } from "../../src/engine/records/layers.ts";
+import { NamespaceSupply } from "../../src/engine/sandbox/root/namespace-supply.ts";
+import { findCrun, groupProblem, RuntimeChoice } from "../../src/engine/sandbox/runtime/choice.ts";
 import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
 import { tinyProgram, unexpected } from "../../src/engine/sandbox/runtime/tiny-program.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -12,27 +16,74 @@ import { usableRuntimes } from "../support/runtimes.ts";
 
 const path = process.env.PATH;
 
+/** Puts a program of that name into a directory: one that says in `tried` that it was started, and ends with an error. */
+function writeCrun(programs: string, before = ""): { environment: { PATH: string }; times: () => number } {
+  const tried = join(programs, "tried");
+  const script = `#!/bin/sh\necho >> ${tried}\n${before}\necho broken >&2\nexit 1\n`;
+  writeFileSync(join(programs, "crun"), script, { mode: 0o755 });
+  return {
+    environment: { PATH: `${programs}:${path}` },
+    times: () => (existsSync(tried) ? readFileSync(tried, "utf8").length : 0),
+  };
+}
+
+/** By this process, of files and all else. */
+function bytesRead(): number {
+  return Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
+}
+const size = 32 * 1024 ** 2;
+
 describe("crun is used where it was tried and has passed", () => {
   const trialOf = (engine: TestEngine) => join(engine.directory, "runtime.json");
 
   test("what fails is remembered, and runc runs the command", async () => {
     const programs = temporaryDirectory();
-    const tried = join(programs, "tried");
-    writeFileSync(join(programs, "crun"), `#!/bin/sh\necho >> ${tried}\necho broken >&2\nexit 1\n`, {
-      mode: 0o755,
-    });
-    const environment = { PATH: `${programs}:${path}` };
+    const { environment, times } = writeCrun(programs);
+    // A hole of so many bytes is felt where the program is read.
+    truncateSync(join(programs, "crun"), size);
     const first = await TestEngine.open({ environment });
     const base = await first.importBase();
     expect((await first.run(base, "echo out")).stdout).toBe("out\n");
     await first.engine.close();
-    const times = existsSync(tried) ? readFileSync(tried, "utf8").length : 0;
-    expect(times).toBe(usableRuntimes({ path: environment.PATH }).length - 1);
+    const before = times();
+    expect(before).toBe(usableRuntimes({ path: environment.PATH }).length - 1);
+    const readBefore = bytesRead();
     const second = await TestEngine.open({ environment, directory: first.directory });
     expect((await second.run(base, "echo out")).stdout).toBe("out\n");
-    expect(existsSync(tried) ? readFileSync(tried, "utf8").length : 0).toBe(times);
+    expect(times()).toBe(before);
+    expect(bytesRead() - readBefore).toBeLessThan(size);
     await second.close();
   });
+
+  test.each(usableRuntimes().filter((runtime) => runtime === "crun"))(
+    "a command that waits for the trial of another one, which is cancelled, has %s tried again",
+    async () => {
+      const programs = temporaryDirectory();
+      const go = join(programs, "go");
+      const { environment, times } = writeCrun(programs, `until [ -e ${go} ]; do sleep 0.01; done`);
+      const shared = {
+        layout: makeLayout(temporaryDirectory()),
+        environment,
+        clock: systemClock,
+        inUserNamespace: false,
+      };
+      const networks = new Networks({ environment, clock: systemClock, warn() {} });
+      const host = { ...shared, networks, namespaces: new NamespaceSupply(shared) };
+      mkdirSync(layerDirectory(shared.layout, 1));
+      const choice = new RuntimeChoice();
+      const [cancelled, waiting] = [new AbortController(), new AbortController()];
+      const take = ({ signal }: AbortController) => choice.take(host, [1], { hasTerminal: false, signal });
+      const first = take(cancelled);
+      const second = take(waiting);
+      while (times() === 0) await Bun.sleep(2);
+      cancelled.abort();
+      await expect(first).rejects.toThrow("aborted");
+      writeFileSync(go, "");
+      expect((await second).kind).toBe("runc");
+      expect(times()).toBe(2);
+      await Promise.all([choice.close(), networks.close(), host.namespaces.close()]);
+    },
+  );
 
   test.each([
     ["crun", 500, "FAILED", /BOUGH_RUNTIME asks for crun, which cannot be used: /],

@@ -20,7 +20,8 @@ type Wanted = Runtime["kind"] | undefined;
 
 /** Chooses what runs commands: crun, which takes a third of runc's time, where it was tried and has passed; else runc. */
 export class RuntimeChoice {
-  #chosen: Promise<Runtime> | undefined;
+  /** `signal`: that of the command whose trial it is. */
+  #chosen: { runtime: Promise<Runtime>; signal: AbortSignal } | undefined;
 
   /** The runtime of a command on these layers. `options.hasTerminal`: runc's, since crun does not pass on a new size. */
   async take(
@@ -29,19 +30,22 @@ export class RuntimeChoice {
     options: { hasTerminal: boolean; signal: AbortSignal },
   ): Promise<Runtime> {
     if (options.hasTerminal) return findRunc(host.environment);
-    this.#chosen ??= choose(host, layers, options.signal);
+    const { signal } = options;
+    this.#chosen ??= { runtime: choose(host, layers, signal), signal };
+    const chosen = this.#chosen;
     try {
-      return await this.#chosen;
+      return await chosen.runtime;
     } catch (error) {
-      // The next command is not refused for a signal of this one's.
-      this.#chosen = undefined;
+      if (this.#chosen === chosen) this.#chosen = undefined;
+      // No command is refused for the signal of another one.
+      if (chosen.signal.aborted && !signal.aborted) return this.take(host, layers, options);
       throw error;
     }
   }
 
   /** Call it when all commands have ended. */
   async close(): Promise<void> {
-    const runtime = await this.#chosen?.catch(() => undefined);
+    const runtime = await this.#chosen?.runtime.catch(() => undefined);
     this.#chosen = undefined;
     if (runtime?.kind === "crun") closeCopy(runtime);
   }
@@ -76,10 +80,12 @@ async function prove(
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<Crun | { problem: string }> {
+  const known = recallTrial(host.layout, key, host.clock.now());
+  if (known !== undefined && "problem" in known) return known;
   const crun = { ...found, copy: openSealedCopy(found.program) };
   let isProven = false;
   try {
-    const result = await recallOrTry(host, { crun, key }, layers, signal);
+    const result = known ?? (await tryAndRemember(host, { crun, key }, layers, signal));
     isProven = "filter" in result;
     return "filter" in result ? { ...crun, filter: result.filter } : result;
   } finally {
@@ -91,16 +97,16 @@ function closeCopy({ copy }: Pick<Crun, "copy">): void {
   if (copy !== undefined) closeSync(copy);
 }
 
-async function recallOrTry(
+async function tryAndRemember(
   host: SandboxHost,
   { crun, key }: { crun: Omit<Crun, "filter">; key: string },
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
-  const known = recallTrial(host.layout, key, host.clock.now());
-  if (known !== undefined) return known;
   const { tryCrun } = await import("./trial.ts");
   const result = await tryCrun(host, crun, layers, signal);
+  // What was ended says nothing of crun.
+  signal.throwIfAborted();
   rememberTrial(host.layout, key, result, host.clock.now());
   return result;
 }
