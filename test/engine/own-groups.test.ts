@@ -1,13 +1,14 @@
 /** Control groups that bough makes itself. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
+import { closeSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { SandboxNetwork } from "../../src/engine/network/networks.ts";
-import { deviceProgram, keepDevices } from "../../src/engine/sandbox/limits/device-program.ts";
+import { deviceProgram, keepDevices, loadProgram } from "../../src/engine/sandbox/limits/device-program.ts";
 import { makeGroups } from "../../src/engine/sandbox/limits/own-groups.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { openDevices, sandboxConfig } from "../../src/engine/sandbox/sandbox-config.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { openTargets } from "../support/descriptors.ts";
 import { writeFiles } from "../support/files.ts";
 
 describe("a group of version 2", () => {
@@ -102,6 +103,27 @@ describe("devices of a group of version 2", () => {
 
   test("a rule that is none is not passed over", () => {
     expect(() => deviceProgram(["b 1:3"])).toThrow("no rule of devices");
+  });
+
+  test("the kernel has checked one program for all groups, whatever signals come meanwhile", async () => {
+    const other = join(hierarchy, `${basename(hierarchy)}-other`);
+    const programs = () => openTargets().filter((target) => target === "anon_inode:bpf-prog").length;
+    const before = programs();
+    mkdirSync(other);
+    keepDevices(other, openDevices);
+    rmdirSync(other);
+    expect(programs()).toBe(before);
+    const ignore = () => {};
+    process.on("SIGWINCH", ignore);
+    const sender = Bun.spawn(["sh", "-c", "while kill -WINCH $0; do sleep 0.001; done", String(process.pid)]);
+    for (let time = 0; time < 300; time++) {
+      const program = loadProgram(deviceProgram(openDevices));
+      expect(program).toBeDefined();
+      closeSync(program ?? -1);
+    }
+    sender.kill();
+    await sender.exited;
+    process.off("SIGWINCH", ignore);
   });
 
   test("a directory that is no group is refused", () => {

@@ -23,13 +23,17 @@ function newAmong(now: ReadonlyMap<string, string>, before: ReadonlyMap<string, 
   return added.length > gone.length ? added.map(([, path]) => path) : [];
 }
 
-/** What each descriptor leads to. */
 function openNow(): Map<string, string> {
-  const all = readdirSync("/proc/self/fd").map((descriptor): [string, string] => [
-    descriptor,
-    targetOf(descriptor),
-  ]);
-  return new Map(all.filter(([, target]) => /^(pipe:|socket:|\/(?!proc|dev))/.test(target)));
+  return new Map(openDescriptors().filter(([, target]) => /^(pipe:|socket:|\/(?!proc|dev))/.test(target)));
+}
+
+/** What each descriptor of this process leads to. */
+export function openTargets(): string[] {
+  return openDescriptors().map(([, target]) => target);
+}
+
+function openDescriptors(): [descriptor: string, target: string][] {
+  return readdirSync("/proc/self/fd").map((descriptor) => [descriptor, targetOf(descriptor)]);
 }
 
 function targetOf(descriptor: string): string {

@@ -14,6 +14,7 @@ function load() {
   return dlopen("libc.so.6", {
     pipe2: { args: ["buffer", "i32"], returns: "i32" },
     memfd_create: { args: ["buffer", "u32"], returns: "i32" },
+    syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" },
     fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
   }).symbols;
 }

@@ -2,12 +2,13 @@
  * Keeps devices from a control group of version 2, which has no list of them: by a program that the kernel runs at each use of one
  * (bpf(2), `BPF_PROG_TYPE_CGROUP_DEVICE`).
  */
-import { dlopen, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
+import { libc } from "../../system/libc.ts";
 
 /** One instruction (linux/bpf.h, `struct bpf_insn`). */
-interface Instruction {
+interface DeviceInstruction {
   code: number;
   to?: number;
   from?: number;
@@ -34,14 +35,14 @@ export function deviceProgram(openDevices: readonly string[]): Uint8Array {
     if (first === undefined || second === undefined) throw new Error(`no rule of devices: ${device}`);
     return { major: Number(first), minor: second === "*" ? undefined : Number(second) };
   });
-  const rules = numbers.map((device): Instruction[] => [
+  const rules = numbers.map((device): DeviceInstruction[] => [
     { code: unlessEqual, to: major, offset: device.minor === undefined ? 2 : 3, operand: device.major },
     ...(device.minor === undefined
       ? []
       : [{ code: unlessEqual, to: minor, offset: 2, operand: device.minor }]),
     ...end(allow),
   ]);
-  return encode([
+  return encodeProgram([
     { code: loadWord, to: type, from: context, offset: offsets.uses },
     { code: loadWord, to: access, from: context, offset: offsets.uses },
     { code: shiftRight, to: access, operand: 16 },
@@ -57,11 +58,11 @@ export function deviceProgram(openDevices: readonly string[]): Uint8Array {
   ]);
 }
 
-function end(value: number): Instruction[] {
+function end(value: number): DeviceInstruction[] {
   return [{ code: copy, to: result, operand: value }, { code: exit }];
 }
 
-function encode(instructions: readonly Instruction[]): Uint8Array {
+function encodeProgram(instructions: readonly DeviceInstruction[]): Uint8Array {
   const bytes = Buffer.alloc(8 * instructions.length);
   for (const [index, { code, to = 0, from = 0, offset = 0, operand = 0 }] of instructions.entries()) {
     bytes.writeUInt8(code, 8 * index);
@@ -74,33 +75,51 @@ function encode(instructions: readonly Instruction[]): Uint8Array {
 
 /** Holds all that is ever in the group of this directory to these devices; who made the group needs to be root. */
 export function keepDevices(directory: string, openDevices: readonly string[]): void {
-  const instructions = deviceProgram(openDevices);
-  const license = Buffer.from("GPL\0");
-  const load = Buffer.alloc(48);
-  load.writeUInt32LE(deviceProgramType, 0);
-  load.writeUInt32LE(instructions.length / 8, 4);
-  load.writeBigUInt64LE(BigInt(ptr(instructions)), 8);
-  load.writeBigUInt64LE(BigInt(ptr(license)), 16);
-  const program = call(loadProgram, load);
-  if (program < 0) throw refused(directory);
-  try {
-    attach(directory, program);
-  } finally {
-    closeSync(program);
-  }
-}
-
-function attach(directory: string, program: number): void {
+  const program = loadedProgram(openDevices);
+  if (program === undefined) throw refused(directory);
   const group = openSync(directory, "r");
   try {
     const target = Buffer.alloc(16);
     for (const [index, value] of [group, program, deviceAttachment, besideOthers].entries())
       target.writeUInt32LE(value, 4 * index);
-    if (call(attachProgram, target) < 0) throw refused(directory);
+    if (call(programAttaching, target) < 0) throw refused(directory);
   } finally {
     closeSync(group);
   }
 }
+
+/** Descriptors of programs by what can be opened: the kernel takes longest to check one, and all groups have the same. */
+const loadedPrograms = new Map<string, number>();
+
+function loadedProgram(openDevices: readonly string[]): number | undefined {
+  const key = openDevices.join();
+  const program = loadedPrograms.get(key) ?? loadProgram(deviceProgram(openDevices));
+  if (program !== undefined) loadedPrograms.set(key, program);
+  return program;
+}
+
+/** Returns a descriptor of the program, which no program that is started inherits; `undefined` where the kernel refuses it. */
+export function loadProgram(instructions: Uint8Array): number | undefined {
+  const [licenseAt, instructionsAt] = [48, 56];
+  // One buffer for all: the call keeps it alive, and would not keep what it only has the address of.
+  const memory = new ArrayBuffer(instructionsAt + instructions.length);
+  const start = ptr(memory);
+  const attributes = Buffer.from(memory);
+  attributes.writeUInt32LE(deviceProgramType, 0);
+  attributes.writeUInt32LE(instructions.length / 8, 4);
+  attributes.writeBigUInt64LE(BigInt(start + instructionsAt), 8);
+  attributes.writeBigUInt64LE(BigInt(start + licenseAt), 16);
+  attributes.write("GPL\0", licenseAt);
+  attributes.set(instructions, instructionsAt);
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const program = call(programLoading, attributes, licenseAt);
+    if (program >= 0) return program;
+  }
+  return undefined;
+}
+
+/** The kernel gives up the check of a program for a signal, such as that of a terminal's new size. */
+const maxAttempts = 5;
 
 function refused(directory: string): BoughError {
   return new BoughError(`the kernel does not keep devices from the control group ${directory}`, {
@@ -109,23 +128,11 @@ function refused(directory: string): BoughError {
 }
 
 const bpf = process.arch === "arm64" ? 280 : 321;
-const [loadProgram, attachProgram] = [5, 8];
+const [programLoading, programAttaching] = [5, 8];
 const [deviceProgramType, deviceAttachment] = [15, 6];
 /** `BPF_F_ALLOW_MULTI`: the programs of the groups above, such as systemd's, hold as well. */
 const besideOthers = 2;
 
-function call(command: number, attributes: Buffer): number {
-  return Number(library().syscall(bpf, command, attributes, attributes.length));
-}
-
-type Library = ReturnType<typeof open>;
-let opened: Library | undefined;
-
-function library(): Library {
-  opened ??= open();
-  return opened;
-}
-
-function open() {
-  return dlopen("libc.so.6", { syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" } }).symbols;
+function call(command: number, attributes: Buffer, length = attributes.length): number {
+  return Number(libc().syscall(bpf, command, attributes, length));
 }

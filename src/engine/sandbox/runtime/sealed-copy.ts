@@ -2,7 +2,7 @@ import { closeSync, fstatSync, readFileSync, writeFileSync } from "node:fs";
 import { libc } from "../../system/libc.ts";
 
 /** Of linux/memfd.h and linux/fcntl.h. */
-const [closeOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];
+const [memfdCloseOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];
 const [addSeals, allSeals] = [1033, 0xf];
 
 /**
@@ -28,7 +28,7 @@ export function openSealedCopy(program: string): number | undefined {
 /** Linux before 6.3 has no word for a file that may be run, since any may; after that one without the word may not, if so set. */
 function openMemory(name: string): number | undefined {
   const open = (flags: number) => libc().memfd_create(Buffer.from(`${name}\0`), flags);
-  const flags = closeOnExec | allowSealing;
+  const flags = memfdCloseOnExec | allowSealing;
   const descriptor = open(flags | executable);
   const found = descriptor < 0 ? open(flags) : descriptor;
   return found < 0 ? undefined : found;
