@@ -1,9 +1,15 @@
 /** The namespaces of the next command are made while one runs: nobody may notice but by the time. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
+import { systemClock } from "../../src/clock.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
+import { NamespaceSupply } from "../../src/engine/sandbox/root/namespace-supply.ts";
+import { endHelper } from "../../src/engine/system/helper.ts";
 import { identify, isAlive } from "../../src/process-identity.ts";
 import type { NetworkMode } from "../../src/service/wire/instance.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
+import { usableRuntimes } from "../support/runtimes.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -84,4 +90,49 @@ test("the engine's end is theirs", async () => {
   expect(await waitingOnce(before.length + 1)).toHaveLength(before.length + 1);
   await other.close();
   expect(waiting()).toEqual(before);
+});
+
+describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made for %s", (kind) => {
+  const layout = makeLayout(temporaryDirectory());
+  const noted = () => readdirSync(layout.containers);
+  const runtime = { kind, program: kind, copy: undefined, state: layout.containers, filter: undefined };
+  const next = { network: undefined, runtime };
+  const environment = { PATH: process.env.PATH };
+  const supplyOn = (layers: string) =>
+    new NamespaceSupply({
+      layout: { ...layout, layers },
+      environment,
+      clock: systemClock,
+      inUserNamespace: false,
+    });
+
+  function expectNothingOf(names: readonly string[]) {
+    expect(noted()).toEqual([]);
+    const groups = readdirSync("/sys/fs/cgroup", { recursive: true }).map(String).join("\n");
+    for (const name of names) expect(groups).not.toContain(name);
+  }
+
+  test("one that can't be started leaves no control groups", async () => {
+    const supply = supplyOn("/nonexistent");
+    for (const _ of [1, 2, 3]) expect(() => supply.take(next)).toThrow("ENOENT");
+    const names = noted();
+    expect(names).toHaveLength(3);
+    await supply.close();
+    expectNothingOf(names);
+  });
+
+  test("what was given back is gone once the supply is closed", async () => {
+    const supply = supplyOn(layout.layers);
+    const taken = [1, 2, 3].map(() => supply.take(next));
+    const names = noted();
+    expect(names).toHaveLength(3);
+    for (const { helper, groups } of taken) {
+      endHelper(helper);
+      await helper.exited;
+      helper.discard?.();
+      if (groups !== undefined) supply.release(groups);
+    }
+    await supply.close();
+    expectNothingOf(names);
+  });
 });

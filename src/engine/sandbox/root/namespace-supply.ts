@@ -86,15 +86,20 @@ export class NamespaceSupply {
     const options = { forCommand: true, descriptor: network?.namespaces, terminal };
     if (runtime.kind === "runc")
       return { helper: startNamespace(layout, environment, options), groups: undefined };
-    const groups = this.#makeGroups();
-    const crun = { state: runtime.state, copy: runtime.copy, entries: groups.entries };
-    return { helper: startNamespace(layout, environment, { ...options, crun }), groups };
-  }
-
-  #makeGroups(): OwnGroups {
-    const { layout, inUserNamespace } = this.#host;
     // By its name whoever finds what a killed process has left knows whose it was.
     const name = `${currentProcess()}.${crypto.randomUUID()}`;
+    try {
+      const groups = this.#makeGroups(name);
+      const crun = { state: runtime.state, copy: runtime.copy, entries: groups.entries };
+      return { helper: startNamespace(layout, environment, { ...options, crun }), groups };
+    } catch (error) {
+      this.#leave(removeContainer(this.#host, name));
+      throw error;
+    }
+  }
+
+  #makeGroups(name: string): OwnGroups {
+    const { layout, inUserNamespace } = this.#host;
     return makeGroups(name, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
       noteContainer(layout, name, directories),
     );
