@@ -12,6 +12,7 @@ import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
+import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -40,8 +41,6 @@ export async function performInstance(
   run: OperationRun,
 ): Promise<() => Outcome> {
   if (instance.spec.command === "") return makeImage(state, instance, run);
-  // The first of a process takes as long to make as all that comes before the command.
-  state.networks.start(instance.spec.network);
   const append = (spid: number, type: string, data: Record<string, unknown>) =>
     state.events.append(run.uuid, spid, type, data);
   const processes = new InstanceProcesses(state, append, instance.spec.terminal);
@@ -63,25 +62,20 @@ async function runCommand(
   processes: InstanceProcesses,
 ): Promise<() => Outcome> {
   const { image, spec, copies } = instance;
+  const hasTerminal = spec.terminal !== undefined;
+  const layers = layersOf(state, image);
+  // To make the first ones of a process takes as long as all that comes before its first command.
+  const network = state.networks.start(spec.network);
+  const runtime = await state.runtime.take(state, layers, { hasTerminal, signal: run.signal });
+  if (!hasTerminal) state.namespaces.prepare({ network, runtime });
+  run.begin(runtime.kind);
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
   const ownVariables = spec.ignoresConfig ? {} : variablesIn(image.config);
   const env = { PATH: defaultPath, ...ownVariables, ...spec.env };
-  const [top, ...below] = layerChain(state.database, image.layer);
-  if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
-
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
-  const layers = [top, ...below] as const;
-  const hasTerminal = spec.terminal !== undefined;
-  const runtime = await state.runtime
-    .take(state, layers, { hasTerminal, signal: run.signal })
-    .catch((error: unknown) => {
-      mounts.close();
-      throw error;
-    });
-  run.begin(runtime.kind);
   const outcome = await runInSandbox(state, {
     runtime,
     id: run.uuid,
@@ -131,6 +125,12 @@ async function runCommand(
   await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
   const keep = await keepChanges(state, image, { ...spec, env }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
+}
+
+function layersOf({ database }: EngineState, image: Image): readonly [number, ...number[]] {
+  const [top, ...below] = layerChain(database, image.layer);
+  if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
+  return [top, ...below];
 }
 
 /** Makes the image with its files and copies, where no command is named. Nothing is started for it. */

@@ -40,9 +40,11 @@ export class Networks {
   }
 
   /** Begins to make what `provide` waits for. */
-  start(mode: NetworkMode): void {
+  start(mode: NetworkMode): PrivateNetwork | undefined {
+    const network = mode === "default" ? this.#share() : undefined;
     // Whoever waits for it is told what is wrong with it.
-    if (mode === "default") this.#share()?.ready.catch(() => undefined);
+    network?.ready.catch(() => undefined);
+    return network;
   }
 
   provide(mode: NetworkMode): ProvidedNetwork {
@@ -50,7 +52,7 @@ export class Networks {
       return { shared: undefined, ready: Promise.resolve({ kind: "none", resolvConf: "" }) };
     const resolvConf = readResolvConf();
     const host: SandboxNetwork = { kind: "host", resolvConf };
-    const network = mode === "default" ? this.#share() : undefined;
+    const network = this.start(mode);
     if (network === undefined) return { shared: undefined, ready: Promise.resolve(host) };
     const { nameServer } = network;
     const ready = network.ready.then(
