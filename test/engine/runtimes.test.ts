@@ -1,6 +1,6 @@
 /** What a command does and how it ends is the same whichever runtime starts it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, watch, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { currentProcess } from "../../src/process-identity.ts";
@@ -134,6 +134,26 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     const { metadata } = await engine.finish(instance);
     expect(decode(result.stdout)).toBe(decode(metadata?.result?.stdout));
     expect(decode(result.stdout)).toContain("\n500\n");
+  });
+
+  test("the environment of a process beside a command with a secret is on no disk", async () => {
+    const instance = await engine.start({
+      image: base,
+      command: "cat",
+      stdin: openInput,
+      disposable: true,
+      mounts: [{ type: "secret", target: "/s", value: "", env: "S" }],
+    });
+    // The directory is there.
+    await beside(instance, { command: "true" });
+    const made = new Set<string | null>();
+    const watcher = watch(join(engine.directory, "operations", instance.uuid), (_, name) => made.add(name));
+    await beside(instance, { command: "true" });
+    while (!made.has("process-3.pid")) await Bun.sleep(2);
+    watcher.close();
+    expect([...made]).not.toContain("process-3.json");
+    await engine.closeInput(instance);
+    await engine.finish(instance);
   });
 
   test("the event of the beginning is the first, and says so", async () => {

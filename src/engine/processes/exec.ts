@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { errorCode } from "../../system-error.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
@@ -66,10 +67,17 @@ export async function startInSandbox(
   if (first === undefined) return undefined;
   const { clock, environment, layout } = host;
   const path = (kind: string) => join(live.directory, `${request.name}.${kind}`);
-  // The environment is in it, and so are its secrets.
-  writeFileSync(path("json"), JSON.stringify(live.configure(request.process)), { mode: 0o600 });
+  const configuration = join(live.configurations, `${request.name}.json`);
+  const written = join(`/proc/${first}/root`, configuration);
+  try {
+    // The environment is in it, and so are its secrets.
+    writeFileSync(written, JSON.stringify(live.configure(request.process)), { mode: 0o600 });
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
   const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
-  const files = { process: path("json"), pid: path("pid"), log: path("log") };
+  const files = { process: configuration, pid: path("pid"), log: path("log") };
   const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
   const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
   const startedAt = clock.now();
@@ -88,7 +96,7 @@ export async function startInSandbox(
   const started = () => {
     if (hasStarted) return;
     hasStarted = true;
-    rmSync(path("json"), { force: true });
+    rmSync(written, { force: true });
     request.onStart(helper.pid);
     stderr.review();
   };

@@ -93,6 +93,8 @@ export interface LimitHold {
 export interface LiveSandbox {
   id: string;
   directory: string;
+  /** Where its runtime is told what to start, in the mount namespace of the helper: in memory, if it has some. */
+  configurations: string;
   /** The helper's process id; it has started runc as the first process of a namespace. */
   pid: number;
   process: SandboxProcess;

@@ -84,8 +84,19 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         onProceed: () => host.namespaces.prepare(next, request.terminal),
         onStart(pid) {
           // It has been read: should this process be killed, it is not left behind. In memory it is gone with the command.
-          if (bundleDirectory(request) === directory) rmSync(join(directory, bundleConfig), { force: true });
-          request.onStart({ id, directory, pid, process: placed, configure, locate, runtime, guard });
+          const configurations = bundleDirectory(request);
+          if (configurations === directory) rmSync(join(directory, bundleConfig), { force: true });
+          request.onStart({
+            id,
+            directory,
+            configurations,
+            pid,
+            process: placed,
+            configure,
+            locate,
+            runtime,
+            guard,
+          });
         },
       },
     ).finally(request.onEnd);
