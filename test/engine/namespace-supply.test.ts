@@ -106,6 +106,13 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
       inUserNamespace: false,
     });
 
+  async function end(supply: NamespaceSupply, { helper, groups }: ReturnType<NamespaceSupply["take"]>) {
+    endHelper(helper);
+    await helper.exited;
+    helper.discard?.();
+    if (groups !== undefined) supply.release(groups);
+  }
+
   function expectNothingOf(names: readonly string[]) {
     expect(noted()).toEqual([]);
     const groups = readdirSync("/sys/fs/cgroup", { recursive: true }).map(String).join("\n");
@@ -121,17 +128,24 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
     expectNothingOf(names);
   });
 
+  test.each([
+    ["without a copy is told where to make one", undefined, [`_LIBCONTAINER_STATEDIR=${layout.containers}`]],
+    ["with one is not", 0, []],
+  ])("crun %s", async (_, copy, variables) => {
+    const supply = supplyOn(layout.layers);
+    const supplied = supply.take({ network: undefined, runtime: { ...runtime, copy } });
+    const environment = readFileSync(`/proc/${supplied.helper.pid}/environ`, "utf8").split("\0");
+    expect(environment.filter((variable) => variable.startsWith("_"))).toEqual(variables);
+    await end(supply, supplied);
+    await supply.close();
+  });
+
   test("what was given back is gone once the supply is closed", async () => {
     const supply = supplyOn(layout.layers);
     const taken = [1, 2, 3].map(() => supply.take(next));
     const names = noted();
     expect(names).toHaveLength(3);
-    for (const { helper, groups } of taken) {
-      endHelper(helper);
-      await helper.exited;
-      helper.discard?.();
-      if (groups !== undefined) supply.release(groups);
-    }
+    for (const supplied of taken) await end(supply, supplied);
     await supply.close();
     expectNothingOf(names);
   });

@@ -34,11 +34,12 @@ export interface MountNamespace {
 }
 
 /**
- * Becoming crun, it has memory for its configuration and its state first, and enters its control groups: the first to do so after a while waits for some
- * milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the command. What follows that
- * line is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source of a bind may be changed
- * by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped to a disk where
- * Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to have one.
+ * Becoming crun, it has memory for its configuration and its state first, and enters its control groups: the first to do so after a
+ * while waits for some milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the
+ * command. What follows that line is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source
+ * of a bind may be changed by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped
+ * to a disk where Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to
+ * have one.
  */
 const script = `memory() {
   mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || mount -t tmpfs -o "$1" tmpfs "$2"

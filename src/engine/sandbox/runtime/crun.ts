@@ -32,9 +32,9 @@ export function crunDescriptors(
 }
 
 /**
- * What crun is to find in its environment, should it have no copy: where it hides its own program from the container, by a file that it removes again. In
- * `/tmp`, which it takes otherwise, one would be left where crun is killed.
+ * What crun is to find in its environment. Without a copy it hides its own program from the container by a file in the place that is
+ * named here, which it removes again. In `/tmp`, which it takes otherwise, one would be left where crun is killed.
  */
-export function crunVariables({ state }: Pick<Crun, "state">): Record<string, string> {
-  return { _LIBCONTAINER_STATEDIR: state };
+export function crunVariables({ copy, state }: Pick<Crun, "copy" | "state">): Record<string, string> {
+  return copy === undefined ? { _LIBCONTAINER_STATEDIR: state } : {};
 }
