@@ -485,6 +485,63 @@ describe("an archive", () => {
     expect(exitCode).toBe(130);
     expect(kept()).toEqual([]);
   });
+
+  /** Sends the beginning of an archive and then nothing; from the second request on, all of it. */
+  function stallingServer(bytes: Uint8Array, sent: number): string {
+    let requests = 0;
+    const source = Bun.serve({
+      port: 0,
+      idleTimeout: 0,
+      fetch: () =>
+        requests++ > 0
+          ? new Response(bytes)
+          : new Response(
+              new ReadableStream({
+                start: (controller) => controller.enqueue(bytes.slice(0, sent)),
+                pull: () => new Promise(() => {}),
+              }),
+            ),
+    });
+    open.push({ close: () => source.stop(true) });
+    return source.url.href;
+  }
+
+  async function begun(): Promise<void> {
+    while (kept().length === 0) await Bun.sleep(1);
+  }
+
+  describe.each([
+    ["a few bytes", "", 100],
+    ["a part of a file", "", 1700],
+    ["a part of what is compressed", "gzip", 200],
+    ["a part of what another program decompresses", "xz", 100],
+  ])("of a server that falls silent after %s", (_, program, sent) => {
+    test("Ctrl-C ends it", async () => {
+      const url = stallingServer(await bytes(program), sent);
+      const interruption = new AbortController();
+      const ended = build([url], { signal: interruption.signal });
+      await begun();
+      await Bun.sleep(50);
+      interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+      expect((await ended).exitCode).toBe(130);
+      expect(kept()).toEqual([]);
+    });
+
+    test("it is asked again after a minute", async () => {
+      const url = stallingServer(await bytes(program), sent);
+      const clock = createManualClock((milliseconds) => milliseconds < 20_000);
+      let said = "";
+      const ended = build([url], { clock, onStderr: (text) => (said += text) });
+      await begun();
+      while (!said.includes("trying again in ")) {
+        await clock.advance(60_000);
+        await Bun.sleep(1);
+      }
+      const { texts } = await ended;
+      expect(said).toMatch(/the build context \S+: (nothing|no more than \d+ bytes) came (for|in) 60 s; trying/);
+      expect(texts).toEqual(archiveFiles);
+    });
+  });
 });
 
 describe("a Dockerfile alone", () => {

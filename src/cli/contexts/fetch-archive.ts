@@ -4,7 +4,8 @@ import { fetchUrl, SourceError, sourceFault, withRetries } from "../../builder/r
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { redactUrl } from "../../builder/remote-files/source-url.ts";
 import { BoughError } from "../../errors.ts";
-import { abandonable } from "../../service/http/abort.ts";
+import { abandonable, childOf } from "../../service/http/abort.ts";
+import { watchedBody } from "../../service/http/body-stream.ts";
 import { tap } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
@@ -39,11 +40,16 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
         "Is the address right, and may this machine have it? That of a git repository ends in .git.";
       throw new SourceError(message, { kind: "status", status, retryAfter }, hint);
     }
+    const { clock, signal } = access;
+    const content = watchedBody(body, { clock, stop: childOf(signal), explain: (error) => error });
     try {
-      return await keep(body, { shown, name, place: shown }, fetching);
+      return await keep(content, { shown, name, place: shown }, fetching);
     } catch (error) {
-      access.signal.throwIfAborted();
+      signal.throwIfAborted();
       throw error instanceof BoughError ? error : sourceFault(url, error, access);
+    } finally {
+      // Of what has failed before it was read.
+      content.cancel().catch(() => undefined);
     }
   });
 }
