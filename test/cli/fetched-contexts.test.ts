@@ -17,7 +17,7 @@ import {
   repositoriesDirectory,
   serveRepositories,
 } from "../support/git-server.ts";
-import { tarOf } from "../support/tar-bytes.ts";
+import { inChunks, tarOf } from "../support/tar-bytes.ts";
 
 /** Repositories as each test finds them. */
 let template: string;
@@ -462,10 +462,43 @@ describe("an archive", () => {
     },
   );
 
-  test("larger than --max-add-size", async () => {
-    const { exitCode, stderr } = await build(["-", "--max-add-size", "40"], { stdin: archive });
-    expect(stderr).toContain("standard input: it is larger than 40 bytes");
+  const tail = new Uint8Array(10_000);
+
+  test.each([
+    ["an archive that was padded", Buffer.concat([archive, tail])],
+    ["a compressed one with more behind it", Buffer.concat([Bun.gzipSync(archive), tail])],
+    ["a Dockerfile", "FROM base:1\nRUN make\n"],
+  ])("its digest is that of all that came: %s", async (_, given) => {
+    const stdin = Buffer.from(given);
+    const { stderr } = await build(["-"], { stdin: inChunks(stdin) });
+    expect(stderr).toContain(`, sha256:${sha256Of(stdin)})\n`);
+  });
+
+  test("that is cut behind its end", async () => {
+    async function* cut() {
+      yield archive;
+      for (let left = 3; left > 0; left--) yield tail;
+      throw new Error("the pipe is broken");
+    }
+    const { exitCode, stderr } = await build(["-"], { stdin: cut() });
+    expect(stderr).toContain("the pipe is broken");
     expect(exitCode).toBe(1);
+  });
+
+  async function* endless() {
+    yield archive;
+    for (;;) yield tail;
+  }
+
+  test.each([
+    ["as it comes", "40", () => inChunks(archive)],
+    ["behind its end", "100000", endless],
+    ["unpacked", "100000", () => inChunks(Bun.gzipSync(tarOf([{ name: "a", content: "a".repeat(100_001) }])))],
+  ])("larger than --max-add-size: %s", async (_, size, stdin) => {
+    const { exitCode, stderr } = await build(["-", "--max-add-size", size], { stdin: stdin() });
+    expect(stderr).toContain(`standard input: it is larger than ${size} bytes`);
+    expect(exitCode).toBe(1);
+    expect(kept()).toEqual([]);
   });
 
   test("nothing is piped in", async () => {

@@ -6,7 +6,6 @@ import { redactUrl } from "../../builder/remote-files/source-url.ts";
 import { BoughError } from "../../errors.ts";
 import { abandonable, childOf } from "../../service/http/abort.ts";
 import { watchedBody } from "../../service/http/body-stream.ts";
-import { tap } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { createDecompress } from "../builds/decompress.ts";
@@ -74,11 +73,7 @@ async function keep(
 ): Promise<FetchedContext> {
   const group = contextGroup(place);
   using started = contexts.begin(group);
-  let bytes = 0;
-  const counted = tap(content, (chunk) => {
-    bytes += chunk.byteLength;
-  });
-  const sha256 = await unpackContext(counted, started.path, {
+  const { sha256, bytes } = await unpackContext(content, started.path, {
     name,
     maxBytes: access.maxAddBytes,
     signal: access.signal,

@@ -23,35 +23,40 @@ import { blockBytes } from "../../image/tar-header.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
-import { readAtMost } from "../../streams.ts";
+import { readAtMost, tap } from "../../streams.ts";
 import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
 import { cannotKeep } from "./kept-contexts.ts";
 
 interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {
   /** What it is called in messages. */
   name: string;
-  /** The most that its files may have together. */
+  /** The most that it may have as it comes, and that its files may have together. */
   maxBytes: number;
 }
 
 /**
  * Puts the files of an archive, plain or compressed, into `place/tree`. What is no archive is a Dockerfile: it goes to
- * `place/Dockerfile`, and the tree is empty. Returns the SHA-256 of what came.
+ * `place/Dockerfile`, and the tree is empty. Returns the SHA-256 of all that came, and how much that was.
  */
 export async function unpackContext(
   content: AsyncIterable<Uint8Array>,
   place: string,
   unpacking: Unpacking,
-): Promise<string> {
+): Promise<{ sha256: string; bytes: number }> {
   const { name } = unpacking;
-  await using hashed = createHashedStream(content);
+  let bytes = 0;
+  const counted = tap(content, (chunk) => {
+    bytes += chunk.byteLength;
+    requireSize(bytes, unpacking);
+  });
+  await using hashed = createHashedStream(counted);
   const peeked = await peek(hashed, blockBytes);
   const { beginning } = peeked;
   onDisk(place, () => mkdirSync(join(place, "tree")));
   if (beginning.byteLength === 0) throw refuse(name, "is empty");
   const isPacked = detectCompression(beginning) !== "none";
-  const bytes = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
-  if (bytes !== undefined) await unpack(bytes, place, unpacking);
+  const archive = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
+  if (archive !== undefined) await unpack(archive, place, unpacking);
   else if (isPacked) throw refuse(name, "is compressed, but no tar archive");
   else if (isTar(beginning)) throw refuse(name, "is neither a tar archive nor a Dockerfile");
   else if (isWebPage(beginning))
@@ -60,7 +65,14 @@ export async function unpackContext(
       hint: "The address of a git repository ends in .git.",
     });
   else await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), name);
-  return hashed.finish();
+  // What follows the archive's end belongs to what came, too.
+  return { sha256: await hashed.finish(), bytes };
+}
+
+function requireSize(bytes: number, { name, maxBytes }: Unpacking): void {
+  if (bytes <= maxBytes) return;
+  const { reason, hint } = tooLarge(maxBytes);
+  throw new BoughError(`${name}: ${reason}`, { hint });
 }
 
 /** No Dockerfile has bytes of value 0. */
@@ -97,8 +109,9 @@ async function writeDockerfile(
 async function unpack(
   bytes: AsyncIterable<Uint8Array>,
   place: string,
-  { name, signal, maxBytes }: Unpacking,
+  unpacking: Unpacking,
 ): Promise<void> {
+  const { name, signal } = unpacking;
   const contents = join(place, "contents");
   mkdirSync(contents);
   const tree = createArchiveTree(name, "Pack files, directories and links only, with names in UTF-8.");
@@ -111,10 +124,7 @@ async function unpack(
       continue;
     }
     size += entry.size;
-    if (size > maxBytes) {
-      const { reason, hint } = tooLarge(maxBytes);
-      throw new BoughError(`${name}: ${reason}`, { hint });
-    }
+    requireSize(size, unpacking);
     const number = String(count++);
     await writeContent(contentOf(entry), join(contents, number), place);
     tree.add(entry, number);
