@@ -37,6 +37,7 @@ const shared = [
   "errors.ts",
   "clock.ts",
   "database.ts",
+  "left-behind.ts",
   "own-path.ts",
   "pace.ts",
   "persistent-map.ts",

@@ -31,11 +31,6 @@ export function isAlive(identity: string): boolean {
   return boot === bootId() && started !== undefined && startTime(Number(pid)) === started;
 }
 
-/** The same, and of this process as well. */
-export function isRunning(identity: string): boolean {
-  return identity === currentProcess() || isAlive(identity);
-}
-
 /** Names the machine's run; `undefined` on a system without /proc. */
 export function bootId(): string | undefined {
   try {

@@ -1,7 +1,8 @@
 /** Build contexts that are no directory: git repositories, archives by URL and on standard input, Dockerfiles alone. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { openKeptContexts } from "../../src/cli/contexts/kept-contexts.ts";
 import { BoughError } from "../../src/errors.ts";
 import { identify } from "../../src/process-identity.ts";
 import { sha256Of } from "../../src/sha256.ts";
@@ -205,11 +206,12 @@ describe("a git repository", () => {
     expect((await build([`${server.url}/app.git#${first}`])).stderr).toContain("1 of 1 layer cached");
   });
 
-  test("the latest four commits are kept, and go with their session; what a dead process left goes at once", async () => {
+  test("the latest four commits are kept, and go with their session unless they are used; what a dead process left goes at once", async () => {
     const { url } = serve();
     await build([`${url}/app.git`]);
     const group = join(kept()[0] ?? "", "..");
-    mkdirSync(join(group, `.${identify(2 ** 22 + 1)}_x`));
+    const table = readlinkSync("/proc/self/ns/pid").replace(/\D+/g, "");
+    mkdirSync(join(group, `.${table}_${identify(2 ** 22 + 1)}_${crypto.randomUUID()}`));
     let time = Date.now();
     const clock = createManualClock(() => false);
     for (let number = 0; number < 5; number++) {
@@ -221,14 +223,22 @@ describe("a git repository", () => {
     const latest = app.git("rev-parse", "HEAD");
     expect(kept()).toHaveLength(4);
     expect(kept().filter((path) => path.includes(latest))).toHaveLength(1);
-    const { exitCode } = await runBough(
-      ["session", "delete", `build:${sha256Of(`${url}/app.git`).slice(0, 16)}`],
-      {
+    const key = `build:${sha256Of(`${url}/app.git`).slice(0, 16)}`;
+    const deleteSession = async () => {
+      const { exitCode } = await runBough(["session", "delete", key], {
         workingDirectory: directory,
         environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home },
-      },
-    );
-    expect(exitCode).toBe(0);
+      });
+      expect(exitCode).toBe(0);
+    };
+    const used = kept().find((path) => path.includes(latest)) ?? "";
+    {
+      using _held = openKeptContexts(home, clock).find(basename(group), basename(used));
+      await deleteSession();
+      expect(kept()).toEqual([used]);
+    }
+    await build([`${url}/app.git`]);
+    await deleteSession();
     expect(kept()).toEqual([]);
   });
 
@@ -493,7 +503,11 @@ describe("an archive", () => {
   test.each([
     ["as it comes", "40", () => inChunks(archive)],
     ["behind its end", "100000", endless],
-    ["unpacked", "100000", () => inChunks(Bun.gzipSync(tarOf([{ name: "a", content: "a".repeat(100_001) }])))],
+    [
+      "unpacked",
+      "100000",
+      () => inChunks(Bun.gzipSync(tarOf([{ name: "a", content: "a".repeat(100_001) }]))),
+    ],
   ])("larger than --max-add-size: %s", async (_, size, stdin) => {
     const { exitCode, stderr } = await build(["-", "--max-add-size", size], { stdin: stdin() });
     expect(stderr).toContain(`standard input: it is larger than ${size} bytes`);
@@ -571,7 +585,9 @@ describe("an archive", () => {
         await Bun.sleep(1);
       }
       const { texts } = await ended;
-      expect(said).toMatch(/the build context \S+: (nothing|no more than \d+ bytes) came (for|in) 60 s; trying/);
+      expect(said).toMatch(
+        /the build context \S+: (nothing|no more than \d+ bytes) came (for|in) 60 s; trying/,
+      );
       expect(texts).toEqual(archiveFiles);
     });
   });

@@ -1,6 +1,6 @@
 /** The embedded engine for a user without privileges: the compiled program, in a user namespace that it enters itself. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -58,6 +58,27 @@ function giveContext(files: Record<string, string>): string {
   writeFiles(context, files);
   return user.give(context, `context-${Bun.randomUUIDv7()}`);
 }
+
+test("an archive as the context may have directories that are closed: nothing is left of it", async () => {
+  const place = giveContext({ "tmp/.keep": "" });
+  const closed = { name: "closed", flag: "5", mode: 0o555 };
+  const archive = tarOf([
+    { name: "Dockerfile", content: "FROM base\nCOPY closed/file /\nRUN make\n" },
+    closed,
+    { ...closed, name: "closed/sealed", mode: 0 },
+    { name: "closed/file", content: "text" },
+  ]);
+  writeFileSync(join(place, "context.tar"), archive);
+  const script = 'TMPDIR=$PWD/tmp exec "$0" build - --check < context.tar';
+  const command = ["env", "-C", place, "sh", "-c", script, join(user.home, "bough")];
+  const child = Bun.spawn([...user.prefix, ...command], { stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  expect({ stdout, stderr, exitCode: await child.exited }).toMatchObject({ exitCode: 0 });
+  expect(readdirSync(join(place, "tmp"))).toEqual([".keep"]);
+});
 
 test("imports and builds; owners, other users and removed files are what they are for root", async () => {
   expect(await run(user, ["images", "import", layout, "--tag", "busybox:1"])).toMatchObject({ exitCode: 0 });

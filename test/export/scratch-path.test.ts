@@ -22,6 +22,7 @@ test.each([
   ["one of another container", `bough-git-1_${dead}_${id}`, 0, true],
   ["an old one of another container", `bough-git-1_${dead}_${id}`, 2, false],
   ["one of before a restart, or of another machine", `bough-base-${table}_${otherBoot}_${id}`, 0, true],
+  ["a dead process's context", `bough-context-${table}_${dead}_${id}`, 0, false],
   ["an old one of before a restart", `bough-base-${table}_${otherBoot}_${id}`, 2, false],
   ["an old one of an earlier version", `bough-git-${id}`, 2, false],
   ["somebody's own", `bough-git-${table}`, 2, true],

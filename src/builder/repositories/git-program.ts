@@ -6,7 +6,7 @@ export interface GitProgram {
    */
   run(args: readonly string[], run: GitRun): Promise<GitEnd>;
   /** Makes an empty directory, which goes with all that is in it. */
-  makeDirectory(): TemporaryDirectory;
+  makeDirectory(): Promise<TemporaryDirectory>;
 }
 
 export interface GitRun {

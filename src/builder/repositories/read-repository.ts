@@ -35,7 +35,7 @@ export async function sendRepository(
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
   const client = createGitClient(repository.address, accessForAdd(build));
-  using place = build.git.makeDirectory();
+  using place = await build.git.makeDirectory();
   const options = { client, place: realpathSync(place.path), maxBytes: build.maxAddBytes };
   const { directory, commitTime } = await checkOut(repository, options);
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);

@@ -1,9 +1,8 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import type { GitProgram } from "../../builder/repositories/git-program.ts";
 import { beforeDeadline, endHelper, startHelper } from "../../engine/system/helper.ts";
 import { BoughError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
-import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** A list of the files of a large repository has some; a server that sends names without end has more. */
@@ -55,22 +54,14 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
         await Promise.race([helper.exited, clock.sleep(endMilliseconds)]);
       }
     },
-    makeDirectory() {
+    async makeDirectory() {
+      const { scratchPath } = await import("../export/scratch-path.ts");
+      const { removeTree } = await import("../../left-behind.ts");
       const path = scratchPath("git", environment);
       mkdirSync(path, { mode: 0o700 });
-      return { path, [Symbol.dispose]: () => remove(path) };
+      return { path, [Symbol.dispose]: () => removeTree(path) };
     },
   };
-}
-
-/** What can't be removed is no reason for a build to fail. */
-function remove(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true });
-  } catch {
-    // A process that was killed a moment ago may still have written.
-    rmSync(path, { recursive: true, force: true, maxRetries: 3 });
-  }
 }
 
 /** Modes are those of a checkout as root's, whatever this process's are. */

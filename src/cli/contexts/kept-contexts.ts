@@ -1,7 +1,6 @@
 import {
-  chmodSync,
+  existsSync,
   mkdirSync,
-  readdirSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -12,8 +11,8 @@ import {
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { hasLivingOwner, namesIn, ownName, removeAbandoned, removeTree } from "../../left-behind.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
-import { currentProcess, isRunning } from "../../process-identity.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 
 /**
@@ -33,7 +32,7 @@ export interface HeldContext extends Disposable {
 
 export interface StartedContext extends Disposable {
   path: string;
-  /** Gives it its name; where another process has been faster, what that has fetched is used. */
+  /** Gives it its name. Where another process has been faster, what that has fetched is used; where that is going, this one once. */
   keep(name: string): HeldContext;
 }
 
@@ -42,132 +41,162 @@ const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
 /** The processes that use a context have a file each in here. */
 const users = ".users";
+/** Likewise those that are about to remove it. */
+const removers = ".removers";
+const maxAttempts = 10;
+/** What is half-made, or being removed, is named for the process that does that. */
+const unfinished = /^\./;
 
 /** @param parent bough's own directory, which need not be there */
 export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): KeptContexts {
   const root = join(parent, "contexts");
 
+  /** Every build that asks for it makes it younger. */
+  function hold(path: string, user: string): HeldContext {
+    const now = new Date(clock.now());
+    utimesSync(path, now, now);
+    return { path, [Symbol.dispose]: () => rmSync(join(path, users, user), { force: true }) };
+  }
+
   function find(group: string, name: string): HeldContext | undefined {
     const path = join(root, group, name);
-    const user = join(path, users, ownName());
+    const own = ownName();
+    const user = join(path, users, own);
     try {
-      // First of all, so that nobody removes it after the next look.
       writeFileSync(user, "");
-      const now = new Date(clock.now());
-      utimesSync(path, now, now);
-      return { path, [Symbol.dispose]: () => rmSync(user, { force: true }) };
+      // Whoever removes it says so, too, and looks for users then: one of the two sees the other, and leaves it.
+      if (!hasLivingOwner(join(path, removers)) && existsSync(user)) return hold(path, own);
+      rmSync(user, { force: true });
+      return undefined;
     } catch (error) {
       if (errorCode(error) === "ENOENT") return undefined;
       throw cannotKeep(path, error);
     }
   }
 
-  return {
-    find,
-    begin(group) {
-      const path = join(root, group, `.${ownName()}`);
-      try {
-        requireOwnDirectory(parent, { isLinkable: true });
-        mkdirSync(join(path, users), { recursive: true, mode: 0o700 });
-      } catch (error) {
-        if (error instanceof BoughError) throw error;
-        throw cannotKeep(path, error);
-      }
-      return {
-        path,
-        keep(name) {
-          try {
-            renameSync(path, join(root, group, name));
-          } catch (error) {
-            const code = errorCode(error);
-            if (code !== "ENOTEMPTY" && code !== "EEXIST") throw cannotKeep(path, error);
-          }
-          const held = find(group, name);
-          if (held === undefined)
-            throw new BoughError(`${path} was removed while the build fetched its context`);
-          tidy(root, clock.now());
-          return held;
-        },
-        [Symbol.dispose]: () => removeTree(path),
-      };
-    },
-  };
+  function begin(group: string): StartedContext {
+    const own = ownName();
+    const path = join(root, group, `.${own}`);
+    try {
+      requireOwnDirectory(parent, { isLinkable: true });
+      for (const name of [users, removers]) makeDirectory(join(path, name));
+      writeFileSync(join(path, users, own), "");
+    } catch (error) {
+      if (error instanceof BoughError) throw error;
+      throw cannotKeep(path, error);
+    }
+    const remove = () => removeTree(path);
+    let end = remove;
+    return {
+      path,
+      keep(name) {
+        const target = join(root, group, name);
+        const put = () => (rename(path, target) ? hold(target, own) : find(group, name));
+        let held = put();
+        if (held === undefined) {
+          // It is not whole, or about to go.
+          removeUnused(target);
+          held = put();
+        }
+        tidy(root, clock.now());
+        if (held !== undefined) return held;
+        end = () => {};
+        return { path, [Symbol.dispose]: remove };
+      },
+      [Symbol.dispose]: () => end(),
+    };
+  }
+
+  return { find, begin };
 }
 
-/** Removes the contexts of a session. */
+/** Removes the contexts of a session that nobody uses. */
 export function removeKeptContexts(parent: string, group: string): void {
-  removeTree(join(parent, "contexts", group));
+  const directory = join(parent, "contexts", group);
+  for (const name of namesIn(directory)) if (!unfinished.test(name)) removeUnused(join(directory, name));
+  removeRest(directory);
 }
 
-/** Removes what dead processes have left half-made, and what nobody uses and is old, or not among the latest. */
+/** Removes what dead processes have left unfinished, and what nobody uses and is old, or not among the latest. */
 function tidy(root: string, now: number): void {
   for (const group of namesIn(root)) {
     const directory = join(root, group);
-    const names = namesIn(directory);
-    for (const name of names)
-      if (name.startsWith(".") && !hasLivingOwner(name.slice(1))) removeTree(join(directory, name));
-    const kept = names
-      .filter((name) => !name.startsWith("."))
+    const kept = namesIn(directory)
+      .filter((name) => !unfinished.test(name))
       .map((name) => ({ path: join(directory, name), usedAt: usedAt(join(directory, name)) }))
       .sort((one, other) => other.usedAt - one.usedAt);
     for (const [index, { path, usedAt }] of kept.entries())
-      if ((index >= maxKept || usedAt < now - keptMilliseconds) && !isUsed(path)) removeTree(path);
+      if (index >= maxKept || usedAt < now - keptMilliseconds) removeUnused(path);
+    removeRest(directory);
+  }
+}
+
+/** One process at a time removes it. Killed at any instant, that leaves a context that is whole, or none. */
+function removeUnused(path: string): void {
+  const own = ownName();
+  const removal = join(path, removers, own);
+  try {
+    // What is not whole may lack it.
+    makeUnlessThere(join(path, removers));
+    writeFileSync(removal, "");
+  } catch {
+    return;
+  }
+  const isFree = !hasLivingOwner(join(path, users)) && !hasLivingOwner(join(path, removers), own);
+  // Else what is there now has taken the place of what was asked about.
+  if (isFree && existsSync(removal)) removeAside(path, own);
+  else rmSync(removal, { force: true });
+}
+
+function removeAside(path: string, own: string): void {
+  const aside = join(path, "..", `.${own}`);
+  renameSync(path, aside);
+  removeTree(aside);
+}
+
+function removeRest(directory: string): void {
+  removeAbandoned(directory, unfinished);
+  try {
+    rmdirSync(directory);
+  } catch {
+    // It is not empty.
+  }
+}
+
+/** Another process may find a directory on the way empty, and remove it. */
+function makeDirectory(path: string): void {
+  for (let attempt = 1; ; attempt++) {
     try {
-      rmdirSync(directory);
-    } catch {
-      // It is not empty.
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      return;
+    } catch (error) {
+      if (errorCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
     }
   }
 }
 
-function isUsed(path: string): boolean {
-  return namesIn(join(path, users)).some(hasLivingOwner);
+function makeUnlessThere(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+  }
+}
+
+/** Returns false where something is there. */
+function rename(path: string, target: string): boolean {
+  try {
+    renameSync(path, target);
+    return true;
+  } catch (error) {
+    if (["ENOTEMPTY", "EEXIST"].includes(errorCode(error) ?? "")) return false;
+    throw cannotKeep(path, error);
+  }
 }
 
 /** 0 for what has just gone. */
 function usedAt(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-}
-
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
-}
-
-/** What can't be removed is no reason for a build to fail. Directories may be closed to their owner. */
-function removeTree(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true, maxRetries: 3 });
-  } catch {
-    open(path);
-    try {
-      rmSync(path, { recursive: true, force: true });
-    } catch {
-      // The next one tries again.
-    }
-  }
-}
-
-function open(directory: string): void {
-  try {
-    chmodSync(directory, 0o700);
-    for (const entry of readdirSync(directory, { withFileTypes: true }))
-      if (entry.isDirectory()) open(join(directory, entry.name));
-  } catch {
-    // It is somebody else's, and stays.
-  }
-}
-
-/** Names one use by this process. */
-function ownName(): string {
-  return `${currentProcess()}_${crypto.randomUUID()}`;
-}
-
-function hasLivingOwner(name: string): boolean {
-  return isRunning(name.split("_", 1)[0] ?? "");
 }
 
 export function cannotKeep(path: string, error: unknown): BoughError {

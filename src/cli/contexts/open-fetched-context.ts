@@ -9,11 +9,13 @@ import { type IgnoreRules, ignoreRules } from "../../context/patterns/ignore.ts"
 import { ignoreFileCandidates, readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
 import { BoughError } from "../../errors.ts";
+import { removeTree } from "../../left-behind.ts";
 import type { Log } from "../../terminal/log.ts";
 import { type DockerfilePlace, type DockerfileText, readDockerfile } from "../builds/dockerfile-file.ts";
 import { createGit } from "../builds/git.ts";
 import type { SecretOptions } from "../builds/secret-options.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import type { ContextSource } from "./context-source.ts";
@@ -44,7 +46,9 @@ export async function openFetchedContext(
   const { runtime, values } = given;
   const git = createGit(runtime);
   using stack = new DisposableStack();
-  const parent = settings.keepsContext ? stateDirectory(runtime) : stack.use(git.makeDirectory()).path;
+  const parent = settings.keepsContext
+    ? stateDirectory(runtime)
+    : stack.adopt(scratchPath("context", runtime.environment), removeTree);
   const contexts = openKeptContexts(parent, runtime.clock);
   const fetched = await fetchContext(source, { settings, git, contexts, runtime });
   stack.use(fetched.held);

@@ -106,11 +106,7 @@ async function writeDockerfile(
  * Contents are numbered files at first. That no link is followed is then plain: the tree's files are put in place before its
  * links, and each after the directory that it is in.
  */
-async function unpack(
-  bytes: AsyncIterable<Uint8Array>,
-  place: string,
-  unpacking: Unpacking,
-): Promise<void> {
+async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking: Unpacking): Promise<void> {
   const { name, signal } = unpacking;
   const contents = join(place, "contents");
   mkdirSync(contents);

@@ -85,7 +85,7 @@ export function createImageCopyBuild(
     maxAddBytes: 1,
     git: {
       run: () => Promise.reject(new Error("no git")),
-      makeDirectory: () => ({ path: "", [Symbol.dispose]() {} }),
+      makeDirectory: async () => ({ path: "", [Symbol.dispose]() {} }),
     },
     decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,
     tags: [],

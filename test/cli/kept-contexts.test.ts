@@ -1,0 +1,109 @@
+/** Contexts that were fetched and are kept: who may remove them, and what is left of a removal that was killed. */
+import { beforeEach, expect, test } from "bun:test";
+import { existsSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type KeptContexts,
+  openKeptContexts,
+  removeKeptContexts,
+} from "../../src/cli/contexts/kept-contexts.ts";
+import { systemClock } from "../../src/clock.ts";
+import { identify } from "../../src/process-identity.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+
+let home: string;
+let contexts: KeptContexts;
+const table = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0];
+const id = crypto.randomUUID();
+const child = Bun.spawn(["sleep", "60"]);
+const dead = identify(child.pid);
+child.kill("SIGKILL");
+await child.exited;
+
+beforeEach(() => {
+  home = temporaryDirectory();
+  contexts = openKeptContexts(home, systemClock);
+});
+
+/** Returns where it is kept. */
+function keep(name: string, files = ["file"], use = (_path: string) => {}): string {
+  using held = fetchNew(name, files);
+  use(held.path);
+  return held.path;
+}
+
+function fetchNew(name: string, files: readonly string[]) {
+  using started = contexts.begin("group");
+  for (const file of files) writeFileSync(join(started.path, file), "");
+  return started.keep(name);
+}
+
+const kept = () => readdirSync(join(home, "contexts", "group")).sort();
+
+test.each([
+  ["a living process", `${table}_${identify(process.ppid)}_${id}`, 2, true],
+  ["a dead process", `${table}_${dead}_${id}`, 0, false],
+  ["a process of another container", `1_${dead}_${id}`, 0, true],
+  ["a process of another container, long ago", `1_${dead}_${id}`, 2, false],
+  ["a process of another machine", `${table}_${dead.replace(/^[^.]+/, crypto.randomUUID())}_${id}`, 0, true],
+])("one that is used by %s", (_, user, days, stays) => {
+  const path = keep("commit");
+  const then = new Date(Date.now() - days * 24 * 60 * 60 * 1000 - 1000);
+  for (const at of [join(path, ".users", user), join(path, "..", `.${user}`)]) {
+    writeFileSync(at, "");
+    utimesSync(at, then, then);
+  }
+  removeKeptContexts(home, "group");
+  expect(existsSync(path)).toBe(stays);
+  expect(existsSync(join(path, "..", `.${user}`))).toBe(stays);
+});
+
+test.each([".users", ".removers"])("one without its %s is fetched again", (name) => {
+  const path = keep("commit", ["file", "other"]);
+  rmSync(join(path, name), { recursive: true });
+  rmSync(join(path, "file"));
+  if (name === ".users") expect(contexts.find("group", "commit")).toBeUndefined();
+  keep("commit");
+  expect(existsSync(join(path, "file"))).toBe(name === ".users");
+  expect(kept()).toEqual(["commit"]);
+});
+
+test("one that is being removed is not there, and what was fetched instead is used once", () => {
+  const path = keep("commit", ["old"]);
+  writeFileSync(join(path, ".removers", `${table}_${identify(process.ppid)}_${id}`), "");
+  expect(contexts.find("group", "commit")).toBeUndefined();
+  expect(readdirSync(join(path, ".users"))).toEqual([]);
+  const once = keep("commit", ["new"], (at) => expect(existsSync(join(at, "new"))).toBe(true));
+  expect(existsSync(once)).toBe(false);
+  expect(kept()).toEqual(["commit"]);
+});
+
+test("one whose removal was killed before it began is there", () => {
+  const path = keep("commit");
+  writeFileSync(join(path, ".removers", `${table}_${dead}_${id}`), "");
+  expect(contexts.find("group", "commit")?.path).toBe(path);
+});
+
+test("a removal that is killed leaves one that is whole, or none", async () => {
+  const files = Array.from({ length: 1000 }, (_, number) => String(number));
+  const path = keep("commit", files);
+  const script = `import { removeKeptContexts } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/contexts/kept-contexts.ts"))};
+    removeKeptContexts(${JSON.stringify(home)}, "group");`;
+  const removing = Bun.spawn([process.execPath, "-e", script]);
+  const isWhole = () => existsSync(path) && readdirSync(path).length === files.length + 2;
+  while (isWhole() && removing.exitCode === null) await Bun.sleep(0);
+  removing.kill("SIGKILL");
+  await removing.exited;
+  expect(existsSync(path)).toBe(false);
+  expect(contexts.find("group", "commit")).toBeUndefined();
+  keep("another");
+  expect(kept()).toEqual(["another"]);
+});
+
+test("nothing goes while it is used, whoever tidies up meanwhile", async () => {
+  const program = join(import.meta.dir, "../support/context-process.ts");
+  const processes = Array.from({ length: 4 }, () => Bun.spawn([process.execPath, program, home, "400"]));
+  const said = await Promise.all(processes.map(({ stdout }) => new Response(stdout).text()));
+  expect(said).toEqual(["", "", "", ""]);
+  expect(await Promise.all(processes.map(({ exited }) => exited))).toEqual([0, 0, 0, 0]);
+});
