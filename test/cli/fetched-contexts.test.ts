@@ -323,13 +323,18 @@ describe("a git repository", () => {
   test.each(["Dockerfile", ".dockerignore", "Dockerfile.dockerignore"])(
     "%s leads out by no link",
     async (name) => {
-      writeFileSync(join(directory, "secret"), "FROM base:1\nRUN echo s3cret\n[\n");
-      app.git("rm", "--quiet", "--ignore-unmatch", name);
-      app.commit({ [name]: { link: join(directory, "secret") } });
+      // As a Dockerfile it would be built, and as an ignore file it is one that is quoted.
+      writeFileSync(join(directory, "secret"), "FROM base:1\nRUN echo s3cret\n[s3cret\n");
       const { url } = serve();
-      const { stderr, requests } = await build([`${url}/app.git`]);
+      app.git("rm", "--quiet", "--ignore-unmatch", name);
+      app.commit({ foo: "another\n" });
+      const without = await build([`${url}/app.git`]);
+      app.commit({ [name]: { link: join(directory, "secret") } });
+      const { exitCode: linked, stderr, requests, texts } = await build([`${url}/app.git`, "--no-cache"]);
       expect(stderr).not.toContain("s3cret");
       expect(JSON.stringify(requests)).not.toContain("s3cret");
+      if (name === "Dockerfile") expect(stderr).toContain("cannot read the Dockerfile Dockerfile: the build");
+      else expect({ linked, texts }).toEqual({ linked: 0, texts: without.texts });
       app.git("rm", "--quiet", name);
       app.commit({ [name]: { link: "../secret" } });
       const { exitCode, stderr: said } = await build([`${url}/app.git`]);

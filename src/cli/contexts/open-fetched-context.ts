@@ -151,15 +151,15 @@ function readRules(
   const locate = (path: string) => locateIn(tree, path);
   const places = { contextPath: "", dockerfilePath };
   if (mode === "default") return readIgnoreRules({ ...places, defaultExcludes, locate });
-  const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path)));
+  const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path) ?? ""));
   if (unread !== undefined)
     log.warn(`${displayPath(unread)} leaves nothing of ${name} out, as in Docker; without --docker it does`);
   return ignoreRules([], { defaultExcludes });
 }
 
-/** Returns where a file of the context is, its links followed in there. A path of this machine is one. */
-function locateIn(tree: string, path: string): string {
+/** Returns where a file of the context is, its links followed in there, if there is one. A path of this machine is one. */
+function locateIn(tree: string, path: string): string | undefined {
   if (isAbsolute(path)) return path;
   const found = resolveInContext(tree, contextPathOf(path), localFileSystem);
-  return found.kind === "found" ? found.absolutePath : join(tree, path);
+  return found.kind === "found" ? found.absolutePath : undefined;
 }

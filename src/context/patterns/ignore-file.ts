@@ -10,8 +10,8 @@ interface ReadIgnoreRulesOptions {
   contextPath: string;
   /** `undefined` where there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
-  /** Returns where a file of that name is; there if not said. Messages have the name. */
-  locate?: ((path: string) => string) | undefined;
+  /** Returns where a file of that name is, if there is one; there if not said. Messages have the name. */
+  locate?: ((path: string) => string | undefined) | undefined;
   /** True if the specification's list of excludes applies too. */
   defaultExcludes: boolean;
 }
@@ -25,7 +25,7 @@ interface ReadIgnoreRulesOptions {
  */
 export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
   for (const path of ignoreFileCandidates(options)) {
-    const text = readText(path, options.locate?.(path));
+    const text = readText(path, options.locate === undefined ? path : options.locate(path));
     if (text !== undefined) return ignoreRules(parseIgnoreFile(text, path), options);
   }
   return ignoreRules([], options);
@@ -43,7 +43,8 @@ export function ignoreFileCandidates({
 }
 
 /** `undefined` where there is no such file. */
-function readText(path: string, at = path): string | undefined {
+function readText(path: string, at: string | undefined): string | undefined {
+  if (at === undefined) return undefined;
   let descriptor: number;
   try {
     // Without waiting: opening a named pipe would hang until somebody writes to it.
