@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import type { RemoteAccess } from "../../src/builder/remote-files/remote-access.ts";
+import { createGitClient } from "../../src/builder/repositories/git-client.ts";
 import { isRepository, parseRepositoryAddress } from "../../src/builder/repositories/repository-address.ts";
 
 const plain = {
@@ -64,6 +66,14 @@ test.each([
   expect(isRepository(word)).toBe(false);
 });
 
+test.each(["https://u:p@example.com:99999/foo.git", "http://u:p@[/foo.git", "https://u:p@/foo.git#v1"])(
+  "%s is invalid",
+  (word) => {
+    expect(() => parseRepositoryAddress(word)).toThrow(": invalid address");
+    expect(() => parseRepositoryAddress(word)).not.toThrow("u:p");
+  },
+);
+
 describe("what contradicts itself", () => {
   test.each([
     ["?ref=v1#v2", 'ref conflicts: "v2" and "v1"'],
@@ -82,4 +92,18 @@ describe("what contradicts itself", () => {
     expect(() => parseRepositoryAddress(`https://u:p@example.com/foo.git${rest}`)).toThrow(message);
     expect(() => parseRepositoryAddress(`https://u:p@example.com/foo.git${rest}`)).not.toThrow("u:p");
   });
+});
+
+test.each([
+  ["https://u:p@example.com/foo.git", "https://example.com/foo.git"],
+  ["git://u:p@example.com/foo", "git://example.com/foo"],
+  ["git://example.com/foo@bar", "git://example.com/foo@bar"],
+  ["ssh://u:p@example.com:22/foo", "ssh://u@example.com:22/foo"],
+  ["ssh://u@example.com:22/foo:p@bar", "ssh://u@example.com:22/foo:p@bar"],
+  ["git@example.com:foo", "git@example.com:foo"],
+])("git is given no password: %s", (word, remote) => {
+  const secrets = { values: new Map(), agents: new Map([["default", "/run/agent"]]) };
+  const address = parseRepositoryAddress(word);
+  const access: Partial<RemoteAccess> = { subject: "ADD", buildArgs: new Map(), secrets };
+  expect(address && createGitClient(address, access as RemoteAccess).remote).toBe(remote);
 });

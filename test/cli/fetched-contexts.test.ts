@@ -302,6 +302,21 @@ describe("a git repository", () => {
     expect(exitCode).toBe(2);
   });
 
+  test.each([
+    ["git://us3r:p4ss@127.0.0.1:1/x.git", 1],
+    ["git://us3r:p4%2fss@127.0.0.1:1/x.git", 1],
+    ["https://us3r:p4ss@host:99999/x.git", 2],
+    ["http://us3r:p4ss@[/x.git", 2],
+  ])("no password is shown: %s", async (address, code) => {
+    writeFiles(directory, { Dockerfile: `FROM base:1\nADD ${address} /x\nRUN make\n` });
+    for (const words of [[address], [".", "--docker"]]) {
+      const { exitCode, stderr } = await build(words);
+      expect(stderr).toMatch(/(git:\/\/127.0.0.1:1\/x.git: unable to connect|x\.git: invalid address)/);
+      expect(stderr).not.toMatch(/us3r|p4|bough itself/);
+      expect(exitCode).toBe(code);
+    }
+  });
+
   test("more than --max-add-size", async () => {
     app.commit({ zeros: "0".repeat(200_000) });
     const { url } = serve();

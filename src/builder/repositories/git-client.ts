@@ -71,7 +71,7 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
     return refuse(mask(reason ?? `git exits with ${status}`), hint);
   };
   return {
-    remote: target?.href ?? address.remote,
+    remote: target?.href ?? withoutPassword(address.remote),
     async run(args, options) {
       const end = await attempt(args, options);
       if (end.status !== 0) throw complain(end);
@@ -81,6 +81,11 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
     complain,
     refuse,
   };
+}
+
+/** git's own protocol knows no login, and ssh is told no password: as a part of the host's name both would be shown. */
+function withoutPassword(remote: string): string {
+  return remote.replace(/^git:\/\/[^/]*@/, "git://").replace(/^(ssh:\/\/[^/:]*):[^/]*@/, "$1@");
 }
 
 /** Returns what makes errors that name the repository. */

@@ -50,13 +50,14 @@ export function isRepository(word: string): boolean {
  * a repository's where its path ends in `.git`.
  *
  * @returns `undefined` for what names none
- * @throws BoughError of kind `usage` where its query or fragment makes no sense
+ * @throws BoughError of kind `usage` where its host, query or fragment makes no sense
  */
 export function parseRepositoryAddress(word: string): RepositoryAddress | undefined {
   const split = splitAddress(word);
   if (split === undefined) return undefined;
   const { remote, scheme, query, fragment } = split;
   const refuse = (problem: string) => new BoughError(`${redactUrl(word)}: ${problem}`, { kind: "usage" });
+  if (scheme.startsWith("http") && !URL.canParse(remote)) throw refuse("invalid address");
   const values = readQuery(query, refuse);
   const [, ref = "", directory = ""] = /^([^:]*):?(.*)$/s.exec(decode(fragment)) ?? [];
   const tag = qualified("refs/tags/", values.get("tag"));
