@@ -24,6 +24,8 @@ export interface CheckReport {
   source: { path: string; lines: readonly string[] };
   /** Empty where the text does not parse. */
   instructions: readonly Instruction[];
+  /** The Dockerfile's escape character. */
+  escape: string;
   files: readonly PlannedFile[];
   /** Both by line. */
   warnings: readonly Finding[];
@@ -47,7 +49,7 @@ export async function checkDockerfile(options: CheckOptions): Promise<CheckRepor
   const parsed = attempt("ParseError", () => parseDockerfile(text, path));
   if ("errors" in parsed) {
     const source = { path, lines: text.split(/\r*\n/) };
-    return { source, instructions: [], files: [], warnings: [], errors: parsed.errors };
+    return { source, instructions: [], escape: "\\", files: [], warnings: [], errors: parsed.errors };
   }
   const dockerfile = parsed.result;
   const directive = attempt("InvalidCheckDirective", () => readCheckDirective(dockerfile));
@@ -96,6 +98,7 @@ async function checkParsed(
   return {
     source: dockerfile,
     instructions: dockerfile.instructions,
+    escape: dockerfile.escape,
     files: plan.files,
     warnings: byLine(warnings),
     errors: byLine(withoutRepeats(errors)),

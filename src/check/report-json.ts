@@ -1,28 +1,35 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
+import { wordsOf } from "../dockerfile/instruction-words.ts";
 import { octalMode } from "../image/file-mode.ts";
 import type { CheckReport } from "./check.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";
 
 /** The report as `-f json` prints it; what is not known is null. */
-export function describeReport({ instructions, files, warnings, errors }: CheckReport) {
+export function describeReport({
+  instructions,
+  escape: escapeCharacter,
+  files,
+  warnings,
+  errors,
+}: CheckReport) {
   return {
-    instructions: instructions.map(describeInstruction),
+    instructions: instructions.map((instruction) => describeInstruction(instruction, escapeCharacter)),
     files: files.map(describeFile),
     warnings: warnings.map(describeFinding),
     errors: errors.map(describeFinding),
   };
 }
 
-function describeInstruction(instruction: Instruction) {
-  const { name, range, flags, original, words, heredocs } = instruction;
+function describeInstruction(instruction: Instruction, escapeCharacter: string) {
+  const { name, range, flags, original, heredocs } = instruction;
   return {
     line: range.start,
     endLine: range.end,
     name,
     flags: flags.map((flag) => ({ name: flag.name, value: flag.value ?? null })),
     original,
-    args: words,
+    args: wordsOf(instruction, escapeCharacter),
     form: formOf(instruction),
     heredocs: heredocs.map((document) => ({
       name: document.name,

@@ -34,8 +34,8 @@ interface InstructionBase<Name extends string> {
   /** The same for people: of the white space where lines are joined one blank is left. */
   title: string;
   flags: readonly Flag[];
-  /** The arguments as a list of words before expansion. */
-  words: readonly string[];
+  /** What follows the flags, as written. `wordsOf` splits it. */
+  args: string;
   heredocs: readonly HereDocument[];
 }
 

@@ -123,7 +123,6 @@ function parseOnbuild(statement: Statement): Instruction {
   const inner = statement.inner();
   const { name } = inner;
   const expected = "an instruction other than FROM, MAINTAINER and ONBUILD";
-  let words: readonly string[] = [];
   let trigger: Instruction | undefined;
   if (name === "") {
     const at = placeOf(statement.writtenName);
@@ -136,9 +135,8 @@ function parseOnbuild(statement: Statement): Instruction {
     statement.report({ message, expected, at: placeOf(inner.writtenName) });
   } else {
     trigger = parseStatement(inner);
-    words = [inner.writtenName.text, ...(trigger?.words ?? [])];
   }
-  return { ...baseOf(statement, "ONBUILD", words, flags.list), trigger };
+  return { ...baseOf(statement, "ONBUILD", flags.list), trigger };
 }
 
 function nearestName(statement: Statement): string | undefined {

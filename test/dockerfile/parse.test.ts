@@ -5,7 +5,8 @@
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CopySource, Dockerfile, LineRange } from "../../src/dockerfile/instruction.ts";
+import type { CopySource, Dockerfile, Instruction, LineRange } from "../../src/dockerfile/instruction.ts";
+import { wordsOf } from "../../src/dockerfile/instruction-words.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { DockerfileError } from "../../src/dockerfile/problems/dockerfile-error.ts";
 
@@ -93,19 +94,26 @@ function summarize({ escape: escapeCharacter, directives, instructions, warnings
   return {
     ...(escapeCharacter === "\\" ? {} : { escape: escapeCharacter }),
     ...(directives.size === 0 ? {} : { directives: Object.fromEntries(directives) }),
-    instructions: instructions.map(({ name, range, flags, heredocs, title, ...rest }) => ({
-      name,
-      lines: lines(range),
-      ...(title === rest.original ? {} : { title }),
-      ...(flags.length === 0 ? {} : { flags }),
-      ...("sources" in rest ? { ...rest, sources: rest.sources.map(nameOf) } : rest),
-      ...(heredocs.length === 0
-        ? {}
-        : { heredocs: heredocs.map((document) => ({ ...document, range: lines(document.range) })) }),
-    })),
+    instructions: instructions.map((instruction) => summarizeInstruction(instruction, escapeCharacter)),
     ...(warnings.length === 0
       ? {}
       : { warnings: warnings.map((warning) => ({ ...warning, range: lines(warning.range) })) }),
+  };
+}
+
+function summarizeInstruction(instruction: Instruction, escapeCharacter: string) {
+  const { name, range, flags, heredocs, title, original, args: _, ...rest } = instruction;
+  return {
+    name,
+    lines: lines(range),
+    ...(title === original ? {} : { title }),
+    ...(flags.length === 0 ? {} : { flags }),
+    original,
+    words: wordsOf(instruction, escapeCharacter),
+    ...("sources" in rest ? { ...rest, sources: rest.sources.map(nameOf) } : rest),
+    ...(heredocs.length === 0
+      ? {}
+      : { heredocs: heredocs.map((document) => ({ ...document, range: lines(document.range) })) }),
   };
 }
 

@@ -1,13 +1,14 @@
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
+import { wordsOf } from "../../dockerfile/instruction-words.ts";
 import { type Finding, warn } from "../finding.ts";
 
 /** ConsistentInstructionCasing, FromAsCasing, StageNameCasing. */
-export function lintCasing(_: Dockerfile, stages: readonly Stage[]): Finding[] {
+export function lintCasing({ escape: escapeCharacter }: Dockerfile, stages: readonly Stage[]): Finding[] {
   // An ARG before the first FROM has no say.
   const instructions = stages.flatMap((stage) => [stage.from, ...stage.instructions]);
   return [
     ...instructionCasing(instructions),
-    ...stages.flatMap(({ from }) => [...keywordCasing(from), ...stageNameCasing(from)]),
+    ...stages.flatMap(({ from }) => fromCasing(from, wordsOf(from, escapeCharacter))),
   ];
 }
 
@@ -24,8 +25,11 @@ function instructionCasing(instructions: readonly Instruction[]): Finding[] {
   });
 }
 
-function keywordCasing(from: Instruction): Finding[] {
-  const [, keyword] = from.words;
+function fromCasing(from: Instruction, [, keyword, stage]: readonly string[]): Finding[] {
+  return [...keywordCasing(from, keyword), ...stageNameCasing(from, stage)];
+}
+
+function keywordCasing(from: Instruction, keyword: string | undefined): Finding[] {
   const name = writtenName(from);
   // A name of mixed casing is warned about as it is.
   const isConsistent = isLower(name) ? isLower : isUpper(name) ? isUpper : () => true;
@@ -33,8 +37,7 @@ function keywordCasing(from: Instruction): Finding[] {
   return [warn("FromAsCasing", `'${keyword}' and '${name}' keywords' casing do not match`, from)];
 }
 
-function stageNameCasing(from: Instruction): Finding[] {
-  const [, , stage] = from.words;
+function stageNameCasing(from: Instruction, stage: string | undefined): Finding[] {
   if (stage === undefined || isLower(stage)) return [];
   return [warn("StageNameCasing", `Stage name '${stage}' should be lowercase`, from)];
 }

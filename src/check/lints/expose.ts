@@ -5,7 +5,7 @@ import { type Finding, warn } from "../finding.ts";
 export function lintExpose({ instructions }: Dockerfile): Finding[] {
   return instructions.flatMap((instruction) => {
     if (instruction.name !== "EXPOSE") return [];
-    return instruction.words.flatMap((port) => {
+    return instruction.ports.flatMap((port) => {
       const findings: Finding[] = [];
       const protocol = port.slice(port.indexOf("/") + 1);
       if (port.includes("/") && !protocol.includes("$") && protocol !== protocol.toLowerCase()) {

@@ -7,28 +7,28 @@ import type {
 } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import { splitAtBlanks } from "../words/word-list.ts";
-import { parseCommand } from "./command.ts";
+import { isEmptyCommand, parseCommand } from "./command.ts";
 
 /** `CMD ...` and `ENTRYPOINT ...`; with nothing behind it either one takes back what the base image says. */
 export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): StartCommandInstruction {
   const flags = readFlags(statement);
-  const { command, words } = parseCommand(statement, statement.args);
-  return { ...baseOf(statement, name, words, flags.list), command };
+  const command = parseCommand(statement, statement.args);
+  return { ...baseOf(statement, name, flags.list), command };
 }
 
 /** `SHELL ["program", "argument", ...]`: JSON form only. */
 export function parseShell(statement: Statement): ShellInstruction {
   const flags = readFlags(statement);
-  const { command, words } = parseCommand(statement, statement.args);
+  const command = parseCommand(statement, statement.args);
   const expected = 'a JSON array, as in SHELL ["/bin/bash", "-c"]';
-  if (words.length === 0) {
+  if (isEmptyCommand(command)) {
     const message = "SHELL requires at least one argument";
     statement.report({ message, expected, at: placeOf(statement.writtenName) });
   } else if (command.form === "shell") {
     const message = "SHELL requires the arguments to be in JSON form";
     statement.report({ message, expected, at: placeOf(statement.args) });
   }
-  return { ...baseOf(statement, "SHELL", words, flags.list), shell: words };
+  return { ...baseOf(statement, "SHELL", flags.list), shell: command.form === "exec" ? command.words : [] };
 }
 
 /** `EXPOSE PORT[/PROTOCOL] ...` */
@@ -36,7 +36,7 @@ export function parseExpose(statement: Statement): ExposeInstruction {
   const flags = readFlags(statement);
   const words = splitAtBlanks(statement.args.text, statement.args.offset).map((word) => word.text);
   if (words.length === 0) reportNoArguments(statement, "a port, as 8080 or 53/udp");
-  return { ...baseOf(statement, "EXPOSE", words, flags.list), ports: words };
+  return { ...baseOf(statement, "EXPOSE", flags.list), ports: words };
 }
 
 /** `VOLUME PATH ...`, or the same as a JSON array */
@@ -50,8 +50,7 @@ export function parseVolume(statement: Statement): VolumeInstruction {
     const at = placeOf(statement.args);
     statement.report({ message: "VOLUME specified can not be an empty string", expected: "a path", at });
   }
-  const paths = words.map((word) => word.text);
-  return { ...baseOf(statement, "VOLUME", paths, flags.list), paths };
+  return { ...baseOf(statement, "VOLUME", flags.list), paths: words.map((word) => word.text) };
 }
 
 function reportNoArguments(statement: Statement, expected: string): void {

@@ -1,5 +1,5 @@
 import { type FlagKind, type GivenFlags, readFlags } from "../flags.ts";
-import type { AddInstruction, CopyInstruction, CopySource } from "../instruction.ts";
+import type { AddInstruction, CopyInstruction, CopySource, HereDocument } from "../instruction.ts";
 import { parseHeredocMarker } from "../text/heredoc.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import type { Word } from "../words/word-list.ts";
@@ -23,16 +23,16 @@ const addFlags: typeof sharedFlags = {
 /** `COPY [flags] SOURCE... DESTINATION`, or the same as a JSON array; a source may be a here-document. */
 export function parseCopy(statement: Statement): CopyInstruction {
   const flags = readFlags(statement, copyFlags);
-  const { words, fields } = parseCopyFields(statement, flags);
-  return { ...baseOf(statement, "COPY", words, flags.list), ...fields, from: flags.text("from") };
+  const fields = parseCopyFields(statement, flags);
+  return { ...baseOf(statement, "COPY", flags.list), ...fields, from: flags.text("from") };
 }
 
 /** `ADD [flags] SOURCE... DESTINATION`: as COPY, with flags for sources that come from elsewhere. */
 export function parseAdd(statement: Statement): AddInstruction {
   const flags = readFlags(statement, addFlags);
-  const { words, fields } = parseCopyFields(statement, flags);
+  const fields = parseCopyFields(statement, flags);
   return {
-    ...baseOf(statement, "ADD", words, flags.list),
+    ...baseOf(statement, "ADD", flags.list),
     ...fields,
     checksum: flags.text("checksum"),
     keepGitDir: flags.switch("keep-git-dir"),
@@ -45,13 +45,8 @@ function parseCopyFields(statement: Statement, flags: GivenFlags) {
   const words = list?.words ?? [];
   const destination = words.at(-1);
   if (list !== undefined) checkWords(statement, words, list.isArray);
-  const documents = statement.heredocs.values();
-  const fields = {
-    sources: words.slice(0, -1).map((word): CopySource => {
-      const isMarker = list?.isArray !== true && markerOf(word) !== undefined;
-      const document = isMarker ? documents.next().value : undefined;
-      return document === undefined ? { kind: "path", path: word.text } : { kind: "heredoc", document };
-    }),
+  return {
+    sources: sourcesOf(words.slice(0, -1), list?.isArray === true ? [] : statement.heredocs),
     destination: destination?.text ?? "",
     chown: flags.text("chown"),
     chmod: flags.text("chmod"),
@@ -59,7 +54,14 @@ function parseCopyFields(statement: Statement, flags: GivenFlags) {
     parents: flags.switch("parents") ?? false,
     link: flags.switch("link"),
   };
-  return { words: words.map((word) => word.text), fields };
+}
+
+function sourcesOf(words: readonly Word[], heredocs: readonly HereDocument[]): CopySource[] {
+  let next = 0;
+  return words.map((word) => {
+    const document = markerOf(word) === undefined ? undefined : heredocs[next++];
+    return document === undefined ? { kind: "path", path: word.text } : { kind: "heredoc", document };
+  });
 }
 
 function checkWords(statement: Statement, words: readonly Word[], isArray: boolean): void {

@@ -25,11 +25,6 @@ export function parseFrom(statement: Statement): FromInstruction {
     const message = "FROM requires either one or three arguments";
     statement.report({ message, expected: "FROM image or FROM image AS name", at: placeOf(surplus) });
   }
-  const base = baseOf(
-    statement,
-    "FROM",
-    words.map((word) => word.text),
-    flags.list,
-  );
+  const base = baseOf(statement, "FROM", flags.list);
   return { ...base, image: image?.text ?? "", stageName, platform: flags.text("platform") };
 }

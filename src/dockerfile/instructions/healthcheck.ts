@@ -4,7 +4,7 @@ import { readFlags } from "../flags.ts";
 import type { Command, HealthcheckInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import type { Word } from "../words/word-list.ts";
-import { parseCommand } from "./command.ts";
+import { isEmptyCommand, parseCommand } from "./command.ts";
 
 const durations = ["interval", "timeout", "start-period", "start-interval"];
 
@@ -21,9 +21,9 @@ export function parseHealthcheck(statement: Statement): HealthcheckInstruction {
   const text = rest.trimStart();
   const offset = args.offset + type.length + rest.length - text.length;
   const kind = { text: type, offset: args.offset };
-  const { words, command } = checkForm(statement, kind, { text, offset });
+  const command = checkForm(statement, kind, { text, offset });
   return {
-    ...baseOf(statement, "HEALTHCHECK", words, flags.list),
+    ...baseOf(statement, "HEALTHCHECK", flags.list),
     command,
     interval: flags.text("interval"),
     timeout: flags.text("timeout"),
@@ -33,11 +33,7 @@ export function parseHealthcheck(statement: Statement): HealthcheckInstruction {
   };
 }
 
-function checkForm(
-  statement: Statement,
-  kind: Word,
-  rest: Word,
-): { words: string[]; command: Command | undefined } {
+function checkForm(statement: Statement, kind: Word, rest: Word): Command | undefined {
   const type = kind.text.toUpperCase();
   const expected = "HEALTHCHECK CMD command or HEALTHCHECK NONE";
   switch (type) {
@@ -47,29 +43,29 @@ function checkForm(
         expected,
         at: placeOf(statement.writtenName),
       });
-      return { words: [], command: undefined };
+      return undefined;
     case "NONE":
       if (rest.text !== "") {
         statement.report({ message: "HEALTHCHECK NONE takes no arguments", expected, at: placeOf(rest) });
       }
-      return { words: [kind.text], command: undefined };
+      return undefined;
     case "CMD": {
-      const { words, command } = parseCommand(statement, rest);
-      if (words.length === 0) {
+      const command = parseCommand(statement, rest);
+      if (isEmptyCommand(command)) {
         statement.report({
           message: "Missing command after HEALTHCHECK CMD",
           expected: "a command",
           at: placeOf(kind),
         });
       }
-      return { words: [kind.text, ...words], command };
+      return command;
     }
     default: {
       const meant = nearest(type, ["CMD", "NONE"]);
       const advice = meant === undefined ? "try CMD" : `did you mean ${meant}?`;
       const message = `Unknown type "${kind.text}" in HEALTHCHECK (${advice})`;
       statement.report({ message, expected, at: placeOf(kind) });
-      return { words: [kind.text], command: undefined };
+      return undefined;
     }
   }
 }

@@ -1,65 +1,63 @@
 import { readFlags } from "../flags.ts";
 import type { ArgInstruction, EnvInstruction, LabelInstruction } from "../instruction.ts";
-import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import { splitWords, type Word } from "../words/word-list.ts";
+import { baseOf, type Complaint, placeOf, type Statement } from "../text/statement.ts";
+import { splitTexts, splitWords } from "../words/word-list.ts";
 
 /** `ENV KEY=VALUE ...`, or `ENV KEY VALUE` as it was written long ago. */
 export function parseEnv(statement: Statement): EnvInstruction {
   const flags = readFlags(statement);
-  const { pairs, words } = parsePairs(statement);
-  return { ...baseOf(statement, "ENV", words, flags.list), pairs };
+  return { ...baseOf(statement, "ENV", flags.list), pairs: parsePairs(statement) };
 }
 
 /** `LABEL KEY=VALUE ...`: the same forms as ENV. */
 export function parseLabel(statement: Statement): LabelInstruction {
   const flags = readFlags(statement);
-  const { pairs, words } = parsePairs(statement);
-  return { ...baseOf(statement, "LABEL", words, flags.list), pairs };
+  return { ...baseOf(statement, "LABEL", flags.list), pairs: parsePairs(statement) };
 }
 
 /** `ARG NAME[=DEFAULT] ...` */
 export function parseArg(statement: Statement): ArgInstruction {
   const flags = readFlags(statement);
-  const words = splitWords(statement.args.text, statement.args.offset, statement.escape);
+  const words = splitTexts(statement.args.text, statement.escape);
   if (words.length === 0) reportNoArguments(statement);
-  const declarations = words.map((word) => {
-    const { key, value } = splitPair(word.text);
-    if (key === "") reportBlankName(statement, word);
-    return { key, value };
-  });
-  return {
-    ...baseOf(
-      statement,
-      "ARG",
-      words.map((word) => word.text),
-      flags.list,
-    ),
-    declarations,
-  };
+  const declarations: ArgInstruction["declarations"][number][] = [];
+  for (const word of words) {
+    const declaration = splitPair(word);
+    if (declaration.key === "") reportBlankName(statement, placeOfWord(statement, declarations.length));
+    declarations.push(declaration);
+  }
+  return { ...baseOf(statement, "ARG", flags.list), declarations };
 }
 
-function parsePairs(statement: Statement): { pairs: { key: string; value: string }[]; words: string[] } {
+function parsePairs(statement: Statement): { key: string; value: string }[] {
   const { name, args } = statement;
-  const words = splitWords(args.text, args.offset, statement.escape);
+  const words = splitTexts(args.text, statement.escape);
   const [first] = words;
-  const texts = words.map((word) => word.text);
   if (first === undefined) {
     reportNoArguments(statement);
-    return { pairs: [], words: texts };
+    return [];
   }
-  if (!first.text.includes("=")) return { pairs: parseLegacyPair(statement), words: texts };
-  const pairs = words.map((word) => {
-    const { key, value } = splitPair(word.text);
+  if (!first.includes("=")) return parseLegacyPair(statement);
+  const pairs: { key: string; value: string }[] = [];
+  for (const word of words) {
+    const { key, value } = splitPair(word);
     if (value === undefined) {
-      const message = `Syntax error - can't find = in "${word.text}". Must be of the form: name=value`;
+      const message = `Syntax error - can't find = in "${word}". Must be of the form: name=value`;
       const expected = `${name} name=value ..., with quotes or an escape character where a value has blanks`;
-      statement.report({ message, expected, at: placeOf(word) });
+      const at = placeOfWord(statement, pairs.length);
+      statement.report({ message, expected, ...(at && { at }) });
     } else if (key === "") {
-      reportBlankName(statement, word);
+      reportBlankName(statement, placeOfWord(statement, pairs.length));
     }
-    return { key, value: value ?? "" };
-  });
-  return { pairs, words: texts };
+    pairs.push({ key, value: value ?? "" });
+  }
+  return pairs;
+}
+
+/** Looked for only where there is something to say of it. */
+function placeOfWord({ args, escape }: Statement, index: number): Complaint["at"] {
+  const word = splitWords(args.text, args.offset, escape)[index];
+  return word && placeOf(word);
 }
 
 /** `KEY VALUE`, where everything behind the key is its value. */
@@ -91,11 +89,11 @@ function reportNoArguments(statement: Statement): void {
   statement.report({ message: `${name} requires at least one argument`, expected, at: placeOf(writtenName) });
 }
 
-function reportBlankName(statement: Statement, word: Word): void {
+function reportBlankName(statement: Statement, at: Complaint["at"]): void {
   const { name } = statement;
   statement.report({
     message: `${name} names can not be blank`,
     expected: `${name} name=value`,
-    at: placeOf(word),
+    ...(at && { at }),
   });
 }

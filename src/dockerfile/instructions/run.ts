@@ -1,27 +1,32 @@
-import { readFlags } from "../flags.ts";
+import { type FlagKind, readFlags } from "../flags.ts";
 import type { RunInstruction } from "../instruction.ts";
 import { parseHeredocMarker } from "../text/heredoc.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import { parseCommand } from "./command.ts";
+import { isEmptyCommand, parseCommand } from "./command.ts";
 import { parseMounts } from "./mount.ts";
 
+const declaredFlags: Readonly<Record<string, FlagKind>> = {
+  mount: "texts",
+  network: "text",
+  security: "text",
+};
 const networks = ["default", "none", "host"] as const;
 const securities = ["sandbox", "insecure"] as const;
 
 /** `RUN [flags] command`, `RUN ["program", ...]` or `RUN <<NAME` */
 export function parseRun(statement: Statement): RunInstruction {
-  const flags = readFlags(statement, { mount: "texts", network: "text", security: "text" });
+  const flags = readFlags(statement, declaredFlags);
   const network = readChoice(statement, "network", flags.text("network"), networks);
   const security = readChoice(statement, "security", flags.text("security"), securities);
   const mounts = parseMounts(statement, flags.texts("mount"));
-  const { command, words } = parseCommand(statement, statement.args);
+  const command = parseCommand(statement, statement.args);
   // A shell can be run with nothing to do, which is Docker's reading of a RUN with nothing after it.
-  if (command.form === "exec" && words.length === 0) {
+  if (command.form === "exec" && isEmptyCommand(command)) {
     const at = placeOf(statement.args);
     statement.report({ message: "RUN requires at least one argument", expected: "a command", at });
   }
   return {
-    ...baseOf(statement, "RUN", words, flags.list),
+    ...baseOf(statement, "RUN", flags.list),
     ...withHeredocs(statement, command),
     mounts,
     network,
@@ -52,8 +57,9 @@ function readChoice<Choice extends string>(
   value: string | undefined,
   choices: readonly Choice[],
 ): Choice | undefined {
+  if (value === undefined) return undefined;
   const choice = choices.find((known) => known === value);
-  if (value === undefined || choice !== undefined) return choice;
+  if (choice !== undefined) return choice;
   const flag = statement.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
   const message = `invalid ${name} mode "${value}"`;
   const expected = `one of ${choices.join(", ")}`;

@@ -35,5 +35,5 @@ function parseSingle<Name extends string>(statement: Statement, name: Name, expe
     const at = placeOf(statement.writtenName);
     statement.report({ message: `${name} requires exactly one argument`, expected, at });
   }
-  return baseOf(statement, name, text === "" ? [] : [text], flags.list);
+  return baseOf(statement, name, flags.list);
 }

@@ -107,10 +107,9 @@ export function placeOf(word: Word): { offset: number; length: number } {
 
 /** The fields that all instructions have. */
 export function baseOf<Name extends string>(
-  { range, original, title, heredocs }: Statement,
+  { range, original, title, args, heredocs }: Statement,
   name: Name,
-  words: readonly string[],
   flags: readonly Flag[],
 ) {
-  return { name, range, original, title, flags, words, heredocs };
+  return { name, range, original, title, flags, args: args.text, heredocs };
 }

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { Instruction } from "../instruction.ts";
+import { wordsOf } from "../instruction-words.ts";
 import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
 /** A variable that a text asks for. */
@@ -18,7 +19,8 @@ export function referencesIn(word: string, escapeCharacter: string): VariableRef
 export function referencesOf(instruction: Instruction, escapeCharacter: string): VariableReference[] {
   if (!instruction.original.includes("$") && instruction.heredocs.length === 0) return [];
   const flags = instruction.flags.flatMap(({ value }) => value ?? []);
-  const found = [...wordsOf(instruction), ...flags].flatMap((word) => referencesIn(word, escapeCharacter));
+  const words = askingWords(instruction, escapeCharacter);
+  const found = [...words, ...flags].flatMap((word) => referencesIn(word, escapeCharacter));
   for (const { content, expand } of instruction.heredocs) {
     if (expand) found.push(...find(content, (text, lookup) => expandHeredoc(text, lookup, escapeCharacter)));
   }
@@ -28,11 +30,11 @@ export function referencesOf(instruction: Instruction, escapeCharacter: string):
   return [...names.values()];
 }
 
-function wordsOf(instruction: Instruction): readonly string[] {
+function askingWords(instruction: Instruction, escapeCharacter: string): readonly string[] {
   // The old form `ENV KEY VALUE` is one value, whatever quotes are in it.
   return instruction.name === "ENV"
     ? instruction.pairs.flatMap(({ key, value }) => [key, value])
-    : instruction.words;
+    : wordsOf(instruction, escapeCharacter);
 }
 
 /** Lets the lexer ask for every name: it alone knows what quotes and escapes make of a `$`. */

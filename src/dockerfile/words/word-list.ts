@@ -37,6 +37,13 @@ export function splitWords(text: string, offset: number, escapeCharacter: string
   }
 }
 
+/** The texts of the same words. */
+export function splitTexts(text: string, escapeCharacter: string): string[] {
+  // Most lines have no quotes; these are long and many, so they are split by the engine itself.
+  if (text !== "" && !/['"\\`\u0080-\uffff]/.test(text)) return text.split(/\s+/);
+  return splitWords(text, 0, escapeCharacter).map((word) => word.text);
+}
+
 function findWordEnd(text: string, start: number, escapeCharacter: string): number {
   let position = start;
   for (;;) {
