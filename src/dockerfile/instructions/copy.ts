@@ -57,11 +57,13 @@ function parseCopyFields(statement: Statement, flags: GivenFlags) {
 }
 
 function sourcesOf(words: readonly Word[], heredocs: readonly HereDocument[]): CopySource[] {
+  const sources: CopySource[] = [];
   let next = 0;
-  return words.map((word) => {
-    const document = markerOf(word) === undefined ? undefined : heredocs[next++];
-    return document === undefined ? { kind: "path", path: word.text } : { kind: "heredoc", document };
-  });
+  for (const word of words) {
+    const document = next < heredocs.length && markerOf(word) !== undefined ? heredocs[next++] : undefined;
+    sources.push(document === undefined ? { kind: "path", path: word.text } : { kind: "heredoc", document });
+  }
+  return sources;
 }
 
 function checkWords(statement: Statement, words: readonly Word[], isArray: boolean): void {

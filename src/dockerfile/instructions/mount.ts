@@ -29,6 +29,7 @@ const keys = new Map([
 
 /** `--mount=type=cache,target=/path,...`, one a flag; keys and type are checked. */
 export function parseMounts(statement: Statement, values: readonly string[]): Mount[] {
+  if (values.length === 0) return [];
   return values.map((value) => {
     const fields = splitFields(value).map((field) => {
       const separator = field.indexOf("=");

@@ -193,9 +193,8 @@ function joinLines(lines: readonly string[]): string {
  */
 function withoutContinuation(line: string, escapeCharacter: string): string | undefined {
   let end = line.length;
-  const last = line.charCodeAt(end - 1);
-  if (last !== escapeCharacter.charCodeAt(0) && last !== 32 && last !== 9) return undefined;
-  while (end > 0 && (line[end - 1] === " " || line[end - 1] === "\t")) end--;
-  if (line[end - 1] !== escapeCharacter || line[end - 2] === escapeCharacter) return undefined;
+  let last = line.charCodeAt(end - 1);
+  while (last === 32 || last === 9) last = line.charCodeAt(--end - 1);
+  if (last !== escapeCharacter.charCodeAt(0) || line[end - 2] === escapeCharacter) return undefined;
   return line.slice(0, end - 1);
 }

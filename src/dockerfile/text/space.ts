@@ -22,14 +22,17 @@ export function isSpaceAt(text: string, position: number): boolean {
 }
 
 export function trimStart(text: string): string {
-  const code = text.charCodeAt(0);
-  if (code > 32 && code < 0x80) return text;
+  let start = 0;
+  let code = text.charCodeAt(0);
+  while (code === 32 || code === 9) code = text.charCodeAt(++start);
+  if (code > 32 && code < 0x80) return start === 0 ? text : text.slice(start);
   return text.replace(leading, "");
 }
 
 export function trimEnd(text: string): string {
   let end = text.length;
-  if (text.charCodeAt(end - 1) > 32 && text.charCodeAt(end - 1) < 0x80) return text;
+  const code = text.charCodeAt(end - 1);
+  if (code > 32 && code < 0x80) return text;
   while (end > 0 && isSpaceAt(text, end - 1)) end--;
   return text.slice(0, end);
 }

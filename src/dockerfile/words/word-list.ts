@@ -14,13 +14,15 @@ const quotedText = /[^"\\`]+/y;
 
 /** Splits at blanks and at nothing else: what FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
 export function splitAtBlanks(text: string, offset: number): Word[] {
-  if (text === "") return [];
+  const words: Word[] = [];
+  if (text === "") return words;
   let end = 0;
-  return text.split(blanks).map((word) => {
+  for (const word of text.split(blanks)) {
     const start = text.indexOf(word, end);
     end = start + word.length;
-    return { text: word, offset: offset + start };
-  });
+    words.push({ text: word, offset: offset + start });
+  }
+  return words;
 }
 
 /** Splits at white space outside of quotes, which stay: what ENV, LABEL and ARG do. */
