@@ -3,10 +3,11 @@
  * anything behind in them.
  */
 import { afterAll, beforeAll } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { removeHome } from "./support/homes.ts";
 
 /** `FAST_CHECK_SEED=random`, or the seed that a failure has named: by hand. */
 const { FAST_CHECK_SEED: seed = "20251121" } = process.env;
@@ -29,4 +30,4 @@ process.env.BOUGH_HOME = join(home, "bough");
 
 // Around all files, or, where several processes share them and none knows which is its last, around each one.
 beforeAll(() => void mkdirSync(home, { recursive: true }));
-afterAll(() => rmSync(home, { recursive: true, force: true }));
+afterAll(() => removeHome(home));

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
@@ -10,6 +10,7 @@ import { nameSeconds } from "../../src/engine/system/seconds.ts";
 import { BoughError } from "../../src/errors.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
+import { removeHome } from "../support/homes.ts";
 
 let scratch: string;
 let layout: string;
@@ -19,7 +20,7 @@ beforeAll(async () => {
   layout = await makeBusyboxLayout(join(scratch, "layout"));
 });
 
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+afterAll(() => removeHome(scratch));
 
 /** Runs a script with `engine` open on `directory`, in a mount namespace that `setUp` has prepared. */
 function inNamespace(setUp: string, directory: string, script: string): unknown {

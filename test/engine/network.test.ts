@@ -1,19 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import {
-  chmodSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { findAddresses, privateResolvConf } from "../../src/engine/network/host-network.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
+import { removeHome } from "../support/homes.ts";
 
 const machine = readlinkSync("/proc/self/ns/net");
 const network = "readlink /proc/self/ns/net";
@@ -25,7 +18,7 @@ let scratch: string;
 beforeAll(() => {
   scratch = mkdtempSync(join(tmpdir(), "bough-network-"));
 });
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+afterAll(() => removeHome(scratch));
 
 describe("the networks of an engine", () => {
   let engine: TestEngine;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
@@ -10,6 +10,7 @@ import type { ImageRecord } from "../../src/service/wire/image.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";
+import { removeHome } from "../support/homes.ts";
 import { commandLines, lastingProcesses } from "../support/processes.ts";
 import { seededRandom } from "../support/random.ts";
 
@@ -24,7 +25,7 @@ beforeAll(async () => {
   layout = await makeBusyboxLayout(join(scratch, "layout"));
 });
 
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+afterAll(() => removeHome(scratch));
 
 interface Said {
   about?: string;
@@ -84,7 +85,7 @@ test(`killed at ${kills} random instants: nothing that was reported as done is l
   const done: Said[] = [];
   for (let kill = 0; kill < kills; kill++) {
     // A fresh directory now and then, so that imports are hit too.
-    if (kill % 4 === 3) rmSync(directory, { recursive: true });
+    if (kill % 4 === 3) removeHome(directory);
     if (kill % 4 === 3) done.length = 0;
     done.push(
       ...(await buildAndKill(directory, { milliseconds: Math.floor(random() * 400) })).filter(

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
@@ -7,6 +7,7 @@ import type { LentFile } from "../../src/service/wire/file.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { OperationEvent, OperationRecord } from "../../src/service/wire/operation.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
+import { removeHome } from "./homes.ts";
 
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
@@ -42,7 +43,7 @@ export class TestEngine {
 
   async close(): Promise<void> {
     await this.engine.close();
-    rmSync(this.directory, { recursive: true, force: true });
+    removeHome(this.directory);
   }
 
   /** `body`: bytes and text as they are, anything else as JSON. */

@@ -2,19 +2,11 @@
  * Runs programs as a user without privileges, with a home and sub-ids of its own. The machine's user database stays
  * as it is: the files that say who that is are laid over it in a mount namespace, for these programs alone.
  */
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { linkBough } from "./compiled.ts";
+import { removeHome } from "./homes.ts";
 
 const name = "bough-tester";
 const id = 61_234;
@@ -95,6 +87,6 @@ export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUse
       return place;
     },
     giveBough: () => linkBough(home),
-    remove: () => rmSync(directory, { recursive: true, force: true }),
+    remove: () => removeHome(directory),
   };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/database.ts";
@@ -7,6 +7,7 @@ import { checkEngine } from "../../../src/engine/check/check.ts";
 import { layerNames } from "../../../src/engine/records/layers.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
 import { TestEngine } from "../../support/engine.ts";
+import { removeHome } from "../../support/homes.ts";
 
 test.each([0, 15, 60, 180])(
   "killed in the midst of a copy after %d ms: nothing is left of it",
@@ -33,7 +34,7 @@ test.each([0, 15, 60, 180])(
         await engine.close();
       }
     } finally {
-      rmSync(directory, { recursive: true, force: true });
+      removeHome(directory);
     }
   },
 );

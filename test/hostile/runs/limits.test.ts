@@ -3,7 +3,7 @@
  * machine go on, and nothing is left of them. The compiled program serves the engine, as root and as an ordinary user.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InstanceRequest, ResourcesLimits } from "../../../src/service/wire/instance.ts";
 import type { LimitHit, OperationRecord } from "../../../src/service/wire/operation.ts";
@@ -11,6 +11,7 @@ import { diskForTests, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";
 import { decode } from "../../support/engine.ts";
+import { removeHome } from "../../support/homes.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { addPerl } from "../../support/perl-files.ts";
 import { rowsFor } from "../../support/rows.ts";
@@ -289,7 +290,7 @@ function makeRoot(parent: string): User {
     prefix: [],
     give: (path) => path,
     giveBough: compileBough,
-    remove: () => rmSync(home, { recursive: true, force: true }),
+    remove: () => removeHome(home),
   };
 }
 

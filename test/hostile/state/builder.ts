@@ -1,11 +1,12 @@
 /** Somebody who builds on the embedded engine, with a state directory that tests damage between two builds. */
-import { existsSync, lstatSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";
 import { type FileSpec, writeFiles } from "../../support/files.ts";
+import { removeHome } from "../../support/homes.ts";
 import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
 
 export interface Builder {
@@ -57,7 +58,7 @@ async function makeRoot(): Promise<Builder> {
           stderr: "pipe",
         }),
       own() {},
-      remove: () => rmSync(home, { recursive: true, force: true }),
+      remove: () => removeHome(home),
     },
     layout,
   );
@@ -159,7 +160,7 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
 
 /** With owners, modes and links as they are. */
 function replace(to: string, from: string): void {
-  rmSync(to, { recursive: true, force: true });
+  removeHome(to);
   const { exitCode, stderr } = Bun.spawnSync(["cp", "-a", from, to]);
   if (exitCode !== 0) throw new Error(stderr.toString());
 }
