@@ -6,6 +6,16 @@ test.each([
   ['Get "http://h:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused', "Nothing answers at h:1"],
   ["checking whether a blob exists in h:1/x: unauthorized: authentication required", "wants a login"],
   ["reading manifest 1 in h:1/x: requested access to the resource is denied", "wants a login"],
+  ["reading manifest 1 in h:1/x: denied", "wants a login"],
+  ["reading manifest 1 in h:1/x: StatusCode: 403, <html>no</html>", "wants a login"],
+  ["failed to read from destination repository x: 403 (Forbidden)", "wants a login"],
+  ["initializing source docker://h:1/x: received unexpected HTTP status: 403 Forbidden", "wants a login"],
+  [
+    "reading registries.conf.d: lstat /root/.config/containers/registries.conf.d: permission denied",
+    undefined,
+  ],
+  ["writing blob: open /var/tmp/403/x: Permission denied", undefined],
+  ["reading manifest 401 in h:403/x: manifest unknown", undefined],
   ["dial tcp: lookup h on 10.0.0.1:53: no such host", "No machine of the name h:1 is found"],
   ["http: server gave HTTP response to HTTPS client", "has no TLS"],
   [

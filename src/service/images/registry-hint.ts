@@ -4,6 +4,10 @@ interface Remedies {
   certificate: string;
 }
 
+/** A file of this machine that may not be read is another matter: `permission denied`. */
+const wantsLogin =
+  /\bunauthorized\b|authentication required|(?<!permission )\bdenied\b|StatusCode: 40[13]\b|\b40[13] \(?(unauthorized|forbidden)\b/i;
+
 /**
  * What to do where a registry has failed, by what the program that spoke to it has said; `undefined` for what that does not
  * tell.
@@ -15,7 +19,7 @@ export function registryHint(
 ): string | undefined {
   if (/connection refused/i.test(said))
     return `Nothing answers at ${registry}: start the registry, or correct the address.`;
-  if (/unauthorized|authentication required|denied|forbidden|\b40[13]\b/i.test(said))
+  if (wantsLogin.test(said))
     return `The registry ${registry} wants a login, refuses this one, or has nothing of that name: ${login}.`;
   if (/no such host|server misbehaving|name resolution/i.test(said))
     return `No machine of the name ${registry} is found: is the name right, and does name resolution work here?`;
