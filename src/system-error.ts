@@ -19,6 +19,7 @@ const reasons: Record<string, string> = {
   EISDIR: "it is a directory",
   ELOOP: "it has become a symbolic link, or its links go in a circle",
   EMFILE: "too many files are open",
+  EMLINK: "too many links lead to one file",
   ENAMETOOLONG: "the name is too long",
   ENFILE: "too many files are open on this machine",
   ENOENT: "no such file or directory",

@@ -1,4 +1,5 @@
 /** Build contexts that are no directory: git repositories, archives by URL and on standard input, Dockerfiles alone. */
+import { Database } from "bun:sqlite";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -223,6 +224,10 @@ describe("a git repository", () => {
     const latest = app.git("rev-parse", "HEAD");
     expect(kept()).toHaveLength(4);
     expect(kept().filter((path) => path.includes(latest))).toHaveLength(1);
+    const [store = ""] = new Bun.Glob("sessions/*.db").scanSync({ cwd: home, absolute: true });
+    using database = new Database(store, { readonly: true });
+    for (const table of ["hash", "file_state"])
+      expect(database.query(`SELECT context FROM ${table}`).all()).toEqual([{ context: `${url}/app.git` }]);
     const key = `build:${sha256Of(`${url}/app.git`).slice(0, 16)}`;
     const deleteSession = async () => {
       const { exitCode } = await runBough(["session", "delete", key], {
@@ -451,6 +456,14 @@ describe("an archive", () => {
     expect(existsSync(join(home, "passwd")) || existsSync(join(home, "contexts", "passwd"))).toBe(false);
   });
 
+  const pax = (key: string, value: string) => {
+    const size = (length: number): number => `${length} ${key}=${value}\n`.length;
+    const record = `${size(size(size(0)))} ${key}=${value}\n`;
+    return tarOf([
+      { name: "pax", flag: "x", content: record },
+      { name: "link", flag: "2", target: "x" },
+    ]);
+  };
   test.each([
     ["empty", "", "standard input is empty"],
     [
@@ -462,6 +475,9 @@ describe("an archive", () => {
     ["a web page", "<!DOCTYPE html>\n<html></html>", "standard input is a web page"],
     ["cut short", archive.subarray(0, 1500), "standard input"],
     ["a device in it", tarOf([{ name: "null", flag: "3" }]), "standard input has a device in it: null"],
+    ["a name that is too long", pax("path", "n".repeat(256)), "has something in it that no disk takes: nnn"],
+    ["a link that is too long", pax("linkpath", "n".repeat(5000)), "takes: link: the name is too long"],
+    ["a link to nothing", tarOf([{ name: "link", flag: "2" }]), "takes: link: no such file or directory"],
     ["without a Dockerfile", tarOf([{ name: "a", content: "a" }]), "standard input has no such file"],
   ])("%s", async (_, stdin, message) => {
     const { exitCode, stderr } = await build(["-"], { stdin });
@@ -534,6 +550,18 @@ describe("an archive", () => {
     expect(exitCode).toBe(1);
     expect(kept()).toEqual([]);
   });
+
+  test.each(["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])(
+    "can't be the Dockerfile, too: %s",
+    async (path) => {
+      async function* unread(): AsyncGenerator<Uint8Array> {
+        yield await Promise.reject(new Error("it was read"));
+      }
+      const { exitCode, stderr } = await build(["-", "--dockerfile", path], { stdin: unread() });
+      expect(stderr).toContain("standard input can't be both the build context and the Dockerfile");
+      expect(exitCode).toBe(2);
+    },
+  );
 
   test("nothing is piped in", async () => {
     const { exitCode, stderr } = await build(["-"]);

@@ -143,8 +143,10 @@ async function buildWith(
   );
   const { service } = connection;
   const session = buildSession(inputs.place);
-  const hashes = connection.store.hashes.open(context.realPath);
-  const fileStates = connection.store.fileStates.open(context.realPath);
+  // What is fetched lies somewhere else with each commit.
+  const known = inputs.fetched === undefined ? context.realPath : inputs.place;
+  const hashes = connection.store.hashes.open(known);
+  const fileStates = connection.store.fileStates.open(known);
   let finish = async () => {};
   try {
     await requireNetworks(dockerfile, inputs.network, service);

@@ -17,6 +17,7 @@ import type { SecretOptions } from "../builds/secret-options.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { isSameFile } from "../process/same-file.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import type { ContextSource } from "./context-source.ts";
 import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
@@ -44,6 +45,7 @@ export async function openFetchedContext(
   given: Pick<Invocation, "values" | "runtime">,
 ): Promise<OpenedContext> {
   const { runtime, values } = given;
+  if (source.kind === "stdin" && named !== undefined) requireOtherFile(named);
   const git = createGit(runtime);
   using stack = new DisposableStack();
   const parent = settings.keepsContext
@@ -55,7 +57,7 @@ export async function openFetchedContext(
   const dockerfile =
     named === undefined
       ? await readOwn(fetched, values.text("dockerfile"), runtime.signal)
-      : await readNamed(named, fetched, source, runtime.signal);
+      : await readNamed(named, fetched, runtime.signal);
   const ignore = readRules(fetched, dockerfile.path, settings);
   const { tree, place } = fetched;
   const context: BuildContext = {
@@ -97,19 +99,22 @@ function fetchContext(
   }
 }
 
+/** Standard input has many names. */
+function requireOtherFile({ absolutePath }: DockerfilePlace): void {
+  if (!isSameFile(absolutePath, "/dev/stdin")) return;
+  throw new BoughError("standard input can't be both the build context and the Dockerfile", {
+    kind: "usage",
+    hint: "Put the Dockerfile into the archive, or name a file.",
+  });
+}
+
 /** Of this machine. */
 async function readNamed(
   place: DockerfilePlace,
   { name, dockerfile }: FetchedContext,
-  source: ContextSource,
   signal: AbortSignal,
 ): Promise<DockerfileText> {
   if (dockerfile !== undefined) throw twoDockerfiles(place.path, name);
-  if (source.kind === "stdin" && place.path === "/dev/stdin")
-    throw new BoughError("standard input can't be both the build context and the Dockerfile", {
-      kind: "usage",
-      hint: "Put the Dockerfile into the archive, or name a file.",
-    });
   return { ...place, text: await readDockerfile(place, signal) };
 }
 

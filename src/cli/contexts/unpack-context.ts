@@ -17,6 +17,7 @@ import { openPeeked, peek } from "../../builder/archives/open-archive.ts";
 import type { BuildJob } from "../../builder/job.ts";
 import { tooLarge } from "../../builder/repositories/git-client.ts";
 import { contentOf } from "../../builder/staging/tar-content.ts";
+import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 import { detectCompression } from "../../image/compression.ts";
 import { blockBytes } from "../../image/tar-header.ts";
@@ -24,6 +25,7 @@ import { readTar } from "../../image/tar-reader.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { readAtMost, tap } from "../../streams.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
 import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
 import { cannotKeep } from "./kept-contexts.ts";
 
@@ -125,7 +127,7 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
     await writeContent(contentOf(entry), join(contents, number), place);
     tree.add(entry, number);
   }
-  await putInPlace(tree.entries(), { root: join(place, "tree"), contents, signal });
+  await putInPlace(tree.entries(), { root: join(place, "tree"), contents, signal, name });
   rmSync(contents, { recursive: true });
 }
 
@@ -151,13 +153,21 @@ function onDisk<Result>(place: string, write: () => Result): Result {
 
 async function putInPlace(
   entries: readonly CopiedEntry[],
-  { root, contents, signal }: { root: string; contents: string; signal: AbortSignal },
+  { root, contents, signal, name }: { root: string; contents: string; signal: AbortSignal; name: string },
 ): Promise<void> {
   const pace = createPace(signal);
+  const put = (entry: CopiedEntry, write: (path: string) => void) => {
+    const path = join(root, entry.path);
+    try {
+      write(path);
+    } catch (error) {
+      if (!ownFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
+      throw refuse(name, `has something in it that no disk takes: ${shown(entry.path)}: ${reasonOf(error)}`);
+    }
+  };
   for (const entry of entries) {
     await pace.step();
-    const path = join(root, entry.path);
-    onDisk(path, () => {
+    put(entry, (path) => {
       if (entry.type === "directory") mkdirSync(path, { mode: 0o700 });
       if (entry.type !== "file") return;
       linkSync(join(contents, entry.sha256), path);
@@ -166,11 +176,19 @@ async function putInPlace(
     });
   }
   for (const entry of entries.toReversed()) {
-    const path = join(root, entry.path);
-    onDisk(path, () => {
+    put(entry, (path) => {
       if (entry.type === "symlink") symlinkSync(entry.target, path);
-      // The last one: it may be closed to its owner.
+      // Nothing comes into it any more: it may be closed to its owner.
       if (entry.type === "directory") chmodSync(path, entry.mode);
     });
   }
+}
+
+/** An archive's: names and links that are too long, links to nothing at all, and too many to one file. */
+const ownFaults = ["ENAMETOOLONG", "ENOENT", "EMLINK"];
+
+/** The beginning of a name will do. */
+function shown(path: string): string {
+  const text = displayPath(path);
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
