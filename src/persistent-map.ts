@@ -1,3 +1,5 @@
+import { TextMap } from "./text-map.ts";
+
 /**
  * A map that is a value: a changed one costs about what the change does, however large it is, and the one before stays as
  * it was. Keys may be paths, with `/` between names. Keys keep their places, as in a plain map.
@@ -122,7 +124,8 @@ function merge<Value>(top: Layer<Value>, end: Layer<Value> | undefined): Readonl
   const stack: ReadonlyMap<string, Value>[] = [];
   for (let layer: Layer<Value> | undefined = top; layer !== undefined && layer !== end; layer = layer.below)
     stack.push(layer.entries);
-  const merged = new Map(stack.pop());
+  const bottom = stack.pop();
+  const merged = bottom instanceof TextMap ? bottom.copy() : new Map(bottom);
   for (const entries of stack.reverse()) for (const [key, value] of entries) merged.set(key, value);
   return merged;
 }

@@ -1,3 +1,4 @@
+import { TextIndex } from "../text-index.ts";
 import type { FileColumns, FileState } from "./file-columns.ts";
 
 /** What is remembered of a context's files. */
@@ -14,12 +15,12 @@ export function createFileTable(columns: FileColumns): FileTable {
   const asked = new Uint8Array(columns.length);
   let count = 0;
   let next = 0;
-  let rows: Map<string, number> | undefined;
-  /** Files are asked for in the order in which they were written, if nothing has changed: then no map is needed. */
+  let rows: TextIndex | undefined;
+  /** Files are asked for in the order in which they were written, if nothing has changed: then no index is needed. */
   function rowOf(path: string): number | undefined {
-    if (next < columns.length && columns.pathAt(next) === path) return next++;
+    if (next < columns.length && columns.paths.at(next) === path) return next++;
     rows ??= rowsByPath(columns);
-    const row = rows.get(path);
+    const row = rows.find(path);
     if (row !== undefined) next = row + 1;
     return row;
   }
@@ -39,8 +40,8 @@ export function createFileTable(columns: FileColumns): FileTable {
   };
 }
 
-function rowsByPath(columns: FileColumns): Map<string, number> {
-  const rows = new Map<string, number>();
-  for (let row = 0; row < columns.length; row++) rows.set(columns.pathAt(row), row);
+function rowsByPath({ paths }: FileColumns): TextIndex {
+  const rows = new TextIndex(paths);
+  for (let row = 0; row < paths.length; row++) rows.set(paths.at(row), row);
   return rows;
 }

@@ -14,7 +14,7 @@ export function* packMerged(
   const packer = new FilePacker();
   const isPacked = new Uint8Array(count);
   for (let row = 0; row < before.length; row++) {
-    const change = pending.find(before.pathAt(row));
+    const change = pending.find(before.paths.at(row));
     const isChanged = change !== undefined && change < count;
     if (isChanged) isPacked[change] = 1;
     if (isChanged ? packer.add(pending.columns, change) : packer.add(before, row)) yield;

@@ -1,13 +1,25 @@
 /** What is staged, addition by addition, against the plain rules: later ones replace earlier ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { addStaged, isStagedBelow, type Staged, type StagedEntry } from "../../src/builder/staging/staged.ts";
+import { addStaged, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
+import { ContextFile } from "../../src/builder/staging/context-file.ts";
+import type { Staged, StagedEntry } from "../../src/builder/staging/staged.ts";
+import { EntryList } from "../../src/context/sources/entry-list.ts";
 
 const owner = { uid: 0, gid: 0 };
+const lists = [new EntryList(), new EntryList()];
+const instructions = [1, 2].map((line) => ({ ...owner, line }));
+const contextFiles = lists.flatMap((list) =>
+  instructions.flatMap((owned) =>
+    [0o644, 0o755].map((mode, index) => new ContextFile({ list, index }, mode, owned)),
+  ),
+);
 const entry = fc.constantFrom<StagedEntry>(
   { type: "symlink", target: "t", ...owner },
   { type: "directory", mode: 0o755, isExplicit: false, ...owner },
   { type: "directory", mode: 0o700, isExplicit: true, ...owner },
+  { type: "directory", mode: 0o700, isExplicit: true, ...owner, line: 3 },
+  ...contextFiles,
 );
 const path = fc.constantFrom("/a", "/a/b", "/a/b/c", "/a/b/c/d", "/ab", "/b", "/b/c");
 
@@ -23,6 +35,11 @@ function stagePlainly(staged: Staged, additions: readonly [string, StagedEntry][
   return result;
 }
 
+/** With the list's number: lists look alike. */
+function shown([path, entry]: [string, StagedEntry]): unknown[] {
+  return [path, entry instanceof ContextFile ? { ...entry, list: lists.indexOf(entry.list) } : entry];
+}
+
 test("each COPY leaves what the plain rules leave, in the same order", () => {
   const copies = fc.array(fc.array(fc.tuple(path, entry), { maxLength: 8 }), { maxLength: 6 });
   fc.assert(
@@ -32,7 +49,7 @@ test("each COPY leaves what the plain rules leave, in the same order", () => {
       for (const additions of all) {
         staged = addStaged(staged, additions);
         plain = stagePlainly(plain, additions);
-        expect([...staged]).toEqual([...plain]);
+        expect(Array.from(staged, shown)).toEqual(Array.from(plain, shown));
         for (const at of ["/a", "/a/b", "/ab", "/b", "/c"])
           expect(isStagedBelow(staged, at)).toBe([...plain.keys()].some((key) => key.startsWith(`${at}/`)));
       }

@@ -39,7 +39,7 @@ function pack(rows: readonly FileRow[], before = new FileColumns()): Uint8Array 
 }
 
 function pathsIn(columns: FileColumns): string[] {
-  return Array.from({ length: columns.length }, (_, row) => columns.pathAt(row));
+  return Array.from({ length: columns.length }, (_, row) => columns.paths.at(row));
 }
 
 describe("a file's hash is known", () => {

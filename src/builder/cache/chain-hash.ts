@@ -2,6 +2,7 @@ import { edenGC } from "bun:jsc";
 import { createPace } from "../../pace.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
+import { TextColumn } from "../../text-column.ts";
 import { defaultPlatform } from "../bases/platform.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -55,7 +56,8 @@ async function hashRows(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const pace = createPace(signal);
-  const paths = [...staged.keys()].sort();
+  // As strings they would stay: the collector seldom looks at what has outlived its first collection.
+  const paths = TextColumn.of([...staged.keys()].sort());
   /** The first path of files that may have several. */
   const firsts = new Map<symbol, string>();
   // A part at a time: of a large context, all of it takes a good deal of memory and time.

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { BoughError } from "../../errors.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
-import { isStagedBelow } from "../staging/staged.ts";
+import { isStagedBelow } from "../staging/add-staged.ts";
 import { parentDirectories } from "./made-directories.ts";
 
 /** Where the sources of one COPY or ADD go: into a directory, or a single file to exactly this path. */

@@ -1,5 +1,6 @@
 import type { StageState } from "../interpreter/state.ts";
-import { isStagedBelow, type Owned, type StagedDirectory } from "../staging/staged.ts";
+import { isStagedBelow } from "../staging/add-staged.ts";
+import type { Owned, StagedDirectory } from "../staging/staged.ts";
 import { isRoot, type Owner, root } from "./ownership.ts";
 
 export const defaultDirectoryMode = 0o755;

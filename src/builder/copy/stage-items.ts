@@ -2,16 +2,13 @@ import { posix } from "node:path";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
+import { TextColumn } from "../../text-column.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { beginAddition } from "../staging/add-staged.ts";
 import { collectGarbage } from "../staging/gc.ts";
-import {
-  beginAddition,
-  type Owned,
-  type Staged,
-  type StagedContent,
-  type StagedEntry,
-} from "../staging/staged.ts";
+import type { Owned, Staged, StagedContent, StagedEntry } from "../staging/staged.ts";
+import { StagedColumn } from "../staging/staged-column.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
 import { isRoot, type Owner } from "./ownership.ts";
@@ -37,9 +34,8 @@ export async function stageItems(
   let isIntoExisting: boolean | undefined;
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];
-  /** Paths and entries apart: of a large context, a pair for each would be felt. */
-  const paths: string[] = [];
-  const entries: StagedEntry[] = [];
+  const paths = new TextColumn();
+  const entries = new StagedColumn();
   const amount = { files: 0, bytes: 0 };
   const pace = createPace(build.signal);
   for (const item of items) {
@@ -74,11 +70,10 @@ export async function stageItems(
   );
   const addition = beginAddition(staged);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
-  for (const [index, path] of paths.entries()) {
+  for (let row = 0; row < paths.length; row++) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    const entry = entries[index];
-    if (entry !== undefined) addition.add(path, entry);
+    addition.add(paths.at(row), entries.at(row));
   }
   return { staged: addition.end(), ...amount };
 }
@@ -111,11 +106,11 @@ export function stageCopied(
 }
 
 /** Root's parents of a file need no mention: the service makes them. */
-function directoriesToMake(roots: readonly string[], paths: readonly string[], owner: Owner): string[] {
+function directoriesToMake(roots: readonly string[], paths: TextColumn, owner: Owner): string[] {
   if (isRoot(owner)) return [...roots];
   return [
     ...roots.flatMap((path) => [...parentDirectories(path), path]),
-    ...paths.flatMap((path) => parentDirectories(path)),
+    ...Array.from(paths).flatMap((path) => parentDirectories(path)),
   ];
 }
 

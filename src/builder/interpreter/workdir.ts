@@ -2,7 +2,7 @@ import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
 import { canResolveUsers, isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
-import { addStaged } from "../staging/staged.ts";
+import { addStaged } from "../staging/add-staged.ts";
 import { changeWorkdir, type StageState } from "./state.ts";
 
 /**

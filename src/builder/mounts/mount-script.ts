@@ -7,7 +7,8 @@ import { type ExpandedCommand, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { addStaged, type Staged, type StagedEntry } from "../staging/staged.ts";
+import { addStaged } from "../staging/add-staged.ts";
+import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { programOf, restoringPasswd } from "./mount-script-program.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 

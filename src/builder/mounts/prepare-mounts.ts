@@ -4,7 +4,7 @@ import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
 import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { addStaged } from "../staging/staged.ts";
+import { addStaged } from "../staging/add-staged.ts";
 import { mountFields } from "./mount-request.ts";
 import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";

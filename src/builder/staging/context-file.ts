@@ -1,19 +1,19 @@
 import type { ListedFile } from "../../context/sources/entry-list.ts";
-import type { Owned, StagedContent, StagedFile } from "./staged.ts";
+import type { LocalContent, Owned, StagedFile } from "./staged.ts";
 
 /** A file of the context as it is staged. What its list has of it is not kept twice: of a large context that would be felt. */
-export class ContextFile implements StagedFile {
+export class ContextFile implements StagedFile, LocalContent {
+  readonly list: ListedFile["list"];
+  readonly index: number;
   readonly mode: number;
-  readonly #list: ListedFile["list"];
-  readonly #index: number;
   /** One object for all files of an instruction. */
-  readonly #owned: Required<Owned>;
+  readonly owned: Required<Owned>;
 
   constructor({ list, index }: Pick<ListedFile, "list" | "index">, mode: number, owned: Required<Owned>) {
+    this.list = list;
+    this.index = index;
     this.mode = mode;
-    this.#list = list;
-    this.#index = index;
-    this.#owned = owned;
+    this.owned = owned;
   }
 
   get type(): "file" {
@@ -21,30 +21,39 @@ export class ContextFile implements StagedFile {
   }
 
   get sha256(): string {
-    return this.#list.hashAt(this.#index);
+    return this.list.hashAt(this.index);
   }
 
   get size(): number {
-    return this.#list.sizeAt(this.#index);
+    return this.list.sizeAt(this.index);
   }
 
-  get content(): StagedContent {
-    return { kind: "local", absolutePath: this.#list.absolutePathAt(this.#index) };
+  /** The file itself: who asks only where its bytes are to come from makes no path. */
+  get content(): LocalContent {
+    return this;
+  }
+
+  get kind(): "local" {
+    return "local";
+  }
+
+  get absolutePath(): string {
+    return this.list.absolutePathAt(this.index);
   }
 
   get mtime(): number {
-    return this.#list.mtimeMsAt(this.#index) / 1000;
+    return this.list.mtimeMsAt(this.index) / 1000;
   }
 
   get uid(): number {
-    return this.#owned.uid;
+    return this.owned.uid;
   }
 
   get gid(): number {
-    return this.#owned.gid;
+    return this.owned.gid;
   }
 
   get line(): number {
-    return this.#owned.line;
+    return this.owned.line;
   }
 }

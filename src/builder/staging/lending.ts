@@ -11,10 +11,9 @@ export interface StagedLoan extends Loan {
 /** What a service in this very process is given: each staged file in its turn, those of this machine where they are. */
 export async function lendStaged(staged: Staged, lend: LendFiles, build: BuildJob): Promise<StagedLoan> {
   const others = new Map<string, StagedEntry>();
-  // No pair for each: of a large context, they would be felt.
-  staged.forEach((entry, path) => {
-    if (entry.type === "file" && !isLocal(entry)) others.set(path, entry);
-  });
+  const isOther = (entry: StagedEntry) => entry.type === "file" && !isLocal(entry);
+  if (staged.values().some(isOther))
+    for (const [path, entry] of staged) if (isOther(entry)) others.set(path, entry);
   const ids = await uploadStaged(others, build);
   const files = { [Symbol.iterator]: () => lentFiles(staged, ids) };
   return { ...lend(files), files };

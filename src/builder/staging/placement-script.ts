@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { quote } from "../commands/command.ts";
 import { isRoot } from "../copy/ownership.ts";
-import type { Staged, StagedDirectory, StagedEntry, StagedSymlink } from "./staged.ts";
+import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 
 /** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */
 export function placementScript(staged: Staged): string {
@@ -53,30 +53,21 @@ type PlacedLink = StagedSymlink & { path: string };
 const pathsPerCommand = 100;
 
 /** All but files and the directories that come with what is in them, as the service makes parents. */
-export function madeByScript(staged: Staged): [string, StagedEntry][] {
-  const parents = parentsOf(staged.keys());
-  const made: [string, StagedEntry][] = [];
-  staged.forEach((entry, path) => {
-    const isMade =
-      entry.type === "directory"
-        ? entry.isExplicit || !isRoot(entry) || !parents.has(path)
-        : entry.type === "symlink";
-    if (isMade) made.push([path, entry]);
-  });
-  return made;
-}
-
-/** A string for each directory, and not for each file of a large context. */
-function parentsOf(paths: Iterable<string>): Set<string> {
+export function madeByScript(staged: Staged): [string, StagedDirectory | StagedSymlink][] {
   const parents = new Set<string>();
+  const others: [string, StagedDirectory | StagedSymlink][] = [];
   let last: string | undefined;
-  for (const path of paths) {
+  staged.forEach((entry, path) => {
+    if (entry.type !== "file") others.push([path, entry]);
     const end = path.lastIndexOf("/");
-    if (last !== undefined && end === last.length && path.startsWith(last)) continue;
+    // A string for each directory, and not for each file of a large context.
+    if (last !== undefined && end === last.length && path.startsWith(last)) return;
     last = path.slice(0, end);
     parents.add(last === "" ? "/" : last);
-  }
-  return parents;
+  });
+  return others.filter(
+    ([path, entry]) => entry.type === "symlink" || entry.isExplicit || !isRoot(entry) || !parents.has(path),
+  );
 }
 
 /** Writes lines from the top down, neighbours of one kind together. */

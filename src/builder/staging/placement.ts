@@ -6,6 +6,7 @@ import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { scriptFields } from "../operations/script.ts";
+import { collectGarbage } from "./gc.ts";
 import { findLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
@@ -31,7 +32,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const lend = await lenderOf(stage.staged, build);
   if (lend !== undefined) {
     const loan = await lendStaged(stage.staged, lend, build);
-    return { image, files: {}, lent_files: loan.id, entries: instanceEntries(stage.staged), loan };
+    const entries = instanceEntries(stage.staged);
+    // Before threads copy: what they take would add up with it.
+    collectGarbage(stage.staged.size);
+    return { image, files: {}, lent_files: loan.id, entries, loan };
   }
   const packed = await packImageFiles(stage, build);
   const staged =

@@ -16,7 +16,6 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
   return Object.fromEntries(
     madeByScript(staged).map(([path, { uid, gid, ...entry }]): [string, InstanceEntry] => {
       if (entry.type === "symlink") return [path, { type: "symlink", target: entry.target, uid, gid }];
-      if (entry.type === "file") throw new Error(`${path} is a file`);
       const mode = entry.isExplicit ? { mode: octalMode(entry.mode) } : {};
       return [path, { type: "directory", ...mode, uid, gid }];
     }),

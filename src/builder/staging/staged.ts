@@ -1,4 +1,3 @@
-import { PersistentMap } from "../../persistent-map.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { ResolvedRepository } from "../repositories/repository-address.ts";
 
@@ -48,11 +47,16 @@ export interface StagedSymlink extends Owned {
 
 /** Where the bytes come from once the service turns out not to have them yet. */
 export type StagedContent =
-  | { kind: "local"; absolutePath: string }
+  | LocalContent
   | { kind: "text"; text: string }
   | { kind: "url"; url: string }
   | UnpackedContent
   | ImageContent;
+
+export interface LocalContent {
+  kind: "local";
+  absolutePath: string;
+}
 
 /** A file of what ADD takes apart. `digest`: the archive's own SHA-256. */
 export type UnpackedContent =
@@ -76,51 +80,3 @@ export interface ImageContent {
 }
 
 export type Staged = ReadonlyMap<string, StagedEntry>;
-
-/** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
-export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
-  const addition = beginAddition(staged);
-  for (const [path, entry] of additions) addition.add(path, entry);
-  return addition.end();
-}
-
-/** Does what `addStaged` does, one entry at a time: of a large context, a pair for each and all at once would be felt. */
-export function beginAddition(staged: Staged): {
-  add(path: string, entry: StagedEntry): void;
-  end(): Staged;
-} {
-  let before = PersistentMap.of(staged);
-  let added = new Map<string, StagedEntry>();
-  /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
-  let replaced = new Set<string>();
-  const clear = () => {
-    before = before.with(added).without((path) => isBelow(path, replaced));
-    added = new Map();
-    replaced = new Set();
-  };
-  return {
-    add(path, entry) {
-      if (isBelow(path, replaced)) clear();
-      const previous = added.get(path) ?? before.get(path);
-      if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) return;
-      if (entry.type !== "directory" && previous?.type === "directory") replaced.add(path);
-      added.set(path, entry);
-    },
-    end() {
-      if (replaced.size > 0) clear();
-      return before.with(added);
-    },
-  };
-}
-
-function isBelow(path: string, directories: ReadonlySet<string>): boolean {
-  if (directories.size === 0) return false;
-  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
-    if (directories.has(path.slice(0, end))) return true;
-  return false;
-}
-
-/** Returns whether something is staged below `path`, so that a directory is made there. */
-export function isStagedBelow(staged: ReadonlyMap<string, NonNullable<unknown>>, path: string): boolean {
-  return PersistentMap.of(staged).hasBelow(path);
-}

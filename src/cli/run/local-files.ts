@@ -1,6 +1,7 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { basename, posix, resolve } from "node:path";
-import { addStaged, type Staged, type StagedEntry } from "../../builder/staging/staged.ts";
+import { addStaged } from "../../builder/staging/add-staged.ts";
+import type { Staged, StagedEntry } from "../../builder/staging/staged.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { isMissing } from "../../context/file-system/file-error.ts";
 import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";

@@ -1,5 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import { posix } from "node:path";
+import { growBuffer } from "../../grow-buffer.ts";
+import { TextColumn } from "../../text-column.ts";
 import type { ContextEntry, FileEntry } from "./entry.ts";
 import type { EntryPaths } from "./entry-of.ts";
 
@@ -9,12 +11,12 @@ import type { EntryPaths } from "./entry-of.ts";
  */
 export class EntryList implements Iterable<ContextEntry> {
   /** Names in their directories; an empty one stands for the directory, or file, itself. */
-  readonly #names: string[] = [];
+  readonly #names = new TextColumn();
   readonly #directories: EntryPaths[] = [];
   /** Targets of links by index. */
   readonly #targets = new Map<number, string>();
   /** The numbers of each entry; see `add`. */
-  #numbers = new Float64Array(firstCapacity * columns);
+  #numbers = new Float64Array(columns);
   /** SHA-256 of files, once the first one is set. */
   #hashes: Buffer | undefined;
   #digest: string | undefined;
@@ -48,10 +50,10 @@ export class EntryList implements Iterable<ContextEntry> {
 
   /** Adds what is in a directory. `target`: of a link. */
   add(directory: number, name: string, stats: EntryStats, target?: string): void {
-    const index = this.#names.push(name) - 1;
+    const index = this.#names.push(name);
     this.#digest = undefined;
     const at = index * columns;
-    if (at === this.#numbers.length) this.#grow();
+    if (at + columns > this.#numbers.length) this.#growTo(at + columns);
     const numbers = this.#numbers;
     numbers[at] = stats.mode;
     numbers[at + 1] = directory;
@@ -98,7 +100,7 @@ export class EntryList implements Iterable<ContextEntry> {
 
   absolutePathAt(index: number): string {
     const directory = this.#directoryOf(index);
-    const name = this.#names[index] ?? "";
+    const name = this.#names.at(index);
     return name === "" ? directory.absolutePath : `${directory.absolutePath}/${name}`;
   }
 
@@ -115,13 +117,14 @@ export class EntryList implements Iterable<ContextEntry> {
     const numbers = this.#numbers;
     let number = -1;
     let directory = "";
-    for (const [index, name] of this.#names.entries()) {
+    for (let index = 0; index < this.#names.length; index++) {
       const at = index * columns;
       if (((numbers[at] ?? 0) & constants.S_IFMT) !== constants.S_IFREG) continue;
       if (numbers[at + 1] !== number) {
         number = numbers[at + 1] ?? 0;
         directory = this.#directoryOf(index).contextPath;
       }
+      const name = this.#names.at(index);
       if (name !== "") visit(directory, name, numbers[at + 2] ?? 0);
       else visit(posix.dirname(`/${directory}`).slice(1), posix.basename(directory), numbers[at + 2] ?? 0);
     }
@@ -143,7 +146,8 @@ export class EntryList implements Iterable<ContextEntry> {
       absolutePath,
       relativePath,
     ]);
-    hasher.update(JSON.stringify([this.#names, directories, [...this.#targets]]));
+    hasher.update(JSON.stringify([directories, [...this.#targets], this.#names.length]));
+    hasher.update(this.#names.ends).update(this.#names.bytes);
     return hasher.update(this.#numbers.subarray(0, this.#names.length * columns)).digest("hex");
   }
 
@@ -151,7 +155,7 @@ export class EntryList implements Iterable<ContextEntry> {
     const at = index * columns;
     const numbers = this.#numbers;
     const bits = numbers[at] ?? 0;
-    const name = this.#names[index] ?? "";
+    const name = this.#names.at(index);
     const directory = this.#directoryOf(index);
     const { contextPath, absolutePath, relativePath } = name === "" ? directory : childPaths(directory, name);
     const mode = bits & 0o7777;
@@ -176,17 +180,16 @@ export class EntryList implements Iterable<ContextEntry> {
     }
   }
 
+  #growTo(numbers: number): void {
+    const bytes = numbers * Float64Array.BYTES_PER_ELEMENT;
+    this.#numbers = new Float64Array(growBuffer(this.#numbers.buffer, bytes));
+  }
+
   #directoryOf(index: number): EntryPaths {
     const number = this.#numbers[index * columns + 1] ?? 0;
     const paths = this.#directories[number];
     if (paths === undefined) throw new Error(`no directory ${number}`);
     return paths;
-  }
-
-  #grow(): void {
-    const grown = new Float64Array(this.#numbers.length * 2);
-    grown.set(this.#numbers);
-    this.#numbers = grown;
   }
 }
 
@@ -202,7 +205,6 @@ const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctim
 
 const columns = 7;
 const hashBytes = 32;
-const firstCapacity = 8;
 
 const typeBits = {
   file: constants.S_IFREG,

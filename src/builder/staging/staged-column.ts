@@ -1,0 +1,87 @@
+import { growBuffer } from "../../grow-buffer.ts";
+import type { Column } from "../../text-map.ts";
+import { ContextFile } from "./context-file.ts";
+import type { StagedDirectory, StagedEntry } from "./staged.ts";
+
+/**
+ * Staged entries in columns. A large context is files of one list and directories that are alike: an object for each would be
+ * felt, and small ones that stay keep the collector from giving back what was between them.
+ */
+export class StagedColumn implements Column<StagedEntry> {
+  #length = 0;
+  /** Of each row the place of its part; of a file of the context its index in the list, and its mode. */
+  #numbers = new Uint32Array();
+  #parts: Part[] = [];
+  /** Places of the latest of their kind: most rows have the same part as the one before. */
+  #files = -1;
+  #directory = -1;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  at(row: number): StagedEntry {
+    const at = row * columns;
+    const part = this.#parts[this.#numbers[at] ?? 0];
+    if (part === undefined) throw new Error(`nothing is staged in row ${row}`);
+    if (part.type !== "files") return part;
+    const index = this.#numbers[at + 1] ?? 0;
+    return new ContextFile({ list: part.list, index }, this.#numbers[at + 2] ?? 0, part.owned);
+  }
+
+  push(entry: StagedEntry): void {
+    const bytes = (this.#length + 1) * columns * Uint32Array.BYTES_PER_ELEMENT;
+    if (bytes > this.#numbers.byteLength)
+      this.#numbers = new Uint32Array(growBuffer(this.#numbers.buffer, bytes));
+    this.set(this.#length++, entry);
+  }
+
+  set(row: number, entry: StagedEntry): void {
+    const at = row * columns;
+    this.#numbers[at] = this.#placeOf(entry);
+    if (!(entry instanceof ContextFile)) return;
+    this.#numbers[at + 1] = entry.index;
+    this.#numbers[at + 2] = entry.mode;
+  }
+
+  copy(): StagedColumn {
+    const copy = new StagedColumn();
+    copy.#length = this.#length;
+    copy.#numbers = this.#numbers.slice();
+    copy.#parts = this.#parts.slice();
+    return copy;
+  }
+
+  #placeOf(entry: StagedEntry): number {
+    if (entry instanceof ContextFile) {
+      const { list, owned } = entry;
+      const files = this.#parts[this.#files];
+      if (files?.type !== "files" || files.list !== list || files.owned !== owned)
+        this.#files = this.#add({ type: "files", list, owned });
+      return this.#files;
+    }
+    if (entry.type !== "directory") return this.#add(entry);
+    const directory = this.#parts[this.#directory];
+    if (directory?.type !== "directory" || !isAlike(directory, entry)) this.#directory = this.#add(entry);
+    return this.#directory;
+  }
+
+  #add(part: Part): number {
+    return this.#parts.push(part) - 1;
+  }
+}
+
+const columns = 3;
+
+/** What a row refers to: what files of the context have in common that one instruction takes from one list, or an entry as it is. */
+type Part = { type: "files"; list: ContextFile["list"]; owned: ContextFile["owned"] } | StagedEntry;
+
+function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
+  return (
+    one.isExplicit === other.isExplicit &&
+    one.uid === other.uid &&
+    one.gid === other.gid &&
+    one.mode === other.mode &&
+    one.line === other.line
+  );
+}

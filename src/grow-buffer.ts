@@ -1,0 +1,12 @@
+/**
+ * A longer buffer with the same content, of at least `bytes`. The one before is given back at once, and not when the collector
+ * comes to it, which sees too late what buffers take.
+ */
+export function growBuffer(buffer: ArrayBufferLike, bytes: number): ArrayBuffer {
+  const half = Math.ceil(buffer.byteLength / 2 / largestNumber) * largestNumber;
+  return (buffer as ArrayBuffer).transfer(Math.max(bytes, buffer.byteLength + half, firstBytes));
+}
+
+const firstBytes = 64;
+/** A column is as long as some whole numbers are. */
+const largestNumber = Float64Array.BYTES_PER_ELEMENT;

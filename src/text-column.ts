@@ -1,0 +1,124 @@
+import { growBuffer } from "./grow-buffer.ts";
+
+/** Texts one after the other, in UTF-8: of very many, a string for each would be felt. */
+export class TextColumn implements Iterable<string> {
+  #bytes = Buffer.alloc(0);
+  /** Where each text ends in `#bytes`. */
+  #ends = new Uint32Array(1);
+  /** How many texts are in `#bytes`. */
+  #written = 0;
+  /** The latest ones, which are written together: a call for each would be felt, too. */
+  #latest: string[] = [];
+
+  static of(texts: Iterable<string>): TextColumn {
+    const column = new TextColumn();
+    for (const text of texts) column.push(text);
+    return column;
+  }
+
+  get length(): number {
+    return this.#written + this.#latest.length;
+  }
+
+  /** All texts, with nothing between them. */
+  get bytes(): Uint8Array {
+    this.#write();
+    return this.#bytes.subarray(0, this.#startOf(this.#written));
+  }
+
+  /** Where each text ends in `bytes`. */
+  get ends(): Uint32Array {
+    this.#write();
+    return this.#ends.subarray(0, this.#written);
+  }
+
+  at(row: number): string {
+    if (row >= this.#written) return this.#latest[row - this.#written] ?? "";
+    return this.#bytes.toString("utf8", this.#startOf(row), this.#startOf(row + 1));
+  }
+
+  /** The texts of rows from `start` to before `end`, or to the last one. */
+  slice(start: number, end: number): string[] {
+    return Array.from({ length: Math.min(end, this.length) - start }, (_, index) => this.at(start + index));
+  }
+
+  *[Symbol.iterator](): Generator<string, undefined> {
+    for (let row = 0; row < this.length; row++) yield this.at(row);
+  }
+
+  /** Returns the text's row. Halves of surrogate pairs, which UTF-8 does not have, become replacement characters. */
+  push(text: string): number {
+    if (this.#latest.length === writtenTogether) this.#write();
+    return this.#written + this.#latest.push(text) - 1;
+  }
+
+  /** Adds a text of another column. Returns its row here. */
+  pushFrom(from: TextColumn, row: number): number {
+    this.#write();
+    from.#write();
+    const [first, last] = [from.#startOf(row), from.#startOf(row + 1)];
+    const start = this.#reserve(1, last - first);
+    from.#bytes.copy(this.#bytes, start, first, last);
+    this.#ends[this.#written] = start + last - first;
+    return this.#written++;
+  }
+
+  /** Adds texts as `bytes` returns them, each of so many bytes. */
+  append(bytes: Uint8Array, lengths: Uint32Array): void {
+    this.#write();
+    let end = this.#reserve(lengths.length, bytes.length);
+    this.#bytes.set(bytes, end);
+    const all = end + bytes.length;
+    for (const length of lengths) {
+      end += length;
+      this.#ends[this.#written++] = end;
+    }
+    if (end !== all) throw new Error("the lengths of texts are not those of their bytes");
+  }
+
+  copy(): TextColumn {
+    const copy = new TextColumn();
+    copy.append(this.bytes, lengthsOf(this.ends));
+    return copy;
+  }
+
+  clear(): void {
+    this.#written = 0;
+    this.#latest = [];
+  }
+
+  #write(): void {
+    if (this.#latest.length === 0) return;
+    const joined = this.#latest.join("");
+    let end = this.#reserve(this.#latest.length, joined.length * maxBytesOfUnit);
+    const isAscii = this.#bytes.write(joined, end) === joined.length;
+    for (const text of this.#latest) {
+      end += isAscii ? text.length : this.#bytes.write(text, end);
+      this.#ends[this.#written++] = end;
+    }
+    this.#latest = [];
+  }
+
+  #startOf(row: number): number {
+    return row === 0 ? 0 : (this.#ends[row - 1] ?? 0);
+  }
+
+  /** Makes room for some texts that take so many bytes at most. Returns where they begin. */
+  #reserve(texts: number, bytes: number): number {
+    const start = this.#startOf(this.#written);
+    if (start + bytes > this.#bytes.length)
+      this.#bytes = Buffer.from(growBuffer(this.#bytes.buffer, start + bytes));
+    const ends = (this.#written + texts) * Uint32Array.BYTES_PER_ELEMENT;
+    if (ends > this.#ends.byteLength) this.#ends = new Uint32Array(growBuffer(this.#ends.buffer, ends));
+    return start;
+  }
+}
+
+/** What bytes take of each text, by where they end. */
+export function lengthsOf(ends: Uint32Array): Uint32Array {
+  return ends.map((end, row) => end - (ends[row - 1] ?? 0));
+}
+
+const writtenTogether = 1000;
+/** UTF-8 takes no more for a unit of UTF-16. */
+const maxBytesOfUnit = 3;

@@ -1,0 +1,74 @@
+import { TextColumn } from "./text-column.ts";
+import { TextIndex } from "./text-index.ts";
+
+/** Values by row, from 0 on. */
+export interface Column<Value> {
+  readonly length: number;
+  at(row: number): Value;
+  push(value: Value): void;
+  set(row: number, value: Value): void;
+  copy(): Column<Value>;
+}
+
+/** A map whose keys take a fraction of the memory that a plain one needs: each is made anew for whoever asks for it. */
+export class TextMap<Value> implements ReadonlyMap<string, Value> {
+  readonly #values: Column<Value>;
+  #keys = new TextColumn();
+  #rows = new TextIndex(this.#keys);
+
+  /** `values`: an empty column, which is the map's from now on. */
+  constructor(values: Column<Value>) {
+    this.#values = values;
+  }
+
+  get size(): number {
+    return this.#values.length;
+  }
+
+  get(key: string): Value | undefined {
+    const row = this.#rows.find(key.toWellFormed());
+    return row === undefined ? undefined : this.#values.at(row);
+  }
+
+  has(key: string): boolean {
+    return this.#rows.find(key.toWellFormed()) !== undefined;
+  }
+
+  set(key: string, value: Value): void {
+    // As the column has it.
+    const text = key.toWellFormed();
+    const row = this.#rows.find(text);
+    if (row !== undefined) this.#values.set(row, value);
+    else {
+      this.#rows.set(text, this.#keys.push(text));
+      this.#values.push(value);
+    }
+  }
+
+  copy(): TextMap<Value> {
+    const copy = new TextMap(this.#values.copy());
+    copy.#keys = this.#keys.copy();
+    copy.#rows = this.#rows.copy(copy.#keys);
+    return copy;
+  }
+
+  keys(): MapIterator<string> {
+    return this.#keys[Symbol.iterator]();
+  }
+
+  *values(): MapIterator<Value> {
+    for (let row = 0; row < this.size; row++) yield this.#values.at(row);
+  }
+
+  *entries(): MapIterator<[string, Value]> {
+    for (let row = 0; row < this.size; row++) yield [this.#keys.at(row), this.#values.at(row)];
+  }
+
+  [Symbol.iterator](): MapIterator<[string, Value]> {
+    return this.entries();
+  }
+
+  forEach(action: (value: Value, key: string, map: ReadonlyMap<string, Value>) => void): void {
+    for (let row = 0; row < this.size; row++) action(this.#values.at(row), this.#keys.at(row), this);
+  }
+}
