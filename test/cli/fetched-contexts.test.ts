@@ -569,12 +569,17 @@ describe("an archive", () => {
     expect(exitCode).toBe(2);
   });
 
-  test("Ctrl-C while it comes", async () => {
+  test.each([
+    ["while it comes", archive.subarray(0, 1024), false],
+    ["that ends who writes it, too", new Uint8Array(), true],
+    ["that ends who writes it in the middle", archive.subarray(0, 1024), true],
+  ])("Ctrl-C %s", async (_, beginning, isEnded) => {
     const interruption = new AbortController();
+    const interrupt = () => interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
     async function* stdin() {
-      yield archive.subarray(0, 1024);
-      interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
-      await new Promise(() => {});
+      yield beginning;
+      setTimeout(interrupt, 1);
+      if (!isEnded) await new Promise(() => {});
     }
     const { exitCode } = await build(["-"], { stdin: stdin(), signal: interruption.signal });
     expect(exitCode).toBe(130);

@@ -53,17 +53,26 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
   });
 }
 
-/** The same from standard input: its session is that of the path `-`. */
+/** Ctrl-C ends whoever writes to standard input, too, and that may show first. */
+const interruptionMilliseconds = 50;
+
+/** Reads from standard input what `fetchFromUrl` downloads. Its session is that of the path `-`. */
 export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
+  const { clock, signal } = fetching.access;
   const { stdin, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
     throw new BoughError("the build context is to come from standard input, and nothing is piped in", {
       kind: "usage",
       hint: "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
     });
-  const content = interruptible(stdin.stream(), fetching.access.signal);
+  const content = interruptible(stdin.stream(), signal);
   const place = resolve(workingDirectory, "-");
-  return keep(content, { shown: "-", name: "standard input", place }, fetching);
+  try {
+    return await keep(content, { shown: "-", name: "standard input", place }, fetching);
+  } catch (error) {
+    await clock.sleep(interruptionMilliseconds, signal);
+    throw error;
+  }
 }
 
 async function keep(
@@ -95,7 +104,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Nobody may ever write more. */
+/** Ends with the signal even while nobody writes. */
 async function* interruptible(
   stream: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
