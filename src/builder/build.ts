@@ -1,4 +1,3 @@
-import { sha256Of } from "../sha256.ts";
 import {
   detectLoss,
   forgetLayer,
@@ -87,9 +86,4 @@ async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBui
     await retryAfterLoss({ layer, staged: new Map() }, job, () => job.service.tagImage(layer.image, tag));
     emit({ type: "tagged", image: layer.image, tag });
   }
-}
-
-/** Spec 1: `build:<sha16(abspath(context))>`. */
-export function buildSession(contextDirectory: string): string {
-  return `build:${sha256Of(contextDirectory).slice(0, 16)}`;
 }

@@ -71,7 +71,7 @@ export interface BuildJob {
   ignore: IgnoreRules;
   /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
   allowsLocalFrom: boolean;
-  /** `build:<sha16>`, see `buildSession` in build.ts. */
+  /** Spec 1: `build:<sha16(abspath(context))>`. */
   session: string;
   buildArgs: ReadonlyMap<string, string>;
   /** False: existing layers are not looked for (`--no-cache`). */

@@ -123,7 +123,11 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
 }
 
 /** Without a value it is on; else as Go reads a boolean. */
-function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: Refuse): boolean | undefined {
+export function readSwitch(
+  name: string,
+  values: ReadonlyMap<string, string>,
+  refuse: Refuse,
+): boolean | undefined {
   const value = values.get(name);
   if (value === undefined) return undefined;
   if (/^(|1|t|T|TRUE|true|True)$/.test(value)) return true;

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { buildSession, runBuild } from "../../builder/build.ts";
+import { runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
 import { refuseBadStages } from "../../builder/graph/stage-references.ts";
@@ -21,6 +21,7 @@ import { oneOf, positiveInteger } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
+import { buildSession } from "../contexts/context-source.ts";
 import { readBuildOutputs, requireIndexes, takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";

@@ -6,6 +6,7 @@ import {
   type RepositoryAddress,
 } from "../../builder/repositories/repository-address.ts";
 import { BoughError } from "../../errors.ts";
+import { sha256Of } from "../../sha256.ts";
 
 /** What the argument CONTEXT means. All but a directory is fetched first. */
 export type ContextSource =
@@ -33,6 +34,21 @@ export function readContextSource(word: string, workingDirectory: string): Conte
       hint: "A git repository is https://HOST/X.git, git@HOST:X, ssh:// or git://, an archive https://; a directory is named by its path.",
     });
   return { kind: "directory", path: word };
+}
+
+/** Spec 1: `build:<sha16(abspath(context))>`. `place`: instead of the path also where a context is fetched from. */
+export function buildSession(place: string): string {
+  return `build:${contextGroup(place)}`;
+}
+
+/** Names the directory that the contexts of a build session are kept in. */
+export function contextGroup(place: string): string {
+  return sha256Of(place).slice(0, 16);
+}
+
+/** Returns the same of a session; `undefined` if that is no build's. */
+export function contextGroupOf(session: string): string | undefined {
+  return /^build:([0-9a-f]{16})$/.exec(session)?.[1];
 }
 
 /** `github.com/owner/name`, as Docker has always taken it. */

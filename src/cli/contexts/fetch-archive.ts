@@ -10,7 +10,8 @@ import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { createDecompress } from "../builds/decompress.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { contextGroup, type FetchedContext } from "./fetched-context.ts";
+import { contextGroup } from "./context-source.ts";
+import type { FetchedContext } from "./fetched-context.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 import { unpackContext } from "./unpack-context.ts";
 

@@ -10,7 +10,8 @@ import { findCommit } from "../../builder/repositories/resolve-repository.ts";
 import { createPace, type Pace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
-import { contextGroup, type FetchedContext } from "./fetched-context.ts";
+import { contextGroup } from "./context-source.ts";
+import type { FetchedContext } from "./fetched-context.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 
 /** Checks out the commit that the address means now, unless it is there: a commit never changes. */

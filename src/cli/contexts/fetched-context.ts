@@ -1,7 +1,6 @@
 import type { FoundCommit } from "../../builder/repositories/repository-address.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import { sha256Of } from "../../sha256.ts";
 import type { DockerfileText } from "../builds/dockerfile-file.ts";
 import type { HeldContext } from "./kept-contexts.ts";
 
@@ -32,9 +31,4 @@ export interface OpenedContext extends Disposable {
   fetched: FetchedContext | undefined;
   dockerfile: DockerfileText;
   ignore: IgnoreRules;
-}
-
-/** Names the directory that the contexts of a build session are kept in. */
-export function contextGroup(place: string): string {
-  return sha256Of(place).slice(0, 16);
 }

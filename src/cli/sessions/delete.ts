@@ -1,6 +1,7 @@
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { contextGroupOf } from "../contexts/context-source.ts";
 import { removeKeptContexts } from "../contexts/kept-contexts.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
@@ -35,8 +36,7 @@ function deleteSessions(invocation: Invocation): void {
   for (const key of keys) requireHistory(store, key);
   for (const key of keys) {
     store.sessions.delete(key);
-    // What its builds have fetched is in a directory of that name.
-    const [, group] = /^build:([0-9a-f]{16})$/.exec(key) ?? [];
+    const group = contextGroupOf(key);
     if (group !== undefined) removeKeptContexts(stateDirectory(runtime), group);
   }
   printResult(invocation, {
