@@ -1,7 +1,9 @@
 /** ADD of archives, local ones and from URLs, on a service that knows nothing of them. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
@@ -25,12 +27,16 @@ afterEach(async () => {
   await service.close();
 });
 
-async function build(add: string, options: string[] = [], environment: Record<string, string> = {}) {
+async function build(add: string, words: string[] = [], options: Partial<BoughOptions> = {}) {
   writeFiles(context, { Dockerfile: `FROM base:1\nADD ${add} /srv/\nRUN make\n` });
   const before = service.requests.length;
-  const { exitCode, stderr } = await runBough(["build", ...options], {
+  const { exitCode, stderr } = await runBough(["build", ...words], {
     workingDirectory: context,
-    environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, ...environment },
+    ...options,
+    environment: {
+      ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home },
+      ...options.environment,
+    },
   });
   const requests = service.requests.slice(before);
   return { exitCode, stderr, requests, files: filesOf(requests) };
@@ -91,6 +97,34 @@ test("a server that sends something else the second time is refused, and nothing
   expect((await build("--unpack a.tar")).files).toEqual(unpacked);
 });
 
+test.each([
+  ["Ctrl-C", 130, /interrupted/],
+  ["a minute", 1, /ADD \S+: (nothing|no more than 100 bytes) came (for|in) 60 s\n/],
+])("a server that falls silent the second time is left after %s", async (what, code, message) => {
+  let answers = 0;
+  const silent = () =>
+    new ReadableStream({
+      start: (controller) => controller.enqueue(archive.slice(0, 100)),
+      pull: () => new Promise(() => {}),
+    });
+  using server = Bun.serve({
+    port: 0,
+    idleTimeout: 0,
+    fetch: () => new Response(answers++ === 0 ? archive : silent()),
+  });
+  const interruption = new AbortController();
+  const clock = createManualClock();
+  const word = `--unpack ${new URL("/a.tar", server.url).href}`;
+  const isOver = build(word, [], { signal: interruption.signal, clock });
+  // Twice for an answer's head, and twice for what follows.
+  while (clock.sleeps.filter((milliseconds) => milliseconds === 60_000).length < 4) await Bun.sleep(1);
+  if (what === "Ctrl-C") interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
+  else await clock.advance(60_000);
+  const { exitCode, stderr } = await isOver;
+  expect(stderr).toMatch(message);
+  expect(exitCode).toBe(code);
+});
+
 test("once unpacked it is not read again: nothing is sent", async () => {
   await Bun.write(`${context}/a.tar`, archive);
   await build("a.tar", ["--docker"]);
@@ -101,7 +135,7 @@ test("once unpacked it is not read again: nothing is sent", async () => {
 
 test("a machine without xz says so", async () => {
   await Bun.write(`${context}/a`, await compressed("xz"));
-  const { exitCode, stderr } = await build("--unpack a", [], { PATH: "/nowhere" });
+  const { exitCode, stderr } = await build("--unpack a", [], { environment: { PATH: "/nowhere" } });
   expect(exitCode).toBe(2);
   expect(stderr).toContain("is compressed with xz, and this machine has no program of that name");
 });

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { decompress, detectCompression } from "../../image/compression.ts";
 import { blockBytes, isZeroBlock, parseHeader } from "../../image/tar-header.ts";
 import type { BuildJob } from "../job.ts";
-import { fetchUrl } from "../remote-files/fetch-url.ts";
+import { fetchContent, watched } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import type { ArchivePlace } from "../staging/staged.ts";
@@ -65,10 +65,8 @@ function isHeader(block: Uint8Array): boolean {
 
 async function open(place: ArchivePlace, build: BuildJob): Promise<AsyncIterable<Uint8Array>> {
   if ("absolutePath" in place) return createReadStream(place.absolutePath, { highWaterMark: 1024 * 1024 });
-  const { ok, status, statusText, body } = await fetchUrl(place.url, { method: "GET" }, accessForAdd(build));
-  if (ok && body !== null) return body;
-  await body?.cancel();
-  throw new BoughError(`ADD ${nameOf(place, build)}: the server answers ${status} ${statusText}`.trimEnd());
+  const access = accessForAdd(build);
+  return watched((await fetchContent(place.url, access)).body, access);
 }
 
 export interface Peeked {

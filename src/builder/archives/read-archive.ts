@@ -3,6 +3,8 @@ import { readTar } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { createImageContents } from "../copy/image-contents.ts";
 import type { BuildJob } from "../job.ts";
+import { sourceFault } from "../remote-files/fetch-url.ts";
+import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ArchivePlace } from "../staging/staged.ts";
 import { contentOf } from "../staging/tar-content.ts";
 import { createArchiveTree } from "./archive-tree.ts";
@@ -34,8 +36,12 @@ export async function sendContents(
   build: BuildJob,
 ): Promise<readonly CopiedEntry[] | undefined> {
   await using raw = await openRaw(place, build);
-  const entries = await sendFrom(raw, nameOf(place, build), build);
-  if ((await raw.finish()) === sha256) return entries;
+  try {
+    const entries = await sendFrom(raw, nameOf(place, build), build);
+    if ((await raw.finish()) === sha256) return entries;
+  } catch (error) {
+    throw "url" in place ? sourceFault(place.url, error, accessForAdd(build)) : error;
+  }
   throw new BoughError(
     `${nameOf(place, build)} has changed while it was added: its bytes are no longer those of sha256:${sha256}`,
     {

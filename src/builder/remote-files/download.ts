@@ -1,9 +1,8 @@
 import { BoughError } from "../../errors.ts";
-import type { Failure } from "../../service/http/retry.ts";
 import type { UploadedFile } from "../../service/service.ts";
 import type { UrlEntry } from "../../store/urls.ts";
 import type { BuildJob } from "../job.ts";
-import { fetchUrl, SourceError, sourceFault, withRetries } from "./fetch-url.ts";
+import { fetchContent, fetchUrl, sourceFault, withRetries } from "./fetch-url.ts";
 import { accessForAdd } from "./remote-access.ts";
 import { redactUrl } from "./source-url.ts";
 
@@ -66,17 +65,8 @@ async function passOn(
   build: BuildJob,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
   const shown = redactUrl(url, build.buildArgs);
-  const { ok, status, statusText, headers, body } = await fetchUrl(
-    url,
-    { method: "GET" },
-    accessForAdd(build),
-  );
-  if (!ok || body === null) {
-    await body?.cancel();
-    const message = `ADD ${shown}: the server answers ${status} ${statusText}`.trimEnd();
-    const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
-    throw new SourceError(message, failure, "Is the address right, and may this machine have it?");
-  }
+  const access = accessForAdd(build);
+  const { body, headers } = await fetchContent(url, access);
   const length = headers.get("content-length");
   const total = length !== null && /^\d+$/.test(length) ? Number(length) : undefined;
   const { maxAddBytes } = build;
@@ -97,8 +87,7 @@ async function passOn(
     const file = await build.service.uploadStream(body, { progress, contentLength: total, inspect });
     return { file, headers };
   } catch (error) {
-    build.signal.throwIfAborted();
-    throw error instanceof BoughError ? error : sourceFault(url, error, accessForAdd(build));
+    throw sourceFault(url, error, access);
   }
 }
 

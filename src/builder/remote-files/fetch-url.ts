@@ -1,6 +1,7 @@
 /** Requests to the servers that `ADD <url>`, or a build's context, names: redirects, deadlines, and which failures may pass. */
 import { BoughError } from "../../errors.ts";
-import { withDeadline } from "../../service/http/abort.ts";
+import { childOf, withDeadline } from "../../service/http/abort.ts";
+import { watchedBody } from "../../service/http/body-stream.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure } from "../../service/http/retry.ts";
@@ -54,6 +55,28 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
   });
 }
 
+/** Returns what a server sends. Rejects with a SourceError where it refuses that; `hint` says what to do about it. */
+export async function fetchContent(
+  url: string,
+  access: RemoteAccess,
+  hint = "Is the address right, and may this machine have it?",
+): Promise<{ body: ReadableStream<Uint8Array>; headers: Headers }> {
+  const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, access);
+  if (ok && body !== null) return { body, headers };
+  await body?.cancel();
+  const shown = redactUrl(url, access.buildArgs);
+  const message = `${access.subject} ${shown}: the server answers ${status} ${statusText}`.trimEnd();
+  throw new SourceError(message, { kind: "status", status, retryAfter: headers.get("retry-after") }, hint);
+}
+
+/** Content as it comes: it ends with the signal, and fails where it falls silent. */
+export function watched(
+  body: ReadableStream<Uint8Array>,
+  { clock, signal }: RemoteAccess,
+): ReadableStream<Uint8Array> {
+  return watchedBody(body, { clock, stop: childOf(signal), explain: (error) => error });
+}
+
 /** Works until it succeeds, or fails for good; says so when it tries again. */
 export async function withRetries<Result>(
   { clock, signal, warn }: RemoteAccess,
@@ -88,8 +111,11 @@ function retriesExhausted({ message, hint }: BoughError, attempts: number): Boug
   return new BoughError(`${message} (tried ${attempts} times)`, hint === undefined ? {} : { hint });
 }
 
-/** What went wrong on the way from a server, for people; an interruption as it is. */
-export function sourceFault(url: string, error: unknown, { subject, buildArgs }: RemoteAccess): SourceError {
+/** What went wrong on the way from a server, for people; an interruption, and what is said for people already, as it is. */
+export function sourceFault(url: string, error: unknown, access: RemoteAccess): BoughError {
+  const { subject, buildArgs, signal } = access;
+  signal.throwIfAborted();
+  if (error instanceof BoughError) return error;
   const { reason, received, permanent } = explainFault(error);
   return new SourceError(
     `${subject} ${redactUrl(url, buildArgs)}: ${reason}`,
@@ -110,7 +136,6 @@ async function reach(address: URL, access: RemoteAccess, init: BunFetchRequestIn
       access.fetchUrl(address.href, { ...request, signal: own }),
     );
   } catch (error) {
-    signal.throwIfAborted();
     throw sourceFault(address.href, error, access);
   }
 }

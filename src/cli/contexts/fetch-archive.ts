@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { fetchUrl, SourceError, sourceFault, withRetries } from "../../builder/remote-files/fetch-url.ts";
+import { fetchContent, sourceFault, watched, withRetries } from "../../builder/remote-files/fetch-url.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { redactUrl } from "../../builder/remote-files/source-url.ts";
 import { BoughError } from "../../errors.ts";
-import { abandonable, childOf } from "../../service/http/abort.ts";
-import { watchedBody } from "../../service/http/body-stream.ts";
+import { abandonable } from "../../service/http/abort.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { createDecompress } from "../builds/decompress.ts";
@@ -31,22 +30,13 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
   const name = `the build context ${shown}`;
   log.info(`downloading ${shown}`);
   return withRetries(access, false, async () => {
-    const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, access);
-    if (!ok || body === null) {
-      await body?.cancel();
-      const message = `${name}: the server answers ${status} ${statusText}`.trimEnd();
-      const retryAfter = headers.get("retry-after");
-      const hint =
-        "Is the address right, and may this machine have it? That of a git repository ends in .git.";
-      throw new SourceError(message, { kind: "status", status, retryAfter }, hint);
-    }
-    const { clock, signal } = access;
-    const content = watchedBody(body, { clock, stop: childOf(signal), explain: (error) => error });
+    const hint = "Is the address right, and may this machine have it? That of a git repository ends in .git.";
+    const { body } = await fetchContent(url, access, hint);
+    const content = watched(body, access);
     try {
       return await keep(content, { shown, name, place: shown }, fetching);
     } catch (error) {
-      signal.throwIfAborted();
-      throw error instanceof BoughError ? error : sourceFault(url, error, access);
+      throw sourceFault(url, error, access);
     } finally {
       // Of what has failed before it was read.
       content.cancel().catch(() => undefined);
