@@ -123,5 +123,5 @@ export function temporaryDirectory(prefix = "bough-"): string {
 
 /** For directories that have to be on a disk: other temporary ones may be in memory. */
 export function diskForTests(): string {
-  return process.env.TEST_DISK ?? tmpdir();
+  return process.env.TEST_DISK || tmpdir();
 }
