@@ -173,6 +173,9 @@ describe("a git repository", () => {
       expect(Object.keys(with_.texts)).toContain("/x/.git/HEAD");
       expect(with_.stderr).not.toContain("has no effect");
     }
+    const odd = ["--build-arg", "BUILDKIT_CONTEXT_KEEP_GIT_DIR=tRUE"];
+    const { texts } = await build([`${url}/app.git`, "--docker", "--no-cache", ...odd]);
+    expect(Object.keys(texts)).not.toContain("/x/.git/HEAD");
   });
 
   test("a re-run fetches nothing and runs nothing; one commit takes the layers of another", async () => {

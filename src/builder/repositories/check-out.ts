@@ -115,11 +115,7 @@ function sizeOf(list: string): number {
 }
 
 /** No link on the way is followed: it could lead out of the repository. */
-export function findDirectory(
-  tree: string,
-  subdirectory: string,
-  { refuse }: Pick<GitClient, "refuse">,
-): string {
+function findDirectory(tree: string, subdirectory: string, { refuse }: Pick<GitClient, "refuse">): string {
   let at = tree;
   for (const name of subdirectory.split("/").filter((part) => part !== "")) {
     at = join(at, name);

@@ -122,17 +122,20 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
   return values;
 }
 
-/** Without a value it is on; else as Go reads a boolean. */
-export function readSwitch(
-  name: string,
-  values: ReadonlyMap<string, string>,
-  refuse: Refuse,
-): boolean | undefined {
+/** Without a value it is on. */
+function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: Refuse): boolean | undefined {
   const value = values.get(name);
   if (value === undefined) return undefined;
-  if (/^(|1|t|T|TRUE|true|True)$/.test(value)) return true;
-  if (/^(0|f|F|FALSE|false|False)$/.test(value)) return false;
+  const isOn = value === "" ? true : parseBoolean(value);
+  if (isOn !== undefined) return isOn;
   throw refuse(`invalid ${name} value: ${JSON.stringify(value)}`);
+}
+
+/** As Go reads one; `undefined` for what is none. */
+export function parseBoolean(value: string): boolean | undefined {
+  if (/^(1|t|T|TRUE|true|True)$/.test(value)) return true;
+  if (/^(0|f|F|FALSE|false|False)$/.test(value)) return false;
+  return undefined;
 }
 
 function qualified(prefix: string, name: string | undefined): string | undefined {

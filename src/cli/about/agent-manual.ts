@@ -47,9 +47,10 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
   bough build . --secret id=npm,env=NPM_TOKEN   for RUN --mount=type=secret,id=npm; src=FILE is a file; --ssh default
   bough build . --memory 8g --pids 2000 --cpus 2  limits of each RUN; \`run\` takes them, too (bough's own engine)
 - It is mutating: it starts operations, stores images, moves the tag.
-- The layer cache is per context directory (its absolute path); run it from the same place to profit.
+- The layer cache is per context: a directory's absolute path, or the address it comes from; give the same to profit.
   Elsewhere --cache-from has what --cache-to has left. \`bough cache list\` shows the scopes, \`cache show\` layers.
 - CONTEXT may be a git repository (https://host/x.git#ref:dir, git@host:x), the URL of a tar archive, or \`-\`.
+  A relative --dockerfile is then a path in what is fetched, an absolute one a file of this machine.
 - COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
 - .git, node_modules, dist, build and the like are never copied, unless --no-default-excludes is given.
 - On the engine a RUN reaches the outside, but nothing on this machine's loopback: --network host gives it that.

@@ -7,7 +7,7 @@ import { BoughError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { parseSize } from "../command-line/size.ts";
-import { type ContextSource, readContextSource } from "../contexts/context-source.ts";
+import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, readDockerfile } from "./dockerfile-file.ts";
@@ -30,13 +30,15 @@ export interface BuildInputs extends OpenedContext {
 
 type GivenInputs = Pick<Invocation, "values" | "runtime">;
 
-interface InputPlaces {
-  source: ContextSource;
-  /** `undefined`: it comes with a context that is fetched. */
-  dockerfile: DockerfilePlace | undefined;
-  /** `undefined`: likewise. */
-  ignore: { contextPath: string; dockerfilePath: string } | undefined;
-}
+type InputPlaces =
+  | {
+      isFetched: false;
+      source: DirectorySource;
+      dockerfile: DockerfilePlace;
+      ignore: { contextPath: string; dockerfilePath: string };
+    }
+  /** The Dockerfile may come with the context; the ignore file does. */
+  | { isFetched: true; source: FetchedSource; dockerfile: DockerfilePlace | undefined };
 
 /** An endless answer is to end before the service's disk is full. */
 const defaultMaxAddBytes = 16 * 1024 ** 3;
@@ -65,8 +67,9 @@ export async function readBuildInputs(
     ...{ buildArgs, allowsLocalFrom, network, mode, target, secrets, maxAddBytes },
   };
 
-  async function open({ source, dockerfile, ignore }: InputPlaces) {
-    if (source.kind === "directory" && dockerfile !== undefined && ignore !== undefined) {
+  async function open(places: InputPlaces) {
+    if (!places.isFetched) {
+      const { source, dockerfile, ignore } = places;
       const context = await openBuildContext(source.path, runtime.workingDirectory);
       const text = await readDockerfile(dockerfile, runtime.signal);
       return {
@@ -80,7 +83,7 @@ export async function readBuildInputs(
     }
     const { openFetchedContext } = await import("../contexts/open-fetched-context.ts");
     const settings = { buildArgs, secrets, maxAddBytes, mode, defaultExcludes, ...options };
-    return openFetchedContext(source, dockerfile, settings, given);
+    return openFetchedContext(places.source, places.dockerfile, settings, given);
   }
 }
 
@@ -91,13 +94,14 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
   const source = readContextSource(context, workingDirectory);
   // Of what is fetched, a Dockerfile of this machine is named by its absolute path, as with Docker.
   if (source.kind !== "directory" && !(named !== undefined && (isAbsolute(named) || named === "-")))
-    return { source, dockerfile: undefined, ignore: undefined };
+    return { isFetched: true, source, dockerfile: undefined };
   const path = named ?? join(context, "Dockerfile");
   const absolutePath = resolve(workingDirectory, path);
   const dockerfile = { path, absolutePath, isNamed: named !== undefined };
-  if (source.kind !== "directory") return { source, dockerfile, ignore: undefined };
+  if (source.kind !== "directory") return { isFetched: true, source, dockerfile };
   const contextPath = resolve(workingDirectory, context);
-  return { source, dockerfile, ignore: { contextPath, dockerfilePath: absolutePath } };
+  const ignore = { contextPath, dockerfilePath: absolutePath };
+  return { isFetched: false, source, dockerfile, ignore };
 }
 
 /** `--docker`, `--no-docker` or `--target`, else `BOUGH_DOCKER`. */

@@ -53,12 +53,12 @@ const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
 };
 
 function refuseInput(place: ResultPlace, invocation: Invocation): void {
-  const { dockerfile, ignore } = locateInputs(invocation);
+  const places = locateInputs(invocation);
   // A Dockerfile passed as CONTEXT must not be overwritten.
-  const inputs =
-    ignore === undefined
-      ? [dockerfile?.absolutePath]
-      : [dockerfile?.absolutePath, ignore.contextPath, ...ignoreFileCandidates(ignore)];
+  const inputs = [
+    places.dockerfile?.absolutePath,
+    ...(places.isFetched ? [] : [places.ignore.contextPath, ...ignoreFileCandidates(places.ignore)]),
+  ];
   const input = inputs.find((path) => path !== undefined && isSameFile(path, place.path));
   if (input !== undefined) throw unusablePlace(place, `this is the build's ${basename(input)}`);
 }

@@ -8,13 +8,20 @@ import {
 import { BoughError } from "../../errors.ts";
 import { sha256Of } from "../../sha256.ts";
 
-/** What the argument CONTEXT means. All but a directory is fetched first. */
-export type ContextSource =
-  | { kind: "directory"; path: string }
+/** What the argument CONTEXT means. */
+export type ContextSource = DirectorySource | FetchedSource;
+
+export interface DirectorySource {
+  kind: "directory";
+  path: string;
+}
+
+/** A context that is not on this machine, or not as files. */
+export type FetchedSource =
   | { kind: "repository"; address: RepositoryAddress }
-  /** Of an archive, or of a Dockerfile alone. */
+  /** A URL that gives an archive, or a Dockerfile, which is then built without any files. */
   | { kind: "url"; url: string }
-  /** The same from standard input: `-`. */
+  /** `-`: standard input gives an archive or a Dockerfile. */
   | { kind: "stdin" };
 
 /**

@@ -27,7 +27,7 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
   if (!URL.canParse(url))
     throw new BoughError(`the build context ${redactUrl(url)}: invalid address`, { kind: "usage" });
   const shown = redactUrl(url, access.buildArgs);
-  const name = `the build context ${shown}`;
+  const name = `${access.subject} ${shown}`;
   log.info(`downloading ${shown}`);
   return withRetries(access, false, async () => {
     const hint = "Is the address right, and may this machine have it? That of a git repository ends in .git.";

@@ -3,9 +3,13 @@ import { join } from "node:path";
 import { keepGitDirectoryArgument } from "../../builder/interpreter/unused-arguments.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { redactUrl } from "../../builder/remote-files/source-url.ts";
-import { checkOut, findDirectory, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
-import { createGitClient, refuser } from "../../builder/repositories/git-client.ts";
-import type { FoundCommit, RepositoryAddress } from "../../builder/repositories/repository-address.ts";
+import { checkOut, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
+import { createGitClient } from "../../builder/repositories/git-client.ts";
+import {
+  type FoundCommit,
+  parseBoolean,
+  type RepositoryAddress,
+} from "../../builder/repositories/repository-address.ts";
 import { findCommit } from "../../builder/repositories/resolve-repository.ts";
 import { createPace, type Pace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -33,26 +37,26 @@ export async function fetchRepository(
       : `git cache hit (${found.commit} is known) ${shown}`,
   );
   const held = known ?? (await fetchCommit({ address, ...found }));
-  const tree = findDirectory(join(held.path, "tree"), address.subdirectory, {
-    refuse: refuser(address, access),
-  });
+  // That it is there was seen when it was fetched, for a session of that directory.
+  const tree = join(held.path, "tree", address.subdirectory);
   return { held, tree, place, name: `${access.subject} ${place}`, shown, repository: found };
 
   async function fetchCommit(wanted: { address: RepositoryAddress } & FoundCommit) {
     using started = contexts.begin(group);
     const client = createGitClient(address, access);
-    const place = realpathSync(started.path);
-    const { commitTime } = await checkOut(wanted, { client, place, maxBytes: access.maxAddBytes });
+    const directory = realpathSync(started.path);
+    const options = { client, place: directory, maxBytes: access.maxAddBytes };
+    const { commitTime } = await checkOut(wanted, options);
     const isKept = keepsGitDirectory({ address });
-    await settle(join(place, "tree"), { commitTime, isKept, pace: createPace(access.signal) });
+    await normalize(join(directory, "tree"), { commitTime, isKept, pace: createPace(access.signal) });
     return started.keep(key);
   }
 }
 
 /** BuildKit's build argument of that name says the same of a context as the address can say. */
 function withOptions(address: RepositoryAddress, { buildArgs }: RemoteAccess): RepositoryAddress {
-  const given = buildArgs.get(keepGitDirectoryArgument) ?? "";
-  const keepsGitDirectory = address.keepsGitDirectory ?? /^(1|t|true)$/i.test(given);
+  const given = parseBoolean(buildArgs.get(keepGitDirectoryArgument) ?? "");
+  const keepsGitDirectory = address.keepsGitDirectory ?? given ?? false;
   return { ...address, keepsGitDirectory };
 }
 
@@ -63,7 +67,7 @@ function keyOf(address: RepositoryAddress, shown: string, { commit, ref }: Found
 }
 
 /** Takes away `.git`, of submodules too, unless it is kept, and gives all files the commit's time. */
-async function settle(
+async function normalize(
   directory: string,
   options: { commitTime: number; isKept: boolean; pace: Pace },
 ): Promise<void> {
@@ -71,7 +75,7 @@ async function settle(
     await options.pace.step();
     const path = join(directory, entry.name);
     if (entry.name === ".git" && !options.isKept) rmSync(path, { recursive: true, force: true });
-    else if (entry.isDirectory()) await settle(path, options);
+    else if (entry.isDirectory()) await normalize(path, options);
     else lutimesSync(path, options.commitTime, options.commitTime);
   }
 }

@@ -19,7 +19,7 @@ import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { stateDirectory } from "../process/state-directory.ts";
-import type { ContextSource } from "./context-source.ts";
+import type { FetchedSource } from "./context-source.ts";
 import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
 import type { FetchedContext, OpenedContext } from "./fetched-context.ts";
@@ -39,7 +39,7 @@ interface Settings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
  * @param named a Dockerfile of this machine
  */
 export async function openFetchedContext(
-  source: ContextSource,
+  source: FetchedSource,
   named: DockerfilePlace | undefined,
   settings: Settings,
   given: Pick<Invocation, "values" | "runtime">,
@@ -75,7 +75,7 @@ interface FetchOptions extends Pick<Fetching, "contexts"> {
 }
 
 function fetchContext(
-  source: ContextSource,
+  source: FetchedSource,
   { settings, git, contexts, runtime }: FetchOptions,
 ): Promise<FetchedContext> {
   const { buildArgs, secrets, maxAddBytes, log } = settings;
@@ -94,8 +94,6 @@ function fetchContext(
       return fetchFromUrl(source.url, { access, contexts, log, runtime });
     case "stdin":
       return readFromStdin({ access, contexts, log, runtime });
-    case "directory":
-      throw new Error("a directory is not fetched");
   }
 }
 

@@ -45,7 +45,13 @@ export const buildInputs = {
     .describe(
       "What COPY and ADD take from: a directory on this machine, absolute or from where the server was started, or the address of a git repository (https://HOST/X.git#REF:DIRECTORY) or tar archive",
     ),
-  dockerfile: z.string().min(1).optional().describe("Path on this machine (default: CONTEXT/Dockerfile)"),
+  dockerfile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "Path on this machine (default: CONTEXT/Dockerfile); where CONTEXT is an address, a relative path is one in what is fetched",
+    ),
   docker: z
     .boolean()
     .optional()
