@@ -1,5 +1,4 @@
 /** Threads with a program of their own each: they are sent requests, and answer them one after the other. */
-import { pathToFileURL } from "node:url";
 import { BoughError, messageOf } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
@@ -109,5 +108,5 @@ function errorOf({ message, hint, isTold, code }: Failure): Error {
  * besides `main.ts` (see scripts/build) keep their places beside that.
  */
 export function threadUrl(path: string): string {
-  return new URL(path, Bun.isStandaloneExecutable ? pathToFileURL(Bun.main) : import.meta.url).href;
+  return new URL(path, Bun.isStandaloneExecutable ? Bun.pathToFileURL(Bun.main) : import.meta.url).href;
 }

@@ -19,6 +19,7 @@ export function visible(text: string): string {
  * make one, is set off.
  */
 export function visibleLines(text: string): string {
+  if (!text.includes("\n")) return visible(text);
   return text
     .split("\n")
     .map((line, index) => (index > 0 && logLine.test(line) ? `  ${visible(line)}` : visible(line)))

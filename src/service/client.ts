@@ -2,7 +2,6 @@
 import type { Clock } from "../clock.ts";
 import { createCapabilities } from "./capabilities.ts";
 import { createFiles, type KnownFiles } from "./files/files.ts";
-import { uploadStream } from "./files/upload-stream.ts";
 import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import { createTransport } from "./http/transport.ts";
@@ -107,7 +106,11 @@ export function createService(options: ServiceOptions): Service {
     sendUnhashed: files.sendUnhashed,
     lendFiles: options.lendFiles,
     findFile: files.findFile,
-    uploadStream: (body, stream) => uploadStream({ transport, clock, signal }, body, stream),
+    async uploadStream(body, stream) {
+      // Loaded where there is something to upload only.
+      const { uploadStream } = await import("./files/upload-stream.ts");
+      return uploadStream({ transport, clock, signal }, body, stream);
+    },
     newRequestId: operations.newRequestId,
     spawn: operations.spawn,
     findSpawned: operations.findSpawned,

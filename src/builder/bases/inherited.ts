@@ -5,7 +5,6 @@ import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, BuildMode } from "../job.ts";
 import { wordsOfMount } from "../mounts/expand-mounts.ts";
-import { askImage, cannotBeStarted, describeEnd, exitCodeOf } from "../operations/ask-image.ts";
 
 /**
  * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
@@ -66,6 +65,8 @@ export function inheritedVariables(variables: readonly [string, string][]): Read
 
 /** The output of env(1); empty where the image has no such program. */
 async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
+  // Loaded where a question is asked only: few builds do.
+  const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import("../operations/ask-image.ts");
   const question = { command: "env", args: [], title: "asks for the image's variables" };
   const outcome = await askImage(question, stage, build);
   if (exitCodeOf(outcome) === 0) return outcome.stdout.text;

@@ -4,7 +4,6 @@ import { BoughError } from "../../errors.ts";
 import { numericUser } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { askImage, exitCodeOf } from "../operations/ask-image.ts";
 
 export interface Owner {
   uid: number;
@@ -168,6 +167,8 @@ const fieldCounts = { "/etc/passwd": 7, "/etc/group": 4 };
 type AccountFile = keyof typeof fieldCounts;
 
 async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
+  // Loaded where a question is asked only: few builds do.
+  const { askImage, exitCodeOf } = await import("../operations/ask-image.ts");
   const files = Object.keys(fieldCounts);
   const outcome = await askImage(
     { command: "cat", args: files, title: "asks for the image's users" },

@@ -1,6 +1,5 @@
 import { sha256Of } from "../../sha256.ts";
 import type { BuildJob } from "../job.ts";
-import { addFromUrl } from "../remote-files/download.ts";
 import { ContextFile } from "../staging/context-file.ts";
 import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { stageDirectory } from "./made-directories.ts";
@@ -62,6 +61,7 @@ export async function stageUrl(
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<StagedFile> {
+  const { addFromUrl } = await import("../remote-files/download.ts");
   const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
   const said = Date.parse(lastModified ?? "") / 1000;
   // Docker's: a file of which the server tells no time is of 1970.

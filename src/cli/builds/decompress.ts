@@ -1,5 +1,4 @@
 import type { BuildJob } from "../../builder/job.ts";
-import { endHelper, startHelper } from "../../engine/system/helper.ts";
 import { BoughError } from "../../errors.ts";
 
 const packages = { bzip2: "bzip2", xz: "xz-utils" } as const;
@@ -24,6 +23,8 @@ async function* pass(
   content: AsyncIterable<Uint8Array>,
   name: string,
 ): AsyncGenerator<Uint8Array> {
+  // Loaded for an archive of such a kind only.
+  const { endHelper, startHelper } = await import("../../engine/system/helper.ts");
   const helper = startHelper(command, { environment: {} });
   const fed = feed(helper.stdin, content);
   // It is awaited below.

@@ -1,6 +1,5 @@
 import { mkdirSync } from "node:fs";
 import type { GitProgram } from "../../builder/repositories/git-program.ts";
-import { beforeDeadline, endHelper, startHelper } from "../../engine/system/helper.ts";
 import { BoughError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -24,6 +23,8 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
           hint: "Install it: apt-get install git; or take an archive of the repository by its URL.",
         });
       }
+      // Loaded where git is run only.
+      const { beforeDeadline, endHelper, startHelper } = await import("../../engine/system/helper.ts");
       const shell = find("sh");
       const setpriv = find("setpriv");
       const words = [

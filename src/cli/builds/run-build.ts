@@ -27,7 +27,6 @@ import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
 import { connect, isEmbedded, type ServiceWatcher } from "../service/connection.ts";
 import { openBuildCache, readSharing } from "./build-cache.ts";
-import { withDebugHint } from "./debugging.ts";
 import { createDecompress } from "./decompress.ts";
 import { createGit } from "./git.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
@@ -216,6 +215,7 @@ async function buildWith(
     saveQuietly(fileStates);
     // What came before the step that failed is as good as ever.
     if (!runtime.signal.aborted) await finish();
+    const { withDebugHint } = await import("./debugging.ts");
     const { concludeFailure } = await import("./failed-result.ts");
     throw await concludeFailure(
       withDebugHint(error, session, globals, connection.store),

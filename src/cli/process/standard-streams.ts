@@ -22,6 +22,7 @@ const directBytes = 64 * 1024;
 export function createOutput(options: OutputOptions): Output {
   const { descriptor, open, environment, onError, isSilent = () => false } = options;
   let stream: NodeJS.WriteStream | undefined;
+  let knownTerminal: boolean | undefined;
   let room = directBytes;
   let hasFailed = false;
   /** The newest write through the stream: once it has ended, all before it have. */
@@ -31,6 +32,12 @@ export function createOutput(options: OutputOptions): Output {
     if (hasFailed) return;
     hasFailed = true;
     onError(error as NodeJS.ErrnoException);
+  }
+
+  /** Asked for with each line that is written. */
+  function isTerminalHere(): boolean {
+    knownTerminal ??= isTerminal(descriptor);
+    return knownTerminal;
   }
 
   function opened(): NodeJS.WriteStream {
@@ -74,17 +81,17 @@ export function createOutput(options: OutputOptions): Output {
     // An empty write is no way to flush: Bun says at once that it is done, whatever is still before it.
     flush: () => written,
     get isTerminal() {
-      return isTerminal(descriptor);
+      return isTerminalHere();
     },
     get hasColor() {
-      return wantsColor(environment, isTerminal(descriptor));
+      return wantsColor(environment, isTerminalHere());
     },
     // A terminal that nobody has told its size says 0.
     get columns() {
-      return isTerminal(descriptor) ? opened().columns || 80 : 80;
+      return isTerminalHere() ? opened().columns || 80 : 80;
     },
     get rows() {
-      return isTerminal(descriptor) ? opened().rows || 24 : 24;
+      return isTerminalHere() ? opened().rows || 24 : 24;
     },
     onResize(listener) {
       const terminal = opened();

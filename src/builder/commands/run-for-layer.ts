@@ -1,0 +1,139 @@
+import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
+import { explainStep } from "../cache/explain-step.ts";
+import type { Layer } from "../cache/layer-cache.ts";
+import type { RememberedStep } from "../cache/step-memory.ts";
+import { resolveUser } from "../copy/ownership.ts";
+import { findHome } from "../docker/user-home.ts";
+import { linesOfLayer } from "../interpreter/history.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { prepareMounts } from "../mounts/prepare-mounts.ts";
+import { cannotBeStarted } from "../operations/ask-image.ts";
+import { FailedStepError, type StepPlace } from "../operations/failed-step.ts";
+import { missingShell } from "../operations/missing-shell.ts";
+import { type FollowedOutcome, finishOperations, requireSuccess } from "../operations/operation.ts";
+import { runOperation } from "../operations/run-operation.ts";
+import { configureLayer, whatIsKept } from "../stages/configure-stage.ts";
+import { collectGarbage } from "../staging/gc.ts";
+import { placementKey, placeStaged } from "../staging/placement.ts";
+import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
+import { takesEntries } from "../staging/request-fields.ts";
+import { type RunSpec, requestOf } from "./run-spec.ts";
+
+/** Runs the command of a step, and keeps the image that it makes as the layer of this chain hash. */
+export async function runForLayer(
+  hash: string,
+  spec: RunSpec,
+  remembered: RememberedStep,
+  stage: StageState,
+  build: BuildJob,
+): Promise<Layer> {
+  const { layers, store } = build;
+  const key = `run ${hash}`;
+  explainStep(spec, remembered, hash, stage, build);
+  // Who asked only for that has stopped the build.
+  build.signal.throwIfAborted();
+  const user = spec.isCommit ? undefined : await resolveUser(stage, build);
+  const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
+  const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
+  let place: StepPlace | undefined;
+  const outcome = await mounting.retryAfterLoss(async () => {
+    const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
+    try {
+      const copies = await spec.copies?.();
+      const needsNoShell = spec.isCommit && (await takesEntries(build));
+      const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
+      const request = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
+      const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
+      const whole = { ...(needsNoShell ? filesAlone(request, stage) : request), ...beside };
+      const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
+      place = { request: whole, user, lacksMounts, lent: loan?.files };
+      return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
+    } finally {
+      loan?.end();
+    }
+  });
+  collectGarbage(stage.staged.size);
+  const result = await resultOf(outcome, { spec, place }, stage, build);
+  return store.atomically(() => {
+    finishOperations([key, placementKey(hash)], build);
+    const { operation, served, imageBytes: bytes } = outcome;
+    return layers.put({
+      hash,
+      image: result,
+      parent: stage.layer,
+      kind: spec.isCommit ? "commit" : "run",
+      title: spec.title,
+      operation,
+      seconds: served?.seconds,
+      bytes,
+    });
+  });
+}
+
+async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<InstanceRequest, "history">> {
+  if (!(await whatIsKept(build)).origin) return {};
+  const history = linesOfLayer(stage, build.buildArgs);
+  return history === undefined ? {} : { history };
+}
+
+/** What is written to them is in no layer: as in Docker, who tries is told. */
+async function networkFiles(
+  { isCommit }: RunSpec,
+  { mode, service }: BuildJob,
+): Promise<Pick<InstanceRequest, "readonly_network_files">> {
+  if (isCommit || mode === "default") return {};
+  const extensions = await service.capabilities.extensions();
+  return extensions.has("readonly-network-files") ? { readonly_network_files: true } : {};
+}
+
+/** A commit that runs nothing, so that the image needs no shell for it. */
+function filesAlone(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
+  const { args: _, ...rest } = request;
+  const workdir: InstanceRequest["entries"] =
+    workdirIsPending && config.WorkingDir !== "/"
+      ? { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } }
+      : {};
+  return { ...rest, command: "", shell: false, entries: { ...workdir, ...request.entries } };
+}
+
+async function resultOf(
+  outcome: FollowedOutcome,
+  { spec, place }: { spec: RunSpec; place: StepPlace | undefined },
+  stage: StageState,
+  build: BuildJob,
+): Promise<string> {
+  try {
+    return requireSuccess(outcome, build.timeoutSeconds);
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    const missing = placementError(outcome, spec, stage) ?? (await missingShell(outcome, spec, stage, build));
+    throw missing ?? new FailedStepError(error, place, await configureLayer(stage, build, "step"), outcome);
+  }
+}
+
+/** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
+function placementError(
+  outcome: OperationOutcome,
+  { isCommit, directive, copies, line }: RunSpec,
+  { staged }: StageState,
+): PlacementError | undefined {
+  const { status, error, operation } = outcome;
+  if (copies !== undefined && status === "FAILED" && error !== undefined)
+    return new PlacementError(`${error} (operation ${operation})`, lineNamedIn(error, staged) ?? line);
+  if (status === "FAILED" && error !== undefined) {
+    // The error may well say why the program itself can't be started.
+    const [, form, program = ""] = directive;
+    const isProgram = (path: string) => form === "exec" && posix.basename(path) === posix.basename(program);
+    const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
+    return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
+  }
+  if (!isCommit || !cannotBeStarted(outcome)) return undefined;
+  const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
+  return new PlacementError(message, [...staged.values()].at(-1)?.line, {
+    hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",
+  });
+}
