@@ -46,6 +46,14 @@ describe.each([
   });
 });
 
+test("bough build loads nothing that only a step without a layer, another source or a failure needs", () => {
+  const loaded = loadedBy("start.ts", "cli/builds/build.ts", "cli/builds/run-build.ts");
+  expect(loaded).toContain("builder/commands/run.ts");
+  const needless =
+    /^(bun:ffi|node:url|engine\/|cli\/builds\/debugging|builder\/(commands\/run-for-layer|operations\/(operation|ask-image)|remote-files\/(download|fetch-url)))/;
+  expect(loaded.filter((name) => needless.test(name))).toEqual([]);
+});
+
 test("bough --version loads nothing but the version", () => {
   expect(loadedBy("main.ts")).toEqual(["../package.json", "main.ts", "version.ts"]);
 });
