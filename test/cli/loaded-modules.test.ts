@@ -54,6 +54,14 @@ test("bough build loads nothing that only a step without a layer, another source
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 
+test("the engine loads nothing that only a command needs", () => {
+  const loaded = loadedBy("engine/engine.ts");
+  expect(loaded).toContain("engine/routes/instances.ts");
+  expect(
+    loaded.filter((name) => /^engine\/(instances\/(start-instance|perform)|sandbox\/sandbox)\.ts/.test(name)),
+  ).toEqual([]);
+});
+
 test("bough --version loads nothing but the version", () => {
   expect(loadedBy("main.ts")).toEqual(["../package.json", "main.ts", "version.ts"]);
 });

@@ -27,13 +27,16 @@ export function makeRouter(
   state: EngineState,
   routes: readonly Route[],
 ): (request: Request) => Promise<Response> {
+  const patterns = routes.map((route) => ({ route, expected: route.path.split("/") }));
   return async (request) => {
     const url = URL.parse(request.url);
     if (url === null) return errorResponse(400, "the request's path and Host make no address");
-    const matches = routes.flatMap((route) => {
-      const parameters = matchPath(route.path, url.pathname);
-      return parameters === undefined ? [] : [{ route, parameters }];
-    });
+    const actual = url.pathname.split("/");
+    const matches: { route: Route; parameters: Parameters }[] = [];
+    for (const { route, expected } of patterns) {
+      const parameters = matchPath(expected, actual);
+      if (parameters !== undefined) matches.push({ route, parameters });
+    }
     if (matches.length === 0) return errorResponse(404, `there is no ${url.pathname}`);
     const method = request.method === "HEAD" ? "GET" : request.method;
     const match = matches.find(({ route }) => route.method === method);
@@ -59,9 +62,7 @@ function answerFault(error: unknown, state: EngineState): Response {
   return errorResponse(isDiskFull(error) ? 507 : 500, message);
 }
 
-function matchPath(pattern: string, path: string): Parameters | undefined {
-  const expected = pattern.split("/");
-  const actual = path.split("/");
+function matchPath(expected: readonly string[], actual: readonly string[]): Parameters | undefined {
   if (expected.length !== actual.length) return undefined;
   const parameters: Record<string, string> = {};
   for (const [index, segment] of expected.entries()) {

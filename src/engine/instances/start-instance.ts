@@ -1,0 +1,45 @@
+import { RequestError } from "../http/answers.ts";
+import { readBody } from "../http/fields.ts";
+import type { Call } from "../http/router.ts";
+import { imageOf } from "../mounts/mount-spec.ts";
+import { requireImage } from "../records/images.ts";
+import { answerStarted } from "../routes/operations.ts";
+import { startOperation } from "../run-operation.ts";
+import { requireRuntime } from "../system/programs.ts";
+import { describeRequest } from "./metadata.ts";
+import { performInstance } from "./perform.ts";
+import { readInstanceSpec } from "./spec.ts";
+
+/** Checks what a request wants to have run, and starts it. */
+export async function startInstance({ state, request }: Pick<Call, "state" | "request">): Promise<Response> {
+  const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
+  if (spec.network === "host" && !state.allowsHostNetwork)
+    throw new RequestError(
+      403,
+      "networking.mode host: the network of a server's machine is not for its clients",
+    );
+  if (spec.mounts.some(({ type }) => type === "ssh") && !state.allowsHostNetwork)
+    throw new RequestError(403, "mounts of ssh: what runs on a server's machine is not for its clients");
+  if (spec.mounts.some(({ type }) => type === "host") && !state.allowsHostNetwork)
+    throw new RequestError(403, "mounts of host: files of a server's machine are not for its clients");
+  const lent = spec.lentFiles === undefined ? [] : state.loans.get(spec.lentFiles);
+  if (lent === undefined)
+    throw new RequestError(404, `there are no lent files ${JSON.stringify(spec.lentFiles)}`);
+  const image = requireImage(state, spec.image);
+  const copies = spec.copies.map((copy) => ({ spec: copy, image: requireImage(state, copy.image) }));
+  const mounts = spec.mounts.map((mount) => {
+    const from = imageOf(mount);
+    return { spec: mount, image: from === undefined ? undefined : requireImage(state, from) };
+  });
+  if (spec.command !== "") requireRuntime(state.environment);
+  const metadata = describeRequest(spec, image);
+  const uuid = startOperation(state, {
+    kind: "instance",
+    metadata,
+    hasCommand: spec.command !== "",
+    startImage: image.uuid,
+    otherImages: [...copies, ...mounts].flatMap((other) => other.image?.uuid ?? []),
+    perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),
+  });
+  return answerStarted(uuid, metadata);
+}
