@@ -3,8 +3,10 @@
  * comes to it, which sees too late what buffers take.
  */
 export function growBuffer(buffer: ArrayBufferLike, bytes: number): ArrayBuffer {
+  // Columns that are still empty share theirs.
+  if (buffer.byteLength === 0) return new ArrayBuffer(Math.max(bytes, firstBytes));
   const half = Math.ceil(buffer.byteLength / 2 / largestNumber) * largestNumber;
-  return (buffer as ArrayBuffer).transfer(Math.max(bytes, buffer.byteLength + half, firstBytes));
+  return (buffer as ArrayBuffer).transfer(Math.max(bytes, buffer.byteLength + half));
 }
 
 const firstBytes = 64;

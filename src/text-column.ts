@@ -2,9 +2,9 @@ import { growBuffer } from "./grow-buffer.ts";
 
 /** Texts one after the other, in UTF-8: of very many, a string for each would be felt. */
 export class TextColumn implements Iterable<string> {
-  #bytes = Buffer.alloc(0);
+  #bytes = noBytes;
   /** Where each text ends in `#bytes`. */
-  #ends = new Uint32Array(1);
+  #ends = noEnds;
   /** How many texts are in `#bytes`. */
   #written = 0;
   /** The latest ones, which are written together: a call for each would be felt, too. */
@@ -30,6 +30,13 @@ export class TextColumn implements Iterable<string> {
   get ends(): Uint32Array {
     this.#write();
     return this.#ends.subarray(0, this.#written);
+  }
+
+  /** Columns of the same texts, and only these, do the same to a hash. */
+  addTo(hasher: Bun.CryptoHasher): void {
+    // Very many lists have one entry each.
+    if (this.length <= writtenTogether) hasher.update(JSON.stringify([...this]));
+    else hasher.update(this.ends).update(this.bytes);
   }
 
   at(row: number): string {
@@ -119,6 +126,8 @@ export function lengthsOf(ends: Uint32Array): Uint32Array {
   return ends.map((end, row) => end - (ends[row - 1] ?? 0));
 }
 
+const noBytes = Buffer.alloc(0);
+const noEnds = new Uint32Array();
 const writtenTogether = 1000;
 /** UTF-8 takes no more for a unit of UTF-16. */
 const maxBytesOfUnit = 3;

@@ -37,7 +37,16 @@ test("a column gives back what it was given, in its own order and copied from an
 
 test("a column of very many", () => {
   const texts = Array.from({ length: 5000 }, (_, row) => `${row % 7 === 0 ? "é" : "e"}${row}`);
-  expect([...TextColumn.of(texts)]).toEqual(texts);
+  const column = TextColumn.of(texts);
+  expect([...column]).toEqual(texts);
+  const digest = (all: Iterable<string>) => {
+    const hasher = new Bun.CryptoHasher("sha256");
+    TextColumn.of(all).addTo(hasher);
+    return hasher.digest("hex");
+  };
+  expect(digest(column)).toBe(digest(texts));
+  // The same bytes with another end between them.
+  expect(digest([...texts, "a", "bc"])).not.toBe(digest([...texts, "ab", "c"]));
 });
 
 test("a column takes no texts that are cut off", () => {

@@ -1,7 +1,7 @@
 /** What is staged, addition by addition, against the plain rules: later ones replace earlier ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { addStaged, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
+import { beginAddition, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
 import { ContextFile } from "../../src/builder/staging/context-file.ts";
 import type { Staged, StagedEntry } from "../../src/builder/staging/staged.ts";
 import { EntryList } from "../../src/context/sources/entry-list.ts";
@@ -41,13 +41,16 @@ function shown([path, entry]: [string, StagedEntry]): unknown[] {
 }
 
 test("each COPY leaves what the plain rules leave, in the same order", () => {
-  const copies = fc.array(fc.array(fc.tuple(path, entry), { maxLength: 8 }), { maxLength: 6 });
+  const additions = fc.array(fc.tuple(path, entry), { maxLength: 8 });
+  const copies = fc.array(fc.record({ additions, isLarge: fc.boolean() }), { maxLength: 6 });
   fc.assert(
     fc.property(copies, (all) => {
       let staged: Staged = new Map();
       let plain: Staged = new Map();
-      for (const additions of all) {
-        staged = addStaged(staged, additions);
+      for (const { additions, isLarge } of all) {
+        const addition = beginAddition(staged, isLarge ? 1000 : 0);
+        for (const [path, entry] of additions) addition.add(path, entry);
+        staged = addition.end();
         plain = stagePlainly(plain, additions);
         expect(Array.from(staged, shown)).toEqual(Array.from(plain, shown));
         for (const at of ["/a", "/a/b", "/ab", "/b", "/c"])

@@ -68,7 +68,7 @@ export async function stageItems(
   const made = directoriesToMake(roots, paths, owner).filter(
     (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
   );
-  const addition = beginAddition(staged);
+  const addition = beginAddition(staged, paths.length);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
   for (let row = 0; row < paths.length; row++) {
     const pause = pace.step();

@@ -5,23 +5,29 @@ import { StagedColumn } from "./staged-column.ts";
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
-  const addition = beginAddition(staged);
+  const addition = beginAddition(staged, 0);
   for (const [path, entry] of additions) addition.add(path, entry);
   return addition.end();
 }
 
-/** Does what `addStaged` does, one entry at a time: of a large context, a pair for each and all at once would be felt. */
-export function beginAddition(staged: Staged): {
+/**
+ * Does what `addStaged` does, one entry at a time: of a large context, a pair for each and all at once would be felt. `count`: how
+ * many there will be at least.
+ */
+export function beginAddition(
+  staged: Staged,
+  count: number,
+): {
   add(path: string, entry: StagedEntry): void;
   end(): Staged;
 } {
   let before = PersistentMap.of(staged);
-  let added = new TextMap<StagedEntry>(new StagedColumn());
+  let added = mapFor(count);
   /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
   let replaced = new Set<string>();
   const clear = () => {
     before = before.with(added).without((path) => isBelow(path, replaced));
-    added = new TextMap(new StagedColumn());
+    added = mapFor(count);
     replaced = new Set();
   };
   return {
@@ -37,6 +43,13 @@ export function beginAddition(staged: Staged): {
       return before.with(added);
     },
   };
+}
+
+/** With fewer a plain map takes less time: there may be thousands of COPYs. */
+const manyEntries = 1000;
+
+function mapFor(count: number): Map<string, StagedEntry> | TextMap<StagedEntry> {
+  return count < manyEntries ? new Map() : new TextMap(new StagedColumn());
 }
 
 function isBelow(path: string, directories: ReadonlySet<string>): boolean {

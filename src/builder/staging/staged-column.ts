@@ -10,7 +10,7 @@ import type { StagedDirectory, StagedEntry } from "./staged.ts";
 export class StagedColumn implements Column<StagedEntry> {
   #length = 0;
   /** Of each row the place of its part; of a file of the context its index in the list, and its mode. */
-  #numbers = new Uint32Array();
+  #numbers = new Uint32Array(columns);
   #parts: Part[] = [];
   /** Places of the latest of their kind: most rows have the same part as the one before. */
   #files = -1;

@@ -147,7 +147,7 @@ export class EntryList implements Iterable<ContextEntry> {
       relativePath,
     ]);
     hasher.update(JSON.stringify([directories, [...this.#targets], this.#names.length]));
-    hasher.update(this.#names.ends).update(this.#names.bytes);
+    this.#names.addTo(hasher);
     return hasher.update(this.#numbers.subarray(0, this.#names.length * columns)).digest("hex");
   }
 
