@@ -22,9 +22,7 @@ import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.
 import type { Image } from "../records/images.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
 import { readTerminal } from "../terminal/terminal-spec.ts";
-
-/** Seconds. */
-export const maxTimeout = 86_400;
+import { maxTimeout } from "./max-timeout.ts";
 
 /** The body of `POST /v1/instances`, checked and with its defaults. */
 export interface InstanceSpec extends ExecSpec {

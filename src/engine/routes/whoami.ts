@@ -1,7 +1,7 @@
 import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
-import { maxTimeout } from "../instances/spec.ts";
+import { maxTimeout } from "../instances/max-timeout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
