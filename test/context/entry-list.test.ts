@@ -57,3 +57,15 @@ test("entries come back as they were added, and a digest tells lists apart", () 
     }),
   );
 });
+
+test("a file without a hash is an error, also where another one has its own", () => {
+  const file = { mode: 0o100644 as const, dev: 1, ino: 1, size: 1, mtimeMs: 1, ctimeMs: 1 };
+  const list = listOf([
+    [0, "a", { stat: file, target: undefined }],
+    [0, "b", { stat: file, target: undefined }],
+  ]);
+  expect(() => list.hashAt(1)).toThrow("no hash for /c/a");
+  list.setHash({ index: 2 }, "1".repeat(64));
+  expect(list.hashAt(2)).toBe("1".repeat(64));
+  expect(() => list.hashAt(1)).toThrow("no hash for /c/a");
+});

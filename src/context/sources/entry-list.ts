@@ -94,8 +94,9 @@ export class EntryList implements Iterable<ContextEntry> {
 
   /** What `setHash` was given. */
   hashAt(index: number): string {
-    if (this.#hashes === undefined) throw new Error(`no hash for ${this.absolutePathAt(index)}`);
-    return this.#hashes.toString("hex", index * hashBytes, (index + 1) * hashBytes);
+    const hash = this.#hashes?.toString("hex", index * hashBytes, (index + 1) * hashBytes) ?? noHash;
+    if (hash === noHash) throw new Error(`no hash for ${this.absolutePathAt(index)}`);
+    return hash;
   }
 
   absolutePathAt(index: number): string {
@@ -205,6 +206,7 @@ const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctim
 
 const columns = 7;
 const hashBytes = 32;
+const noHash = "0".repeat(2 * hashBytes);
 
 const typeBits = {
   file: constants.S_IFREG,
