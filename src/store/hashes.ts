@@ -38,27 +38,40 @@ const maxUnasked = 2;
 const writtenAgain = 8;
 /** Else after the last time. Thousands of COPYs would else write the table as often. */
 const dueMilliseconds = 1000;
+/** When what is not there was written. */
+const never = Number.NEGATIVE_INFINITY;
 /** A context that nobody has built for so long is forgotten. */
 const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
 export function createHashStore(database: Database, clock: Clock): HashStore {
-  const read = (context: string): FileTable => {
-    const row = database
-      .query<{ files: Uint8Array }, [string]>("SELECT files FROM hash WHERE context = ?")
+  const read = (context: string) =>
+    database
+      .query<{ files: Uint8Array; writtenAt: number }, [string]>(
+        "SELECT files, written_at AS writtenAt FROM hash WHERE context = ?",
+      )
       .get(context);
-    return createFileTable(unpackFiles(row?.files ?? new Uint8Array()));
-  };
-  const write = database.transaction((context: string, files: Uint8Array) => {
+  const writtenAt = (context: string) =>
+    database
+      .query<{ writtenAt: number }, [string]>("SELECT written_at AS writtenAt FROM hash WHERE context = ?")
+      .get(context)?.writtenAt ?? never;
+  /** Returns false, and writes nothing, where what was read has been written over since. */
+  const write = database.transaction((context: string, files: Uint8Array, readAt: number): boolean => {
+    const before = writtenAt(context);
+    if (before !== readAt) return false;
     const now = clock.now();
     database.query("DELETE FROM hash WHERE written_at < ?").run(now - keptMilliseconds);
     database
       .query("INSERT OR REPLACE INTO hash (context, files, written_at) VALUES (?, ?, ?)")
-      .run(context, files, now);
+      // Later each time, also within a millisecond: it tells one version from the other.
+      .run(context, files, Math.max(now, before + 1));
+    return true;
   });
 
   return {
     open(context) {
       let table: FileTable | undefined;
+      /** When that was written. */
+      let readAt = never;
       let hasSaved = false;
       let savedAt = Number.NEGATIVE_INFINITY;
       let pending = new PendingFiles();
@@ -67,8 +80,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         get(path, state) {
           const row = pending.find(path);
           if (row !== undefined && pending.columns.isInState(row, state)) return pending.columns.hashAt(row);
-          table ??= read(context);
-          return table.get(path, state);
+          return current().get(path, state);
         },
         set(path, state, sha256) {
           pending.add(path, state, sha256);
@@ -78,48 +90,67 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         },
         save() {
           const { length } = pending.columns;
-          if (length === 0) return;
-          table ??= read(context);
-          const packing = packMerged(table.columns, pending, length);
-          for (let step = packing.next(); ; step = packing.next())
-            if (step.done) return put(step.value, length);
+          while (length > 0) {
+            const packing = packMerged(current().columns, pending, length);
+            let step = packing.next();
+            while (!step.done) step = packing.next();
+            if (put(step.value, length)) return;
+          }
         },
         async saveIfDue(pace) {
           const saved = pending;
           const { length } = saved.columns;
           if (isSaving || length === 0) return;
-          table ??= read(context);
           const isDue =
-            length * writtenAgain >= table.columns.length || clock.now() - savedAt >= dueMilliseconds;
+            length * writtenAgain >= current().columns.length || clock.now() - savedAt >= dueMilliseconds;
           if (!isDue) return;
-          const packing = packMerged(table.columns, saved, length);
           isSaving = true;
           try {
-            for (let step = packing.next(); ; step = packing.next()) {
-              if (step.done) return put(step.value, length);
-              const pause = pace.step();
-              if (pause !== undefined) await pause;
-              // All was saved meanwhile.
-              if (pending !== saved) return;
-            }
+            // Else all was saved meanwhile.
+            while (pending === saved) await saveOnce(saved, length, pace);
           } finally {
             isSaving = false;
           }
         },
         tidy() {
-          // After a save it is unknown what was asked for before: the next build will tidy.
+          // After a save, or a try, it is unknown what was asked for before: the next build will tidy.
           if (hasSaved || table === undefined || table.columns.length <= maxUnasked * table.asked) return;
           put(packSome(table.columns, table.isAsked), 0);
         },
       };
 
-      /** `saved`: how many of the pending ones are in it. */
-      function put(packed: Uint8Array, saved: number): void {
-        write.immediate(context, packed);
+      function current(): FileTable {
+        if (table !== undefined) return table;
+        const row = read(context);
+        readAt = row?.writtenAt ?? never;
+        table = createFileTable(unpackFiles(row?.files ?? new Uint8Array()));
+        return table;
+      }
+
+      async function saveOnce(saved: PendingFiles, length: number, pace: Pace): Promise<void> {
+        const packing = packMerged(current().columns, saved, length);
+        let step = packing.next();
+        while (!step.done) {
+          const pause = pace.step();
+          if (pause !== undefined) await pause;
+          if (pending !== saved) return;
+          step = packing.next();
+        }
+        put(step.value, length);
+      }
+
+      /**
+       * Returns false where another build has written since the table was read: what that has found out is not to be lost. `saved`:
+       * how many of the pending ones are in it.
+       */
+      function put(packed: Uint8Array, saved: number): boolean {
+        const isWritten = write.immediate(context, packed, readAt);
         table = undefined;
         hasSaved = true;
+        if (!isWritten) return false;
         savedAt = clock.now();
-        pending = pending.after(saved);
+        if (saved > 0) pending = pending.after(saved);
+        return true;
       }
     },
   };

@@ -8,7 +8,8 @@ export class PendingFiles {
   readonly #replaced = new Set<number>();
 
   add(path: string, state: FileState, sha256: string): void {
-    this.#index(path, this.columns.add(path, state, sha256));
+    // Half of a character is read back as another one: such a path would never be found.
+    if (path.isWellFormed()) this.#index(path, this.columns.add(path, state, sha256));
   }
 
   find(path: string): number | undefined {

@@ -1,18 +1,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import fc from "fast-check";
 import type { Clock } from "../../src/clock.ts";
 import { createPace } from "../../src/pace.ts";
-import { FileColumns, type FileState } from "../../src/store/file-columns.ts";
-import { createFileTable } from "../../src/store/file-table.ts";
+import type { FileState } from "../../src/store/file-columns.ts";
 import type { ContextHashes } from "../../src/store/hashes.ts";
-import { packMerged } from "../../src/store/merge-files.ts";
-import { unpackFiles } from "../../src/store/packed-files.ts";
-import { PendingFiles } from "../../src/store/pending-files.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
-import { runs } from "../support/random.ts";
 
 const state: FileState = {
   device: 64_769,
@@ -23,93 +17,6 @@ const state: FileState = {
 };
 const one = "1".repeat(64);
 const two = "2".repeat(64);
-
-interface FileRow {
-  path: string;
-  state: FileState;
-  sha256: string;
-}
-
-/** What is stored once these rows were set, one after the other. */
-function pack(rows: readonly FileRow[], before = new FileColumns()): Uint8Array {
-  const pending = new PendingFiles();
-  for (const { path, state, sha256 } of rows) pending.add(path, state, sha256);
-  const packing = packMerged(before, pending, rows.length);
-  for (let step = packing.next(); ; step = packing.next()) if (step.done) return step.value;
-}
-
-function pathsIn(columns: FileColumns): string[] {
-  return Array.from({ length: columns.length }, (_, row) => columns.paths.at(row));
-}
-
-describe("a file's hash is known", () => {
-  const table = createFileTable(unpackFiles(pack([{ path: "/c/a", state, sha256: one }])));
-
-  test("in exactly the state in which it was taken", () => {
-    expect(table.get("/c/a", { ...state })).toBe(one);
-  });
-
-  test.each(Object.keys(state) as (keyof FileState)[])("not with another %s", (field) => {
-    expect(table.get("/c/a", { ...state, [field]: state[field] + 1 })).toBeUndefined();
-  });
-
-  test("not under another path", () => {
-    expect(table.get("/c/b", state)).toBeUndefined();
-  });
-});
-
-const number = fc.double({ noNaN: true });
-const row: fc.Arbitrary<FileRow> = fc.record({
-  path: fc.string({
-    unit: fc.constantFrom("a", "/", "日", "\n", " ", "\u{1f600}"),
-    minLength: 1,
-    maxLength: 4,
-  }),
-  state: fc.record({ device: number, inode: number, size: number, mtimeMs: number, ctimeMs: number }),
-  sha256: fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 }),
-});
-
-test("a table gives back what was set last, in whatever order it is asked; what has changed keeps its place", () => {
-  const rows = fc.array(row, { maxLength: 40 });
-  fc.assert(
-    fc.property(rows, rows, fc.infiniteStream(fc.nat()), (first, second, order) => {
-      const before = unpackFiles(pack(first));
-      const columns = unpackFiles(pack(second, before));
-      const latest = new Map([...first, ...second].map((each) => [each.path, each]));
-      expect(pathsIn(columns).sort()).toEqual([...latest.keys()].sort());
-      expect(pathsIn(columns).slice(0, before.length)).toEqual(pathsIn(before));
-      const table = createFileTable(columns);
-      for (const [turn, at] of [...order.take(60)].entries()) {
-        const path = pathsIn(columns)[(turn < 20 ? turn : at) % Math.max(1, columns.length)] ?? "";
-        const asked = latest.get(path);
-        if (asked !== undefined) expect(table.get(path, asked.state)).toBe(asked.sha256);
-      }
-    }),
-    { numRuns: runs(100) },
-  );
-});
-
-test("a table has many parts", () => {
-  const rows = Array.from({ length: 20_000 }, (_, index) => ({
-    path: `/c/${index}`,
-    state: { ...state, inode: index },
-    sha256: index.toString(16).padStart(64, "0"),
-  }));
-  const columns = unpackFiles(pack(rows));
-  expect(pathsIn(columns)).toEqual(rows.map(({ path }) => path));
-  const wrong = rows.filter(
-    ({ state, sha256 }, at) => !columns.isInState(at, state) || columns.hashAt(at) !== sha256,
-  );
-  expect(wrong).toEqual([]);
-});
-
-test("what is broken or cut off is an empty table", () => {
-  const packed = pack([{ path: "/c/a", state, sha256: one }]);
-  for (let length = 0; length < packed.length; length++) {
-    expect(unpackFiles(packed.subarray(0, length)).length).toBe(0);
-  }
-  expect(unpackFiles(new Uint8Array(packed.length).fill(0xff)).length).toBe(0);
-});
 
 describe("a context's hashes", () => {
   let store: Store;
@@ -130,6 +37,57 @@ describe("a context's hashes", () => {
     hashes.save();
     expect(known("/c", "/c/a")).toEqual([one]);
     expect(known("/other", "/c/a")).toEqual([undefined]);
+  });
+
+  test("of a path that is half a character short are not kept: it would never be found", () => {
+    const hashes = store.hashes.open("/c");
+    hashes.set("/c/\ud83d", state, one);
+    expect(hashes.unsaved).toBe(0);
+  });
+
+  describe("of two builds at once", () => {
+    const builds = () =>
+      [0, 1].map(() => {
+        const hashes = store.hashes.open("/c");
+        hashes.get("/c/old", state);
+        return hashes;
+      }) as [ContextHashes, ContextHashes];
+
+    test.each([
+      ["none was known", []],
+      ["some were known", ["/c/old"]],
+    ])("are all kept, where %s", async (_, old) => {
+      const before = store.hashes.open("/c");
+      for (const path of old) before.set(path, state, one);
+      before.save();
+      const [first, second] = builds();
+      first.set("/c/a", state, one);
+      second.set("/c/b", state, two);
+      first.save();
+      await second.saveIfDue(createPace(undefined));
+      first.set("/c/c", state, two);
+      first.save();
+      second.set("/c/d", state, one);
+      second.save();
+      expect(known("/c", "/c/a", "/c/b", "/c/c", "/c/d", ...old)).toEqual([
+        one,
+        two,
+        two,
+        one,
+        ...old.map(() => one),
+      ]);
+    });
+
+    test("are not tidied away by the one that has not found them out", () => {
+      const before = store.hashes.open("/c");
+      for (const path of ["/c/old", "/c/1", "/c/2"]) before.set(path, state, one);
+      before.save();
+      const [first, second] = builds();
+      first.set("/c/a", state, two);
+      first.save();
+      second.tidy();
+      expect(known("/c", "/c/a", "/c/1")).toEqual([two, one]);
+    });
   });
 
   describe("while they are saved, a part at a time", () => {
@@ -162,6 +120,27 @@ describe("a context's hashes", () => {
       expect([hashes.unsaved, hashes.get("/c/0", state)]).toEqual([2, two]);
       hashes.save();
       expect(known("/c", "/c/0", last, "/c/new")).toEqual([two, one, two]);
+    });
+
+    test("are not saved a second time", async () => {
+      let second: Promise<void> | undefined;
+      const step = () => {
+        throw new Error("it is saved already");
+      };
+      await saveMany((hashes) => {
+        second = hashes.saveIfDue({ step });
+      });
+      await second;
+      expect(known("/c", last)).toEqual([one]);
+    });
+
+    test("are kept beside what another build has saved meanwhile", async () => {
+      await saveMany(() => {
+        const other = store.hashes.open("/c");
+        other.set("/c/other", state, two);
+        other.save();
+      });
+      expect(known("/c", "/c/0", last, "/c/other")).toEqual([one, one, two]);
     });
 
     test("are not written over what was saved at once meanwhile", async () => {
