@@ -1,11 +1,12 @@
 /** `--metadata-file` and `--iidfile`: what a build leaves for other programs. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { runOnSmallDisk } from "../support/small-disk.ts";
 
 let service: FakeService;
 let context: string;
@@ -173,30 +174,14 @@ describe("refused before anything is built, with every file as it was:", () => {
   });
 });
 
-/** In namespaces of its own: anybody may mount something there, and nothing of it is left behind. */
-const onFullDisk = `mount -t tmpfs -o size=8k tmpfs disk && head -c 8192 /dev/zero > disk/ballast || exit 99
-"$@"
-code=$?
-ls disk
-exit $code`;
-
 test("a full disk is noticed before anything is built", async () => {
-  mkdirSync(join(context, "disk"));
-  const own = process.getuid?.() === 0 ? ["--mount"] : ["--user", "--map-root-user", "--mount"];
-  const main = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
-  const words = ["sh", ...main, "build", "--metadata-file", "disk/m.json"];
-  const child = Bun.spawn(["unshare", ...own, "sh", "-c", onFullDisk, ...words], {
-    cwd: context,
-    env: { PATH: process.env.PATH, ...environment() },
-    stdout: "pipe",
-    stderr: "pipe",
+  const ended = await runOnSmallDisk(["build", "--metadata-file", "disk/m.json"], {
+    workingDirectory: context,
+    environment: environment(),
+    bytes: 8192,
+    usedBytes: 8192,
   });
-  const [exitCode, stdout, stderr] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  expect({ exitCode, stdout, stderr }).toEqual({
+  expect(ended).toEqual({
     exitCode: 2,
     stdout: "ballast\n",
     stderr: expect.stringMatching(

@@ -1,0 +1,40 @@
+/** Runs bough where `disk`, a directory below the working one, is a small disk of its own, which nobody else sees. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Ended } from "./bough.ts";
+
+export interface SmallDisk {
+  workingDirectory: string;
+  environment: Record<string, string>;
+  bytes: number;
+  /** What of it is in use already. */
+  usedBytes: number;
+  stdin?: Uint8Array<ArrayBuffer>;
+}
+
+const script = `mount -t tmpfs -o size="$BYTES" tmpfs disk && head -c "$USED" /dev/zero > disk/ballast || exit 99
+"$@"
+code=$?
+ls disk
+exit $code`;
+
+/** Standard output ends with the names of what is on the disk. */
+export async function runOnSmallDisk(words: readonly string[], options: SmallDisk): Promise<Ended> {
+  const { workingDirectory, environment, bytes, usedBytes, stdin } = options;
+  mkdirSync(join(workingDirectory, "disk"), { recursive: true });
+  const own = process.getuid?.() === 0 ? ["--mount"] : ["--user", "--map-root-user", "--mount"];
+  const main = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
+  const child = Bun.spawn(["unshare", ...own, "sh", "-c", script, "sh", ...main, ...words], {
+    cwd: workingDirectory,
+    env: { PATH: process.env.PATH, BYTES: String(bytes), USED: String(usedBytes), ...environment },
+    stdin: stdin ?? "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [exitCode, stdout, stderr] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { exitCode, stdout, stderr };
+}
