@@ -4,16 +4,15 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
-import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
-import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { type BoughOptions, temporaryDirectory } from "../support/bough.ts";
+import { type FetchingBuilds, startFetchingBuilds } from "../support/fetching-builds.ts";
 import { writeFiles } from "../support/files.ts";
 import {
-  type GitServer,
   makeRepository,
   type Repository,
   repositoriesDirectory,
-  serveRepositories,
+  type serveRepositories,
 } from "../support/git-server.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
@@ -22,12 +21,12 @@ let app: Repository;
 /** Hashes of commits. */
 let first: string;
 let feature: string;
-let service: FakeService;
+let builds: FetchingBuilds;
+let service: FetchingBuilds["service"];
 let context: string;
 let home: string;
 /** Where checkouts are for a while. */
 let scratch: string;
-const open: { close(): unknown }[] = [];
 
 beforeEach(async () => {
   root = repositoriesDirectory();
@@ -42,54 +41,16 @@ beforeEach(async () => {
   app.git("checkout", "--quiet", "main");
   app.git("submodule", "--quiet", "add", "../library.git", "module");
   app.commit({ foo: "latest\n" });
-  service = await startFakeService();
-  service.state.addImage("base:1");
-  context = temporaryDirectory();
-  home = temporaryDirectory();
-  scratch = temporaryDirectory();
+  builds = await startFetchingBuilds();
+  ({ service, directory: context, home, scratch } = builds);
 });
-afterEach(async () => {
-  expect(readdirSync(scratch)).toEqual([]);
-  for (const server of open.splice(0)) await server.close();
-  await service.close();
-});
+afterEach(() => builds.close());
 
-function serve(options?: Parameters<typeof serveRepositories>[1]): GitServer {
-  const server = serveRepositories(root, options);
-  open.push({ close: () => server.stop() });
-  return server;
-}
+const serve = (options?: Parameters<typeof serveRepositories>[1]) => builds.serve(root, options);
 
-async function build(
-  dockerfile: string,
-  words: string[] = ["--docker"],
-  options: Partial<BoughOptions> = {},
-) {
+function build(dockerfile: string, words: string[] = ["--docker"], options: Partial<BoughOptions> = {}) {
   writeFiles(context, { Dockerfile: `FROM base:1\n${dockerfile}\nRUN make\n` });
-  const before = service.requests.length;
-  const { environment, ...others } = options;
-  const ended = await runBough(["build", ...words], {
-    workingDirectory: context,
-    ...others,
-    environment: {
-      ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, TMPDIR: scratch },
-      ...environment,
-    },
-  });
-  const requests = service.requests.slice(before);
-  const run = requests.findLast(({ method, path }) => method === "POST" && path === "/v1/instances")?.json;
-  const files = (run as { files?: Record<string, { uuid: string; uid: number; gid: number; mode: string }> })
-    ?.files;
-  const texts = Object.entries(files ?? {}).map(([path, { uuid }]): [string, string] => [path, textOf(uuid)]);
-  const owners = Object.entries(files ?? {}).map(
-    ([path, { uid, gid, mode }]) => `${path} ${uid}:${gid} ${mode}`,
-  );
-  return { ...ended, requests, texts: Object.fromEntries(texts), owners };
-}
-
-function textOf(uuid: string): string {
-  const file = [...service.state.files.values()].find((stored) => stored.uuid === uuid);
-  return Buffer.from(file?.content ?? "").toString();
+  return builds.build(words, options);
 }
 
 const latestFiles = {
@@ -180,7 +141,7 @@ describe("where several sources have a path, the last in the order of the words 
   ])("ADD %s", async (words) => {
     makeRepository(join(root, "order.git")).commit({ "a.txt": sources.GIT });
     const source = Bun.serve({ port: 0, fetch: () => new Response(sources.URL) });
-    open.push({ close: () => source.stop(true) });
+    builds.closeLater({ close: () => source.stop(true) });
     const { url } = serve();
     writeFiles(context, { "a.txt": sources["a.txt"], "b/a.txt": sources["b/"] });
     writeFileSync(join(context, "t.tar"), tarOf([{ name: "a.txt", content: sources["t.tar"] }]));
@@ -338,7 +299,7 @@ describe("over ssh", () => {
     const agent = createServer();
     const socket = join(bin, "agent");
     await new Promise<void>((resolve) => agent.listen(socket, resolve));
-    open.push(agent);
+    builds.closeLater(agent);
     return { environment: { PATH: `${bin}:${process.env.PATH}`, SSH_AUTH_SOCK: socket } };
   }
 
@@ -384,7 +345,7 @@ test("by git's own protocol", async () => {
     })();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  open.push(server);
+  builds.closeLater(server);
   const { port } = server.address() as { port: number };
   expect((await build(`ADD git://127.0.0.1:${port}/app.git#v1 /x`)).texts).toEqual(firstFiles);
 });
