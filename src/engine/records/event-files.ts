@@ -1,10 +1,9 @@
-import { appendFileSync, closeSync, constants, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { appendFileSync, closeSync, constants, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { OperationEvent } from "../../service/wire/operation.ts";
-import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
-import { readingStored } from "./stored-content.ts";
+import { LineReader } from "./line-reader.ts";
 
 /** Neither a link nor a pipe that somebody has put in a log's place is followed, or waited for. */
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
@@ -156,51 +155,4 @@ function parseLines(lines: readonly string[]): OperationEvent[] {
       return [];
     }
   });
-}
-
-/** Bytes read at a time: what many read at once would be held at once. */
-const maxReadBytes = 256 * 1024;
-
-/** Whole lines of a file that grows; a line whose end has not been written yet is left for the next call. */
-class LineReader implements Disposable {
-  readonly #path: string;
-  #descriptor: number | undefined;
-  #position = 0;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Some at a time; at least one, however long it is. */
-  next(): string[] {
-    for (let limit = maxReadBytes; ; limit *= 2) {
-      const left = this.#size() - this.#position;
-      const buffer = Buffer.allocUnsafe(Math.min(left, limit));
-      if (buffer.length === 0 || this.#descriptor === undefined) return [];
-      const count = readSync(this.#descriptor, buffer, 0, buffer.length, this.#position);
-      const end = buffer.subarray(0, count).lastIndexOf(0x0a) + 1;
-      this.#position += end;
-      if (end > 0) return buffer.toString("utf8", 0, end - 1).split("\n");
-      if (count < limit) return [];
-    }
-  }
-
-  hasUnfinishedLine(): boolean {
-    return this.#size() > this.#position;
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
-    this.#descriptor = undefined;
-  }
-
-  #size(): number {
-    try {
-      this.#descriptor ??= openSync(this.#path, readingStored);
-      return fstatSync(this.#descriptor).size;
-    } catch (error) {
-      if (errorCode(error) === "ENOENT") return 0;
-      throw error;
-    }
-  }
 }
