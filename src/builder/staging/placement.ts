@@ -1,3 +1,4 @@
+import { createPace } from "../../pace.ts";
 import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
@@ -31,8 +32,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const { image } = stage.layer;
   const lend = await lenderOf(stage.staged, build);
   if (lend !== undefined) {
-    const loan = await lendStaged(stage.staged, lend, build);
+    const pace = createPace(build.signal);
     const entries = instanceEntries(stage.staged);
+    await pace.step();
+    const loan = await lendStaged(stage.staged, lend, build);
     // Before threads copy: what they take would add up with it.
     collectGarbage(stage.staged.size);
     return { image, files: {}, lent_files: loan.id, entries, loan };
