@@ -6,6 +6,7 @@ import { BoughError } from "../../src/errors.ts";
 import { sha256Of } from "../../src/sha256.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { type FetchingBuilds, startFetchingBuilds } from "../support/fetching-builds.ts";
+import { writeFiles } from "../support/files.ts";
 import { inChunks, tarOf } from "../support/tar-bytes.ts";
 
 let builds: FetchingBuilds;
@@ -87,6 +88,30 @@ describe("an archive", () => {
     expect(Object.values(texts)).toContain("x");
     expect(existsSync("/etc/bough-test")).toBe(false);
     expect(existsSync(join(home, "passwd")) || existsSync(join(home, "contexts", "passwd"))).toBe(false);
+  });
+
+  test.each([
+    [
+      "dockerfile, where there is no other",
+      [{ name: "dockerfile", content: "FROM base:1\nRUN small\n" }],
+      "small",
+    ],
+    [
+      "Dockerfile before it",
+      [
+        { name: "dockerfile", content: "FROM base:1\nRUN small\n" },
+        { name: "Dockerfile", content: "FROM base:1\nRUN large\n" },
+      ],
+      "large",
+    ],
+  ] as const)("its Dockerfile: %s", async (_, entries, command) => {
+    expect((await build(["-"], { stdin: tarOf(entries) })).exitCode).toBe(0);
+    writeFiles(
+      builds.directory,
+      Object.fromEntries(entries.map(({ name, content }) => [`local/${name}`, content])),
+    );
+    expect((await build(["local"])).exitCode).toBe(0);
+    expect(builds.service.state.instances.map((instance) => instance.command)).toEqual([command, command]);
   });
 
   const pax = (key: string, value: string) => {

@@ -22,6 +22,11 @@ export interface DockerfileText {
 /** The parser refuses far less. */
 export const maxDockerfileBytes = 16 * 1024 * 1024;
 
+/** The name of a context's own Dockerfile: as with Docker, the second one where only that is there. */
+export function dockerfileName(isThere: (name: string) => boolean): string {
+  return !isThere("Dockerfile") && isThere("dockerfile") ? "dockerfile" : "Dockerfile";
+}
+
 /** @throws BoughError of kind `usage` */
 export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal): Promise<string> {
   try {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { BuildMode } from "../../builder/job.ts";
@@ -10,7 +11,7 @@ import { parseSize } from "../command-line/size.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
-import { type DockerfilePlace, readDockerfile } from "./dockerfile-file.ts";
+import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
 import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
 
 /** What a command line says is to be built. */
@@ -95,11 +96,16 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
   // Of what is fetched, a Dockerfile of this machine is named by its absolute path, as with Docker.
   if (source.kind !== "directory" && !(named !== undefined && (isAbsolute(named) || named === "-")))
     return { isFetched: true, source, dockerfile: undefined };
-  const path = named ?? join(context, "Dockerfile");
+  const contextPath = resolve(workingDirectory, context);
+  const path =
+    named ??
+    join(
+      context,
+      dockerfileName((name) => existsSync(join(contextPath, name))),
+    );
   const absolutePath = resolve(workingDirectory, path);
   const dockerfile = { path, absolutePath, isNamed: named !== undefined };
   if (source.kind !== "directory") return { isFetched: true, source, dockerfile };
-  const contextPath = resolve(workingDirectory, context);
   const ignore = { contextPath, dockerfilePath: absolutePath };
   return { isFetched: false, source, dockerfile, ignore };
 }

@@ -11,7 +11,12 @@ import { contextPathOf, resolveInContext } from "../../context/sources/resolve-p
 import { BoughError } from "../../errors.ts";
 import { removeTree } from "../../left-behind.ts";
 import type { Log } from "../../terminal/log.ts";
-import { type DockerfilePlace, type DockerfileText, readDockerfile } from "../builds/dockerfile-file.ts";
+import {
+  type DockerfilePlace,
+  type DockerfileText,
+  dockerfileName,
+  readDockerfile,
+} from "../builds/dockerfile-file.ts";
 import { createGit } from "../builds/git.ts";
 import type { SecretOptions } from "../builds/secret-options.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -122,7 +127,8 @@ async function readOwn(
   named: string | undefined,
   signal: AbortSignal,
 ): Promise<DockerfileText> {
-  const path = contextPathOf(named ?? "Dockerfile");
+  const isThere = (file: string) => resolveInContext(tree, file, localFileSystem).kind !== "missing";
+  const path = contextPathOf(named ?? dockerfileName(isThere));
   if (dockerfile !== undefined) {
     if (named !== undefined) throw twoDockerfiles(named, name);
     return { path, absolutePath: join(tree, path), text: dockerfile };
