@@ -114,17 +114,18 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     async close() {
       const running = [...state.running.values()];
       for (const operation of running) operation.cancel();
-      await Promise.all(running.map(({ ended }) => ended));
-      await Promise.all([
-        state.networks.close(),
-        state.namespaces.close().then(() => state.runtime.close()),
-        state.layerSync.close(),
-      ]);
-      closing.abort();
-      database.close();
-      await removeScratch(layout.scratch);
+      if (running.length > 0) await Promise.all(running.map(({ ended }) => ended));
+      // The kernel takes longer to take a network away than all the rest does.
+      await Promise.all([state.networks.close(), closeState()]);
     },
   };
+
+  async function closeState(): Promise<void> {
+    await Promise.all([state.namespaces.close().then(() => state.runtime.close()), state.layerSync.close()]);
+    closing.abort();
+    database.close();
+    await removeScratch(layout.scratch);
+  }
 }
 
 /** Contents whose sender was interrupted are large. What can't be removed now, the next engine removes. */

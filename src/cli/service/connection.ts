@@ -80,8 +80,13 @@ export async function connect(
     serviceFor,
     store,
     async [Symbol.asyncDispose]() {
-      await engine.close();
-      store.close();
+      // It waits for processes to end.
+      const closing = engine.close();
+      try {
+        store.close();
+      } finally {
+        await closing;
+      }
     },
   };
 }
