@@ -44,6 +44,25 @@ describe("the networks of an engine", () => {
     expect(carriersOf(process.pid)).toHaveLength(2);
   });
 
+  test("its end does not wait for its devices to go: they are left to their namespace", async () => {
+    const other = await TestEngine.open();
+    const before = carriersOf(process.pid);
+    await other.run(await other.importBase(), "true");
+    const started = carriersOf(process.pid).filter((pid) => !before.includes(pid));
+    // The one behind which the other runs has a namespace of its own, where that one's device is.
+    const [inner = 0] = started.filter((pid) => readlinkSync(`/proc/${pid}/ns/net`) !== machine);
+    const inside = Bun.spawn(["nsenter", `--net=/proc/${inner}/ns/net`, "cat"], { stdin: "pipe" });
+    try {
+      while (readlinkSync(`/proc/${inside.pid}/ns/net`) === machine) await Bun.sleep(2);
+      await other.close();
+      expect(carriersOf(process.pid)).toEqual(before);
+      expect(readFileSync(`/proc/${inside.pid}/net/dev`, "utf8")).toContain("tap0:");
+    } finally {
+      inside.kill();
+      await inside.exited;
+    }
+  });
+
   test("one that has broken down is replaced for the next command", async () => {
     const broken = carriersOf(process.pid);
     process.kill(broken[0] ?? 0, "SIGKILL");

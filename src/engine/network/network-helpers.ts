@@ -3,6 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, type Helper, sendLine, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { leaveDevices } from "./tap-device.ts";
 
 /** A network is there in some 10 milliseconds. */
 const maxSeconds = 10;
@@ -50,6 +51,12 @@ export class NetworkHelpers {
   /** Resolves when one of them has ended. */
   get firstEnd(): Promise<void> {
     return this.#firstEnd.promise;
+  }
+
+  /** Their end is a quick one then; call it where nobody uses the network any more. */
+  leaveDevices(): void {
+    for (const { pid, exitCode, signalCode } of this.#helpers)
+      if (exitCode === null && signalCode === null) leaveDevices(pid);
   }
 
   async close(): Promise<void> {

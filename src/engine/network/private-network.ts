@@ -58,6 +58,7 @@ export function startPrivateNetwork(
     await Promise.all([machine.next(), between.next()]);
   };
   const close = async () => {
+    helpers.leaveDevices();
     await helpers.close();
     await ended;
   };

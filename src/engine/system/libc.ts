@@ -19,5 +19,21 @@ function load() {
   }).symbols;
 }
 
+type NumericCalls = ReturnType<typeof loadNumericCalls>;
+let loadedNumeric: NumericCalls | undefined;
+
+/** Calls whose arguments are numbers alone. Throws as `libc` does. */
+export function numericCalls(): NumericCalls {
+  loadedNumeric ??= loadNumericCalls();
+  return loadedNumeric;
+}
+
+function loadNumericCalls() {
+  return dlopen("libc.so.6", {
+    syscall: { args: ["i64", "i64", "i64", "i64"], returns: "i64" },
+    ioctl: { args: ["i32", "u64", "i64"], returns: "i32" },
+  }).symbols;
+}
+
 /** `O_CLOEXEC`, which Node does not name. */
 export const closeOnExec = 0o2000000;
