@@ -4,7 +4,7 @@ import { TextMap } from "./text-map.ts";
  * A map that is a value: a changed one costs about what the change does, however large it is, and the one before stays as
  * it was. Keys may be paths, with `/` between names. Keys keep their places, as in a plain map.
  *
- * It is a stack of plain maps, larger ones below. A new one takes over those above the first that has a higher rank than
+ * It is a stack of maps, larger ones below. A new one takes over those above the first that has a higher rank than
  * its own, and ranks are drawn as in a skip list. So no order of changes, and no going back to an earlier version, makes the
  * stack deeper, or merging dearer, than the logarithm of the size on average.
  */
@@ -35,7 +35,10 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
 
   /** Takes the time that the whole map does. */
   without(isRemoved: (key: string) => boolean): PersistentMap<Value> {
-    return PersistentMap.of(new Map(this.entries().filter(([key]) => !isRemoved(key))));
+    const flat = this.#flat();
+    const rest = emptyLike([flat]);
+    for (const [key, value] of flat) if (!isRemoved(key)) rest.set(key, value);
+    return PersistentMap.of(rest);
   }
 
   get(key: string): Value | undefined {
@@ -79,7 +82,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     this.#flat().forEach(action);
   }
 
-  /** One plain map, which the versions made from this one start from, too. */
+  /** One map, which the versions made from this one start from, too. */
   #flat(): ReadonlyMap<string, Value> {
     const top = this.#top;
     if (top === undefined) return new Map();
@@ -125,9 +128,21 @@ function merge<Value>(top: Layer<Value>, end: Layer<Value> | undefined): Readonl
   for (let layer: Layer<Value> | undefined = top; layer !== undefined && layer !== end; layer = layer.below)
     stack.push(layer.entries);
   const bottom = stack.pop();
-  const merged = bottom instanceof TextMap ? bottom.copy() : new Map(bottom);
+  const merged = bottom instanceof TextMap ? bottom.copy() : emptyLike(stack, bottom);
   for (const entries of stack.reverse()) for (const [key, value] of entries) merged.set(key, value);
   return merged;
+}
+
+/** A large map among them keeps its columns, whatever small one it is added to. `start`: what the new one begins with. */
+function emptyLike<Value>(
+  maps: readonly ReadonlyMap<string, Value>[],
+  start: ReadonlyMap<string, Value> = new Map(),
+): Map<string, Value> | TextMap<Value> {
+  const columns = maps.find((map) => map instanceof TextMap);
+  if (columns === undefined) return new Map(start);
+  const made = columns.empty();
+  for (const [key, value] of start) made.set(key, value);
+  return made;
 }
 
 function directoriesOf(entries: ReadonlyMap<string, unknown>): ReadonlySet<string> {

@@ -8,6 +8,8 @@ export interface Column<Value> {
   push(value: Value): void;
   set(row: number, value: Value): void;
   copy(): Column<Value>;
+  /** One of the same kind. */
+  empty(): Column<Value>;
 }
 
 /** A map whose keys take a fraction of the memory that a plain one needs: each is made anew for whoever asks for it. */
@@ -50,6 +52,11 @@ export class TextMap<Value> implements ReadonlyMap<string, Value> {
     copy.#keys = this.#keys.copy();
     copy.#rows = this.#rows.copy(copy.#keys);
     return copy;
+  }
+
+  /** One of the same kind. */
+  empty(): TextMap<Value> {
+    return new TextMap(this.#values.empty());
   }
 
   keys(): MapIterator<string> {

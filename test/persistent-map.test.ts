@@ -2,6 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { extend, PersistentMap } from "../src/persistent-map.ts";
+import { TextMap } from "../src/text-map.ts";
+import { ArrayColumn } from "./support/array-column.ts";
 
 type Version = { map: PersistentMap<number>; model: ReadonlyMap<string, number> };
 
@@ -21,6 +23,30 @@ function apply({ map, model }: Version, additions: [string, number][], cut: stri
   for (const key of next.keys()) if (key.startsWith(`${cut}/`)) next.delete(key);
   return { map: changed.without((key) => key.startsWith(`${cut}/`)), model: next };
 }
+
+/** A column whose use is seen. */
+class CountedColumn extends ArrayColumn<number> {
+  static pushed = 0;
+  override push(...values: number[]): number {
+    CountedColumn.pushed += values.length;
+    return super.push(...values);
+  }
+  override empty(): CountedColumn {
+    return new CountedColumn();
+  }
+}
+
+test("a large map keeps its columns, whatever small one it is added to, and when entries are taken out", () => {
+  const large = new TextMap<number>(new CountedColumn());
+  for (let index = 0; index < 5000; index++) large.set(`/large/${index}`, index);
+  CountedColumn.pushed = 0;
+  const both = PersistentMap.of(new Map([["/small", -1]])).with(large);
+  expect([...both]).toEqual([["/small", -1], ...large]);
+  expect(CountedColumn.pushed).toBe(5001);
+  CountedColumn.pushed = 0;
+  expect(both.without((key) => key.endsWith("0")).size).toBe(4501);
+  expect(CountedColumn.pushed).toBe(4501);
+});
 
 test("every version is what a copied map would be, in its entries, their order and what is below a path", () => {
   fc.assert(

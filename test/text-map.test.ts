@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { lengthsOf, TextColumn } from "../src/text-column.ts";
-import { type Column, TextMap } from "../src/text-map.ts";
+import { TextMap } from "../src/text-map.ts";
+import { ArrayColumn } from "./support/array-column.ts";
 
 /** Of one, two and four bytes; of halves of pairs, which UTF-8 does not have; and long ones. */
 const text = fc.oneof(
@@ -54,18 +55,6 @@ test("a column takes no texts that are cut off", () => {
   for (const lengths of [[2], [2, 2]])
     expect(() => new TextColumn().append(bytes, new Uint32Array(lengths))).toThrow("lengths");
 });
-
-class ArrayColumn<Value> extends Array<Value> implements Column<Value> {
-  override at(row: number): Value {
-    return super.at(row) as Value;
-  }
-  set(row: number, value: Value): void {
-    this[row] = value;
-  }
-  copy(): ArrayColumn<Value> {
-    return ArrayColumn.from(this) as ArrayColumn<Value>;
-  }
-}
 
 test("a map of texts is what a plain one is, and so is its copy, whatever becomes of the other", () => {
   const changes = fc.array(fc.tuple(text, fc.nat()), { maxLength: 60 });

@@ -61,7 +61,7 @@ export interface Engine {
 }
 
 /**
- * The image service inside this process, on runc, overlayfs and skopeo. Several processes can have one directory open
+ * The image service inside this process, on crun or runc, overlayfs and skopeo. Several processes can have one directory open
  * at once. What killed ones left behind is cleared away first.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {

@@ -48,6 +48,7 @@ export async function requireOperation(state: EngineState, uuid: string): Promis
     return { ...operation, ...unrecorded, result: null, finishedAt: operation.createdAt };
   if (operation.finishedAt !== null || isAlive(operation.owner)) return operation;
   await endIfAbandoned(state, operation);
+  await removeAbandonedContainers(state);
   return findOperation(state.database, uuid) ?? operation;
 }
 
@@ -57,7 +58,6 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
   const directory = join(state.layout.operations, uuid);
   await killHelper(directory, state.clock);
   await removeContainer(state, uuid);
-  await removeAbandonedContainers(state);
   await rm(directory, { recursive: true, force: true });
   const outcome: Outcome = operation.cancelRequested
     ? { status: "CANCELLED", error: null }
@@ -86,10 +86,13 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   }
 }
 
+/** Milliseconds. Whoever opens the engine is not to wait for what the disk has held for long: it stays noted. */
+const shortPatience = 500;
+
 /** Control groups that are made ahead are named for their process, what runc makes for the operation. */
 async function removeAbandonedContainers(state: EngineState): Promise<void> {
   const names = readdirSync(state.layout.containers);
   const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));
-  for (const name of names)
-    if (name.includes(".") ? !isAlive(name) : !unfinished.has(name)) await removeContainer(state, name);
+  const abandoned = names.filter((name) => (name.includes(".") ? !isAlive(name) : !unfinished.has(name)));
+  await Promise.all(abandoned.map((name) => removeContainer(state, name, shortPatience)));
 }

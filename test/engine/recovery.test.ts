@@ -147,7 +147,13 @@ test.each([
   ["a process that is gone", `0-0.1.1.${crypto.randomUUID()}`],
 ])("a control group of %s stays noted for as long as it can't be removed", async (_, name) => {
   const directory = join(scratch, name);
-  const clock = { now: systemClock.now, sleep: () => Promise.resolve() };
+  let slept = 0;
+  const clock = {
+    now: systemClock.now,
+    async sleep(milliseconds: number) {
+      slept += milliseconds;
+    },
+  };
   const open = () => TestEngine.open({ directory, clock });
   await (await open()).engine.close();
   const [hierarchy] = ownHierarchies();
@@ -157,7 +163,11 @@ test.each([
   mkdirSync(join(group, "held"), { recursive: true });
   const layout = makeLayout(directory);
   noteContainer(layout, name, { pids: group });
-  await (await open()).engine.close();
+  slept = 0;
+  const engine = await open();
+  // Each command that opens the engine waits for it.
+  expect(slept).toBeLessThan(1000);
+  await engine.engine.close();
   expect(readdirSync(layout.containers)).toEqual([name]);
   rmdirSync(join(group, "held"));
   await (await open()).engine.close();

@@ -52,6 +52,10 @@ export class StagedColumn implements Column<StagedEntry> {
     return copy;
   }
 
+  empty(): StagedColumn {
+    return new StagedColumn();
+  }
+
   #placeOf(entry: StagedEntry): number {
     if (entry instanceof ContextFile) {
       const { list, owned } = entry;

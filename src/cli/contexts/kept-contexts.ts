@@ -144,14 +144,19 @@ function removeUnused(path: string): void {
   }
   const isFree = !hasLivingOwner(join(path, users)) && !hasLivingOwner(join(path, removers), own);
   // Else what is there now has taken the place of what was asked about.
-  if (isFree && existsSync(removal)) removeAside(path, own);
-  else rmSync(removal, { force: true });
+  if (!isFree || !existsSync(removal) || !removeAside(path, own)) rmSync(removal, { force: true });
 }
 
-function removeAside(path: string, own: string): void {
+/** Returns false where it can't be moved, and so stays: that is no reason to fail. */
+function removeAside(path: string, own: string): boolean {
   const aside = join(path, "..", `.${own}`);
-  renameSync(path, aside);
+  try {
+    renameSync(path, aside);
+  } catch {
+    return false;
+  }
   removeTree(aside);
+  return true;
 }
 
 function removeRest(directory: string): void {

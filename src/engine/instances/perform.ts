@@ -65,9 +65,10 @@ async function runCommand(
   const hasTerminal = spec.terminal !== undefined;
   const layers = layersOf(state, image);
   // To make the first ones of a process takes as long as all that comes before its first command.
-  const network = state.networks.start(spec.network);
+  state.networks.start(spec.network);
   const runtime = await state.runtime.take(state, layers, { hasTerminal, signal: run.signal });
-  if (!hasTerminal) state.namespaces.prepare({ network, runtime });
+  // It may have broken down, and been made anew, meanwhile.
+  if (!hasTerminal) state.namespaces.prepare({ network: state.networks.start(spec.network), runtime });
   run.begin(runtime.kind);
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),

@@ -28,10 +28,10 @@ function tunDescriptors(pid: number): number[] {
 
 function makePersistent(pid: number, descriptor: number): void {
   const { syscall, ioctl } = numericCalls();
-  const process = Number(syscall(openProcess, pid, 0, 0));
-  if (process < 0) return;
-  const own = Number(syscall(takeDescriptor, process, descriptor, 0));
-  closeSync(process);
+  const processDescriptor = Number(syscall(openProcess, pid, 0, 0));
+  if (processDescriptor < 0) return;
+  const own = Number(syscall(takeDescriptor, processDescriptor, descriptor, 0));
+  closeSync(processDescriptor);
   if (own < 0) return;
   ioctl(own, setPersistent, 1);
   closeSync(own);

@@ -40,16 +40,18 @@ export function noteContainer(layout: Layout, id: string, groups: Readonly<Recor
 
 /**
  * Removes what is left of a container whose runtime has ended, and with it all processes in there: control groups and state, which
- * stays for as long as a group does. The runtime is told to leave that to this.
+ * stays for as long as a group does. The runtime is told to leave that to this. `patience`: how many milliseconds to wait for processes
+ * that were killed.
  */
 export async function removeContainer(
   { layout, clock }: { layout: Layout; clock: Clock },
   id: string,
+  patience?: number,
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
   // The directory goes last: it is what says that there is something to remove, should this process be killed here.
-  if (!(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock))) return;
+  if (!(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock, patience))) return;
   await rm(state, { recursive: true, force: true });
 }
 

@@ -6,7 +6,7 @@ import { errorCode } from "../../../system-error.ts";
 import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 
 /** How long to wait for those who were killed, in milliseconds: they are gone within a few, unless the disk holds them. */
-const patience = 5_000;
+const usualPatience = 5_000;
 
 /**
  * Removes the control groups (version 1, 2 or both at once) that runc made for a container: `known` by its state, else
@@ -17,6 +17,7 @@ export async function removeControlGroups(
   id: string,
   known: readonly string[],
   clock: Clock,
+  patience = usualPatience,
 ): Promise<boolean> {
   const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
