@@ -1,7 +1,6 @@
 import { PersistentMap } from "../../persistent-map.ts";
-import { TextMap } from "../../text-map.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
-import { StagedColumn } from "./staged-column.ts";
+import { stagedMap } from "./staged-column.ts";
 
 /** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
@@ -22,12 +21,12 @@ export function beginAddition(
   end(): Staged;
 } {
   let before = PersistentMap.of(staged);
-  let added = mapFor(count);
+  let added = stagedMap(count);
   /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
   let replaced = new Set<string>();
   const clear = () => {
     before = before.with(added).without((path) => isBelow(path, replaced));
-    added = mapFor(count);
+    added = stagedMap(count);
     replaced = new Set();
   };
   return {
@@ -43,13 +42,6 @@ export function beginAddition(
       return before.with(added);
     },
   };
-}
-
-/** With fewer a plain map takes less time: there may be thousands of COPYs. */
-const manyEntries = 1000;
-
-function mapFor(count: number): Map<string, StagedEntry> | TextMap<StagedEntry> {
-  return count < manyEntries ? new Map() : new TextMap(new StagedColumn());
 }
 
 function isBelow(path: string, directories: ReadonlySet<string>): boolean {

@@ -1,7 +1,15 @@
 import { growBuffer } from "../../grow-buffer.ts";
-import type { Column } from "../../text-map.ts";
+import { type Column, TextMap } from "../../text-map.ts";
 import { ContextFile } from "./context-file.ts";
 import type { StagedDirectory, StagedEntry } from "./staged.ts";
+
+/** With fewer a plain map takes less time: there may be thousands of COPYs. */
+const manyEntries = 1000;
+
+/** Returns an empty map for `count` entries or more. */
+export function stagedMap(count: number): Map<string, StagedEntry> | TextMap<StagedEntry> {
+  return count < manyEntries ? new Map() : new TextMap(new StagedColumn());
+}
 
 /**
  * Staged entries in columns. A large context is files of one list and directories that are alike: an object for each would be
