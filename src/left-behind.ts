@@ -11,13 +11,15 @@ export function ownName(): string {
 /** Removes what dead processes have left under a name of theirs behind `prefix`, and what could be theirs and is a day old. */
 export function removeAbandoned(directory: string, prefix: RegExp): void {
   for (const name of namesIn(directory))
-    if (prefix.test(name) && isAbandoned(join(directory, name), name.replace(prefix, "")))
+    if (prefix.test(name) && isAbandoned(join(directory, name), name.replace(prefix, ""), { isToGo: true }))
       removeTree(join(directory, name));
 }
 
 /** Returns whether a process that has its name in the directory lives, for all that can be seen. `own` counts for none. */
 export function hasLivingOwner(directory: string, own?: string): boolean {
-  return namesIn(directory).some((name) => name !== own && !isAbandoned(join(directory, name), name));
+  return namesIn(directory).some(
+    (name) => name !== own && !isAbandoned(join(directory, name), name, { isToGo: false }),
+  );
 }
 
 /** Removes what can be removed: what can't is no reason to fail. Directories may be closed to their owner. */
@@ -47,13 +49,13 @@ const named = /^(?:(?:(\d+)_)?([^_]+)_)?[0-9a-f]{8}-[0-9a-f-]{27}$/;
 /** After so long what a process elsewhere has left is of no use, whether or not that lives. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 
-/** Only what is this user's: nobody else can put a link into that. */
-function isAbandoned(path: string, name: string): boolean {
+/** `isToGo`: only what is this user's goes, as nobody else can put a link into that. */
+function isAbandoned(path: string, name: string, { isToGo }: { isToGo: boolean }): boolean {
   const [isNamed, table, owner = ""] = named.exec(name) ?? [];
   if (isNamed === undefined) return false;
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return true;
-  if (process.getuid !== undefined && stats.uid !== process.getuid()) return false;
+  if (isToGo && process.getuid !== undefined && stats.uid !== process.getuid()) return false;
   const isKnown = table === processTable() && owner.startsWith(bootId() ?? "");
   if (isKnown) return owner !== currentProcess() && !isAlive(owner);
   return stats.mtimeMs < Date.now() - keptMilliseconds;

@@ -1,5 +1,5 @@
 import type { Instruction } from "../dockerfile/instruction.ts";
-import { wordsOf } from "../dockerfile/instruction-words.ts";
+import { argumentWords } from "../dockerfile/instruction-words.ts";
 import { octalMode } from "../image/file-mode.ts";
 import type { CheckReport } from "./check.ts";
 import { type Finding, lineOf } from "./finding.ts";
@@ -29,7 +29,7 @@ function describeInstruction(instruction: Instruction, escapeCharacter: string) 
     name,
     flags: flags.map((flag) => ({ name: flag.name, value: flag.value ?? null })),
     original,
-    args: wordsOf(instruction, escapeCharacter),
+    args: argumentWords(instruction, escapeCharacter),
     form: formOf(instruction),
     heredocs: heredocs.map((document) => ({
       name: document.name,

@@ -4,7 +4,7 @@ import { splitCommand } from "./text/split-command.ts";
 import { splitAtBlanks, splitTexts } from "./words/word-list.ts";
 
 /** The arguments of an instruction as a list of words before expansion, for who looks at its text: no build needs them. */
-export function wordsOf(instruction: Instruction, escapeCharacter: string): string[] {
+export function argumentWords(instruction: Instruction, escapeCharacter: string): string[] {
   const { args } = instruction;
   switch (instruction.name) {
     case "FROM":
@@ -35,7 +35,7 @@ export function wordsOf(instruction: Instruction, escapeCharacter: string): stri
       return args === "" ? [] : [args];
     case "ONBUILD":
       if (instruction.trigger === undefined) return [];
-      return [splitCommand(args).name.text, ...wordsOf(instruction.trigger, escapeCharacter)];
+      return [splitCommand(args).name.text, ...argumentWords(instruction.trigger, escapeCharacter)];
   }
 }
 

@@ -34,7 +34,7 @@ interface InstructionBase<Name extends string> {
   /** The same for people: of the white space where lines are joined one blank is left. */
   title: string;
   flags: readonly Flag[];
-  /** What follows the flags, as written. `wordsOf` splits it. */
+  /** What follows the flags, as written. `argumentWords` splits it. */
   args: string;
   heredocs: readonly HereDocument[];
 }

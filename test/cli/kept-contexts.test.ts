@@ -1,6 +1,6 @@
 /** Contexts that were fetched and are kept: who may remove them, and what is left of a removal that was killed. */
 import { beforeEach, expect, test } from "bun:test";
-import { existsSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type KeptContexts,
@@ -23,6 +23,20 @@ await child.exited;
 beforeEach(() => {
   home = temporaryDirectory();
   contexts = openKeptContexts(home, systemClock);
+});
+
+test("a dead process of another user has no say in it", () => {
+  const path = keep("commit");
+  for (const marks of [".users", ".removers"]) {
+    const mark = join(path, marks, `${table}_${dead}_${id}`);
+    writeFileSync(mark, "");
+    chownSync(mark, 1, 1);
+  }
+  const found = contexts.find("group", "commit");
+  expect(found?.path).toBe(path);
+  found?.[Symbol.dispose]();
+  removeKeptContexts(home, "group");
+  expect(existsSync(path)).toBe(false);
 });
 
 /** Returns where it is kept. */

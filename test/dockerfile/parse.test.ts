@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CopySource, Dockerfile, Instruction, LineRange } from "../../src/dockerfile/instruction.ts";
-import { wordsOf } from "../../src/dockerfile/instruction-words.ts";
+import { argumentWords } from "../../src/dockerfile/instruction-words.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { DockerfileError } from "../../src/dockerfile/problems/dockerfile-error.ts";
 
@@ -109,7 +109,7 @@ function summarizeInstruction(instruction: Instruction, escapeCharacter: string)
     ...(title === original ? {} : { title }),
     ...(flags.length === 0 ? {} : { flags }),
     original,
-    words: wordsOf(instruction, escapeCharacter),
+    words: argumentWords(instruction, escapeCharacter),
     ...("sources" in rest ? { ...rest, sources: rest.sources.map(nameOf) } : rest),
     ...(heredocs.length === 0
       ? {}

@@ -4,7 +4,6 @@ import {
   decodeFilter,
   encodeFilter,
   evaluate,
-  evaluateFilter,
   type Instruction,
 } from "../../src/engine/sandbox/runtime/filter-program.ts";
 import { withSearchTree } from "../../src/engine/sandbox/runtime/filter-tree.ts";
@@ -118,6 +117,10 @@ test("one filter serves commands of every network: the capability that some have
     for (const kind of ["private", "host"] as const)
       expect(callFilter(architecture, { kind })).toEqual(callFilter(architecture, { kind: "none" }));
 });
+
+function evaluateFilter(filter: Uint8Array, architecture: number, number: number, argument = 0) {
+  return evaluate(decodeFilter(filter), architecture, number, argument);
+}
 
 type Row = readonly [code: number, ifTrue: number, ifFalse: number, operand: number];
 

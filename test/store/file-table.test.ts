@@ -5,15 +5,9 @@ import { createFileTable } from "../../src/store/file-table.ts";
 import { packMerged } from "../../src/store/merge-files.ts";
 import { unpackFiles } from "../../src/store/packed-files.ts";
 import { PendingFiles } from "../../src/store/pending-files.ts";
+import { state } from "../support/file-state.ts";
 import { runs } from "../support/random.ts";
 
-const state: FileState = {
-  device: 64_769,
-  inode: 2 ** 52 + 5,
-  size: 4096,
-  mtimeMs: 1_763_683_200_123.25,
-  ctimeMs: 1_763_683_200_123.5,
-};
 const one = "1".repeat(64);
 
 interface FileRow {

@@ -2,19 +2,12 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Clock } from "../../src/clock.ts";
 import { createPace } from "../../src/pace.ts";
-import type { FileState } from "../../src/store/file-columns.ts";
 import type { ContextHashes } from "../../src/store/hashes.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { state } from "../support/file-state.ts";
 
-const state: FileState = {
-  device: 64_769,
-  inode: 2 ** 52 + 5,
-  size: 4096,
-  mtimeMs: 1_763_683_200_123.25,
-  ctimeMs: 1_763_683_200_123.5,
-};
 const one = "1".repeat(64);
 const two = "2".repeat(64);
 

@@ -1,5 +1,5 @@
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
-import { wordsOf } from "../../dockerfile/instruction-words.ts";
+import { argumentWords } from "../../dockerfile/instruction-words.ts";
 import { type Finding, warn } from "../finding.ts";
 
 /** ConsistentInstructionCasing, FromAsCasing, StageNameCasing. */
@@ -8,7 +8,7 @@ export function lintCasing({ escape: escapeCharacter }: Dockerfile, stages: read
   const instructions = stages.flatMap((stage) => [stage.from, ...stage.instructions]);
   return [
     ...instructionCasing(instructions),
-    ...stages.flatMap(({ from }) => fromCasing(from, wordsOf(from, escapeCharacter))),
+    ...stages.flatMap(({ from }) => fromCasing(from, argumentWords(from, escapeCharacter))),
   ];
 }
 

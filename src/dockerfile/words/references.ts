@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { Instruction } from "../instruction.ts";
-import { wordsOf } from "../instruction-words.ts";
+import { argumentWords } from "../instruction-words.ts";
 import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
 /** A variable that a text asks for. */
@@ -34,7 +34,7 @@ function askingWords(instruction: Instruction, escapeCharacter: string): readonl
   // The old form `ENV KEY VALUE` is one value, whatever quotes are in it.
   return instruction.name === "ENV"
     ? instruction.pairs.flatMap(({ key, value }) => [key, value])
-    : wordsOf(instruction, escapeCharacter);
+    : argumentWords(instruction, escapeCharacter);
 }
 
 /** Lets the lexer ask for every name: it alone knows what quotes and escapes make of a `$`. */

@@ -1,39 +1,33 @@
 /** Calls of the C library that neither Bun nor Node has. */
 import { dlopen } from "bun:ffi";
 
-type Library = ReturnType<typeof load>;
-let loaded: Library | undefined;
-
-/** Throws where there is none by this name: a system with another C library. */
-export function libc(): Library {
-  loaded ??= load();
-  return loaded;
-}
-
-function load() {
-  return dlopen("libc.so.6", {
-    pipe2: { args: ["buffer", "i32"], returns: "i32" },
-    memfd_create: { args: ["buffer", "u32"], returns: "i32" },
-    syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" },
-    fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
-  }).symbols;
-}
-
-type NumericCalls = ReturnType<typeof loadNumericCalls>;
-let loadedNumeric: NumericCalls | undefined;
+/** Throws where there is no such library: a system with another C library. */
+export const libc = once(
+  () =>
+    dlopen("libc.so.6", {
+      pipe2: { args: ["buffer", "i32"], returns: "i32" },
+      memfd_create: { args: ["buffer", "u32"], returns: "i32" },
+      syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" },
+      fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
+    }).symbols,
+);
 
 /** Calls whose arguments are numbers alone. Throws as `libc` does. */
-export function numericCalls(): NumericCalls {
-  loadedNumeric ??= loadNumericCalls();
-  return loadedNumeric;
-}
-
-function loadNumericCalls() {
-  return dlopen("libc.so.6", {
-    syscall: { args: ["i64", "i64", "i64", "i64"], returns: "i64" },
-    ioctl: { args: ["i32", "u64", "i64"], returns: "i32" },
-  }).symbols;
-}
+export const numericCalls = once(
+  () =>
+    dlopen("libc.so.6", {
+      syscall: { args: ["i64", "i64", "i64", "i64"], returns: "i64" },
+      ioctl: { args: ["i32", "u64", "i64"], returns: "i32" },
+    }).symbols,
+);
 
 /** `O_CLOEXEC`, which Node does not name. */
 export const closeOnExec = 0o2000000;
+
+function once<Library>(load: () => Library): () => Library {
+  let loaded: Library | undefined;
+  return () => {
+    loaded ??= load();
+    return loaded;
+  };
+}

@@ -23,19 +23,9 @@ export function instruction(code: number, operand: number, ifTrue = 0, ifFalse =
   return { code, ifTrue, ifFalse, operand };
 }
 
-/** What a filter has the kernel do with a call, as the filter's return value. `argument`: all of its arguments. */
-export function evaluateFilter(
-  filter: Uint8Array,
-  architecture: number,
-  number: number,
-  argument = 0,
-): number {
-  return evaluate(decodeFilter(filter), architecture, number, argument) ?? 0;
-}
-
 /**
- * As `evaluateFilter`; without an `argument` the result is `undefined` where it depends on one. Makes no object: a thousand calls are
- * tried for each architecture, by as many instructions.
+ * What a filter has the kernel do with a call, as the filter's return value. `argument`: all of its arguments; without one the result
+ * is `undefined` where it depends on one. Makes no object: a thousand calls are tried for each architecture, by as many instructions.
  */
 export function evaluate(
   instructions: readonly Instruction[],
