@@ -105,7 +105,8 @@ export function configureImage(
 export function setTag(database: Database, tag: string, image: string): void {
   database
     .query<undefined, [string, string]>(
-      "INSERT INTO tags (tag, image) VALUES (?, ?) ON CONFLICT (tag) DO UPDATE SET image = excluded.image",
+      // A build of which nothing has changed writes nothing.
+      "INSERT INTO tags (tag, image) VALUES (?, ?) ON CONFLICT (tag) DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image",
     )
     .run(tag, image);
 }
