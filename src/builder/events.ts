@@ -17,7 +17,7 @@ export type StepEvent =
    */
   | {
       type: "step";
-      instruction: Instruction;
+      instruction: ShownInstruction;
       steps: number;
       inStage?: StepInStage;
       needs?: readonly number[];
@@ -67,6 +67,16 @@ export type StepEvent =
   | ({ type: "ran" } & Ran)
   | { type: "cancelling"; operation: string; abandoned?: true }
   | { type: "cancelled"; operation: string; confirmed: boolean };
+
+/** What is shown of an instruction. */
+export interface ShownInstruction {
+  name: Instruction["name"];
+  line: number;
+  /** See `titleOf`. */
+  title: string;
+  /** COPY's. */
+  from?: string;
+}
 
 /** The 2 and the 5 of `[build 2/5]`. */
 export interface StepInStage {

@@ -27,8 +27,8 @@ export function renderBuildEvent(event: BuildEvent, label = "", running = 0): Lo
 function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
   switch (event.type) {
     case "step": {
-      const { name, range } = event.instruction;
-      return [{ level: "debug", text: `step ${event.step}/${event.steps}: ${name} (line ${range.start})` }];
+      const { name, line } = event.instruction;
+      return [{ level: "debug", text: `step ${event.step}/${event.steps}: ${name} (line ${line})` }];
     }
     case "warning":
       return [

@@ -1,5 +1,4 @@
 import type { BuildEvent } from "../builder/events.ts";
-import { titleOf } from "../builder/interpreter/location.ts";
 import type { Clock } from "../clock.ts";
 import { failureOf } from "./failure.ts";
 import { jsonText } from "./json-text.ts";
@@ -57,8 +56,8 @@ function fieldsOf(event: BuildEvent): object {
   switch (event.type) {
     case "step": {
       const { instruction, steps, inStage } = event;
-      const { name, range } = instruction;
-      const shown = { steps, line: range.start, name, instruction: titleOf(instruction) };
+      const { line, name, title } = instruction;
+      const shown = { steps, line, name, instruction: title };
       return inStage === undefined ? shown : { ...shown, inStage };
     }
     case "step-end":

@@ -1,5 +1,4 @@
 import type { BuildEvent, StepEvent, StepInStage } from "../builder/events.ts";
-import { titleOf } from "../builder/interpreter/location.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
 import { formatBytes } from "./quantity.ts";
@@ -49,7 +48,7 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
   if (event.type === "step") {
     const { stage, step, steps, inStage, instruction } = event;
     const running = [...state].filter(([, { isOver }]) => !isOver);
-    const title = titleOf(instruction);
+    const { title } = instruction;
     const activity = firstActivity(event);
     const place = { stage, step, steps, inStage };
     const shown = { ...place, title, since: now, isOver: false, hasEnded: false, activity, tail: emptyTail };
@@ -143,10 +142,9 @@ export function describeActivity(activity: Activity, now: number): string {
 }
 
 function firstActivity({ instruction }: Extract<StepEvent, { type: "step" }>): Activity | undefined {
-  const { name } = instruction;
+  const { name, from } = instruction;
   if (name === "FROM") return { kind: "text", text: "looking for the image" };
   if (name !== "COPY" && name !== "ADD") return undefined;
-  const from = name === "COPY" ? instruction.from : undefined;
   const text = from === undefined ? "looking through the build context" : `copying from ${from}`;
   return { kind: "text", text };
 }

@@ -1,6 +1,7 @@
 /** `--progress json`, fed with events: steps of two stages at once can be told apart. */
 import { expect, test } from "bun:test";
 import { emitFor } from "../../src/builder/events.ts";
+import { showInstruction } from "../../src/builder/interpreter/location.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createJsonProgress } from "../../src/terminal/json-progress.ts";
@@ -20,7 +21,7 @@ function start() {
     const step = stepsOf(dockerfile)[number - 1];
     if (step === undefined) throw new Error("no such step");
     const emit = emitFor(step, progress.emit);
-    emit({ type: "step", instruction: step.instruction, steps: 5 });
+    emit({ type: "step", instruction: showInstruction(step.instruction), steps: 5 });
     return emit;
   };
   /** Without the time. */

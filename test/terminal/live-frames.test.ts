@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { emitFor, type StepEvent } from "../../src/builder/events.ts";
+import { showInstruction } from "../../src/builder/interpreter/location.ts";
 import type { StepRecord } from "../../src/builder/result.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
@@ -22,7 +23,7 @@ function open(size: { columns: number; rows: number } = { columns: 40, rows: 10 
     const step = stepsOf(of)[number - 1];
     if (step === undefined) throw new Error("no such step");
     const emit = emitFor(step, view.emit);
-    emit({ type: "step", instruction: step.instruction, steps: of.instructions.length });
+    emit({ type: "step", instruction: showInstruction(step.instruction), steps: of.instructions.length });
     return emit;
   };
   return { clock, writes, terminal, view, begin };

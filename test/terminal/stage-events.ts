@@ -1,5 +1,6 @@
 /** A build of three stages as its events, for the views that show it. */
 import { type Emit, type EmitInStep, emitFor, type Ran } from "../../src/builder/events.ts";
+import { showInstruction } from "../../src/builder/interpreter/location.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
@@ -33,7 +34,7 @@ export function beginStep(line: number, emit: Emit, dockerfile = threeStages): S
   const emitInStep = emitFor(step, emit);
   const inStage = { step: ofStage.indexOf(step) + 1, steps: ofStage.length };
   const { stage, instruction } = step;
-  emitInStep({ type: "step", instruction, steps: steps.length, inStage });
+  emitInStep({ type: "step", instruction: showInstruction(instruction), steps: steps.length, inStage });
   const nothing = { bytes: 0, truncated: false };
   const made = { layer: null, image: null, operation: null, cached: null, seconds: 0 };
   return {

@@ -4,6 +4,7 @@ import { renderProblem } from "../../dockerfile/problems/problem-text.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import { visible } from "../../visible.ts";
+import type { ShownInstruction } from "../events.ts";
 import type { BuildJob } from "../job.ts";
 import { secretTexts } from "../mounts/secrets.ts";
 import { PlacementError } from "../staging/placement-error.ts";
@@ -31,6 +32,14 @@ export async function withLocation<Result>(
 function instructionToBlame(error: BoughError, { instructions }: Dockerfile): Instruction | undefined {
   if (!(error instanceof PlacementError)) return undefined;
   return instructions.find(({ range }) => range.start === error.line);
+}
+
+/** Returns what events have of an instruction. */
+export function showInstruction(instruction: Instruction): ShownInstruction {
+  const { name, range } = instruction;
+  const from = name === "COPY" ? instruction.from : undefined;
+  const shown = { name, line: range.start, title: titleOf(instruction) };
+  return from === undefined ? shown : { ...shown, from };
 }
 
 /** The instruction on one line and without its secrets, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */

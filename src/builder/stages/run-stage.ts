@@ -5,7 +5,7 @@ import { commitPending } from "../commands/run.ts";
 import { emitFor } from "../events.ts";
 import { interpretFrom, interpretGlobal, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
-import { titleOf, withLocation } from "../interpreter/location.ts";
+import { showInstruction, titleOf, withLocation } from "../interpreter/location.ts";
 import type { Arguments } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import { recordStep } from "../interpreter/step-record.ts";
@@ -22,7 +22,7 @@ export async function performGlobal(
   { running, steps, records }: Pick<StagesAtWork, "running" | "steps" | "records">,
 ): Promise<Arguments> {
   const emit = emitFor(step, running.emit);
-  emit({ type: "step", instruction, steps: steps.length });
+  emit({ type: "step", instruction: showInstruction(instruction), steps: steps.length });
   const since = running.clock.now();
   const { buildArgs, dockerfile } = running;
   const declared = await withLocation(running, instruction, async () =>
@@ -95,7 +95,7 @@ async function performStep(
   const job = jobOf(step, stages);
   const needs = stages.needsOf(instruction);
   job.emit({
-    ...{ type: "step", instruction, steps: steps.length },
+    ...{ type: "step", instruction: showInstruction(instruction), steps: steps.length },
     ...(inStage === undefined ? {} : { inStage }),
     ...(needs.length === 0 ? {} : { needs }),
   });

@@ -1,5 +1,4 @@
 import type { BuildEvent, StepEvent } from "../../builder/events.ts";
-import { titleOf } from "../../builder/interpreter/location.ts";
 import type { StepPlace } from "../../builder/step-place.ts";
 import type { ServedTime } from "../../service/service.ts";
 import { beginActivity, describeEnd, leavesActivity } from "./activities.ts";
@@ -66,9 +65,9 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
   function note(event: PlacedEvent): void {
     if (event.type === "step") {
       const { stage, step, instruction, steps: all, inStage, needs = [] } = event;
-      const line = instruction.range.start;
+      const { line, title: name } = instruction;
       const place = { stage, step, line, steps: all, inStage, needs };
-      beginStep({ ...place, name: titleOf(instruction), details: {} }, false);
+      beginStep({ ...place, name, details: {} }, false);
       return;
     }
     const step = stepOf(event);

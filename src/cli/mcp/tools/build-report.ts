@@ -1,5 +1,4 @@
 import type { BuildEvent } from "../../../builder/events.ts";
-import { titleOf } from "../../../builder/interpreter/location.ts";
 import type { BuildResult } from "../../../builder/result.ts";
 import { BoughError } from "../../../errors.ts";
 import { renderBuildEvent } from "../../../terminal/build-log.ts";
@@ -31,7 +30,7 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
     switch (event.type) {
       case "step":
         total = event.steps;
-        report(`[${event.step}/${total}] ${titleOf(event.instruction)}`, ended, total);
+        report(`[${event.step}/${total}] ${event.instruction.title}`, ended, total);
         break;
       case "step-end":
         ended += 1;
