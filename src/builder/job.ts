@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { BuildContext } from "../context/build-context.ts";
+import type { FileSystem } from "../context/file-system/file-system.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type {
   CopyInstruction,
@@ -68,6 +69,8 @@ export interface BuildJob {
   jobs: number;
   dockerfile: Dockerfile;
   context: BuildContext;
+  /** What the context's files are looked at through. */
+  files: FileSystem;
   ignore: IgnoreRules;
   /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
   allowsLocalFrom: boolean;

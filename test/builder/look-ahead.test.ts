@@ -4,6 +4,7 @@ import { join, relative } from "node:path";
 import { createLookAhead } from "../../src/builder/staging/look-ahead.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
+import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import { fileStatOf } from "../../src/context/sources/entry-of.ts";
 import type { AddInstruction, CopyInstruction } from "../../src/dockerfile/instruction.ts";
@@ -29,6 +30,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     mode: "default",
     dockerfile,
     context: await openBuildContext(directory, "/"),
+    files: localFileSystem,
     ignore: ignoreRules([], { defaultExcludes: true }),
     hashes,
     fileStates: store.fileStates.open(directory),

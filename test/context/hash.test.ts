@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
+import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
 import { hashFiles } from "../../src/context/hashing/hash.ts";
 import { type HashCache, isSameStat, isSettled } from "../../src/context/hashing/stat-cache.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
@@ -27,7 +28,12 @@ const noRules = ignoreRules([], { defaultExcludes: false });
 
 async function fileEntries(root: string): Promise<FileEntry[]> {
   const context = await openBuildContext(root, "/");
-  const { matches } = await resolveSources({ context, ignore: noRules, sources: ["."] });
+  const { matches } = await resolveSources({
+    context,
+    files: localFileSystem,
+    ignore: noRules,
+    sources: ["."],
+  });
   return matches.flatMap(({ entries }) => [...entries].filter((entry) => entry.type === "file"));
 }
 

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
+import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
 import { readIgnoreRules } from "../../src/context/patterns/ignore-file.ts";
 import type { ContextEntry } from "../../src/context/sources/entry.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
@@ -38,6 +39,7 @@ async function copy(instruction: string, root: string): Promise<string> {
     const context = await openBuildContext(root, "/");
     const { matches, warnings, excluded } = await resolveSources({
       context,
+      files: localFileSystem,
       ignore: readIgnoreRules({
         contextPath: root,
         dockerfilePath: undefined,

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { openBuildContext } from "../../src/context/build-context.ts";
+import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
 import { ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
 import { runs } from "../support/random.ts";
@@ -47,6 +48,7 @@ test("a walk keeps exactly what the reference matcher keeps, and the directories
         context: await openBuildContext(directory, "/"),
         ignore: ignoreRules(parseIgnoreFile(lines.join("\n"), ".dockerignore"), { defaultExcludes: false }),
         sources: ["."],
+        files: localFileSystem,
       });
       const paths = matches.flatMap(({ entries }) => [...entries].slice(1).map((entry) => entry.contextPath));
       expect(paths).toEqual(referenceWalk(tree, lines));

@@ -127,7 +127,12 @@ test("hard links are files of their own, sockets and devices are passed over", a
   const server = createServer().listen(join(root, "d/socket"));
   await new Promise((resolve) => server.once("listening", resolve));
   const context = await openBuildContext(root, "/");
-  const { matches, warnings } = await resolveSources({ context, ignore: noRules, sources: ["d"] });
+  const { matches, warnings } = await resolveSources({
+    context,
+    files: localFileSystem,
+    ignore: noRules,
+    sources: ["d"],
+  });
   server.close();
   expect([...(matches[0]?.entries ?? [])].map(({ type, relativePath }) => `${type} ${relativePath}`)).toEqual(
     [...["directory ", "file one", "file two"]],
@@ -140,7 +145,12 @@ test("hard links are files of their own, sockets and devices are passed over", a
 test("a file's state is kept in fractions of milliseconds", async () => {
   const root = makeTree("a");
   const context = await openBuildContext(root, "/");
-  const { matches } = await resolveSources({ context, ignore: noRules, sources: ["a"] });
+  const { matches } = await resolveSources({
+    context,
+    files: localFileSystem,
+    ignore: noRules,
+    sources: ["a"],
+  });
   const { dev, ino, size, mtimeMs, ctimeMs } = lstatSync(join(root, "a"));
   expect(matches[0]?.entries.at(0)).toMatchObject({
     stat: { device: dev, inode: ino, size, mtimeMs, ctimeMs },

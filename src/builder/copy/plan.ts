@@ -48,7 +48,7 @@ export interface PlanOptions extends DestinationPlace {
   context: BuildContext;
   ignore: IgnoreRules;
   /** What the context is read through; the machine's own where it is left out. */
-  files?: FileSystem | undefined;
+  files: FileSystem;
   signal: AbortSignal;
   /** What the sources come to, where that is known already. */
   found?: ResolvedSources | undefined;

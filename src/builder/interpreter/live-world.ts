@@ -23,7 +23,7 @@ import type { World } from "./world.ts";
  * instructions that make a layer stand before it; of a FROM with triggers, that of the first one.
  */
 export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
-  const { dockerfile, buildArgs, emit, context, ignore, signal } = build;
+  const { dockerfile, buildArgs, emit, context, files, ignore, signal } = build;
   const { escape } = dockerfile;
   let nextOrdinal = ordinal;
   /** What was found of a COPY before it was its turn. */
@@ -61,7 +61,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     async copyOptions(instruction, { config, staged, layer }) {
       ahead = await build.ahead.take(instruction);
       return {
-        ...{ context, ignore, signal, staged },
+        ...{ context, files, ignore, signal, staged },
         workdir: config.WorkingDir,
         found: ahead?.sources,
         isDirectoryInImage: (path) => build.facts.isDirectory(layer.image, path),

@@ -38,7 +38,7 @@ export async function stageMountedFiles(
 /** @throws BoughError where the context has nothing of that name; there are no globs in it */
 export async function findMountedFiles(
   path: string,
-  options: { context: BuildContext; ignore: IgnoreRules; signal: AbortSignal; files?: FileSystem },
+  options: { context: BuildContext; ignore: IgnoreRules; signal: AbortSignal; files: FileSystem },
 ): Promise<Pick<ResolvedSources, "warnings" | "excluded"> & { match: SourceMatch }> {
   const { context, ignore, signal, files } = options;
   const sources = [escapeGlob(path)];

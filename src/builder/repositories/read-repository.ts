@@ -1,4 +1,5 @@
 import { createReadStream, realpathSync } from "node:fs";
+import { localFileSystem } from "../../context/file-system/local-file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry } from "../../context/sources/entry.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
@@ -77,6 +78,7 @@ async function findEntries(
     context: { path: repository.shown, absolutePath: directory, realPath: directory },
     ignore: ignoreRules([], { defaultExcludes: false }),
     sources: ["."],
+    files: localFileSystem,
     exclude,
     signal,
   });

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import type { BuildContext } from "../../context/build-context.ts";
+import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { HashOptions } from "../../context/hashing/hash.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import { digestOfMatches } from "../../context/sources/source-match.ts";
@@ -38,6 +39,7 @@ interface LookAheadOptions {
   mode: "default" | "docker";
   dockerfile: Dockerfile;
   context: BuildContext;
+  files: FileSystem;
   ignore: IgnoreRules;
   hashes: ContextHashes;
   fileStates: Pick<FileStates, "hasSources">;
@@ -63,7 +65,18 @@ const freshMilliseconds = 2000;
 const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
-  const { mode, dockerfile, context, ignore, hashes: cache, fileStates, early, inputs, clock } = options;
+  const {
+    mode,
+    dockerfile,
+    context,
+    files,
+    ignore,
+    hashes: cache,
+    fileStates,
+    early,
+    inputs,
+    clock,
+  } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const stopped = new Promise<void>((resolve) =>
@@ -82,7 +95,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     const words = expandCopyWords(instruction, () => undefined, dockerfile.escape, mode);
     const { paths: sources, exclude } = words;
     const { parents } = instruction;
-    return resolveSources({ context, ignore, sources, exclude, parents, signal });
+    return resolveSources({ context, files, ignore, sources, exclude, parents, signal });
   }
 
   function search(instruction: CopyInstruction | AddInstruction): Search {

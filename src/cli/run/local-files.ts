@@ -63,6 +63,7 @@ async function findEntries(
     context: await openBuildContext(absolutePath, workingDirectory),
     ignore: ignoreRules([], { defaultExcludes: true }),
     sources: ["."],
+    files: localFileSystem,
     // A name alone is meant wherever it is, as in a .gitignore.
     exclude: excludes.map((pattern) => (pattern.includes("/") ? pattern : `**/${pattern}`)),
     signal,

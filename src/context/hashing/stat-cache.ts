@@ -8,6 +8,9 @@ export interface HashCache {
   set(path: string, stat: FileStat, sha256: string): void;
 }
 
+/** Milliseconds since the epoch. */
+type ChangeTimes = Pick<FileStat, "mtimeMs" | "ctimeMs">;
+
 /**
  * Whether any later change of a file must show in its `stat`. A change within the same tick of the file system's
  * clock as the last one does not: such a file is "racy" (git's word for it), and what was read from it must not
@@ -15,7 +18,7 @@ export interface HashCache {
  *
  * @param readAt when reading began, in milliseconds since the epoch
  */
-export function isSettled(stat: FileStat, readAt: number): boolean {
+export function isSettled(stat: ChangeTimes, readAt: number): boolean {
   const age = Math.floor(readAt) - stat.ctimeMs;
   return age > (hasWholeSeconds(stat) ? coarseTick : fineTick);
 }
@@ -36,6 +39,6 @@ const fineTick = 100;
 /** FAT counts in steps of two seconds, older network file systems in seconds. */
 const coarseTick = 3000;
 
-function hasWholeSeconds({ mtimeMs, ctimeMs }: FileStat): boolean {
+function hasWholeSeconds({ mtimeMs, ctimeMs }: ChangeTimes): boolean {
   return ctimeMs % 1000 === 0 && mtimeMs % 1000 === 0;
 }

@@ -2,7 +2,6 @@ import { createPace } from "../../pace.ts";
 import type { BuildContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import { localFileSystem } from "../file-system/local-file-system.ts";
 import { ambiguousFirst } from "../patterns/default-excludes.ts";
 import { escapeGlob, hasWildcard } from "../patterns/glob.ts";
 import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "../patterns/ignore.ts";
@@ -25,7 +24,7 @@ interface SourceOptions {
   /** `--parents` */
   parents?: boolean;
   signal?: AbortSignal;
-  files?: FileSystem | undefined;
+  files: FileSystem;
 }
 
 export interface ResolvedSources {
@@ -64,13 +63,7 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   return { matches, counts, warnings: [...warnings, ...specialWarnings(special)], excluded };
 }
 
-function startSearch({
-  context,
-  ignore,
-  exclude = [],
-  signal,
-  files = localFileSystem,
-}: SourceOptions): SourceSearch {
+function startSearch({ context, ignore, exclude = [], signal, files }: SourceOptions): SourceSearch {
   return {
     root: context.realPath,
     ignore: startIgnoreRules(ignore).map((cursor) => ({ cursor, keepsMatched: false })),

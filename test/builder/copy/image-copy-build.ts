@@ -15,6 +15,7 @@ import { createSingleFlight } from "../../../src/builder/stages/single-flight.ts
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createLookAhead } from "../../../src/builder/staging/look-ahead.ts";
 import { systemClock } from "../../../src/clock.ts";
+import { localFileSystem } from "../../../src/context/file-system/local-file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 import { createService, type ServiceOptions } from "../../../src/service/client.ts";
@@ -73,6 +74,7 @@ export function createImageCopyBuild(
     platform: undefined,
     dockerfile,
     context,
+    files: localFileSystem,
     ignore,
     session,
     allowsLocalFrom: false,
@@ -103,6 +105,7 @@ export function createImageCopyBuild(
       mode: "default",
       dockerfile,
       context,
+      files: localFileSystem,
       ignore,
       hashes,
       fileStates,
