@@ -3,7 +3,8 @@ import { messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { withRoomHint } from "../engine/room-hint.ts";
-import { type Connection, isEmbedded } from "../service/connection.ts";
+import { isEmbedded } from "../service/choice.ts";
+import type { Connection } from "../service/connection.ts";
 import { failedStepIn } from "./debugging.ts";
 
 /** Sees to what a failed build leaves on the service, and returns its error with what there is to say of a full disk. */

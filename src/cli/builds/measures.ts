@@ -2,7 +2,8 @@ import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { RecordedBuild } from "../../terminal/timeline/spans.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { chooseServiceFor, type ServiceWatcher } from "../service/connection.ts";
+import { chooseServiceFor } from "../service/choice.ts";
+import type { ServiceWatcher } from "../service/connection.ts";
 import type { ResultFiles } from "./result-files.ts";
 
 /** What `--trace` and `--timings` tell of a build. */

@@ -5,7 +5,7 @@ import { recallTrial } from "../../engine/sandbox/runtime/remembered-trial.ts";
 import { findOptionalProgram } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { engineDirectory } from "../service/choice.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
 /** What starts a RUN, and whether crun, which takes a third of runc's time, is of use here. */
@@ -65,7 +65,7 @@ function examineCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["
 }
 
 function recallCrun(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts["crun"] {
-  const engine = join(stateDirectory(runtime), "engine");
+  const engine = engineDirectory(runtime);
   const place = existsSync(engine) ? realpathSync(engine) : engine;
   const found = findCrun({ containers: join(place, "containers") }, runtime.environment, inUserNamespace);
   if ("problem" in found) return found;

@@ -6,7 +6,7 @@ import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import { profileDirectory } from "../../service/profiles/profile-files.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { chooseServiceFor } from "../service/connection.ts";
+import { chooseServiceFor } from "../service/choice.ts";
 import { probe } from "../service/probe.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 

@@ -2,14 +2,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { formatCount } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { engineDirectory } from "../service/choice.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
 const check = "engine's store";
 
 /** Checks by names and sizes whether what the engine keeps is where it should be. Returns nothing where there is no engine yet. */
 export async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]> {
-  const directory = join(stateDirectory(runtime), "engine");
+  const directory = engineDirectory(runtime);
   if (!existsSync(join(directory, "engine.db"))) return [];
   try {
     const { checkQuickly } = await import("../../engine/check/check.ts");

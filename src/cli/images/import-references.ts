@@ -7,7 +7,7 @@ import { parseTag, withLatest } from "../../service/images/tag.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { isEmbedded } from "../service/connection.ts";
+import { isEmbedded } from "../service/choice.ts";
 
 export interface Reference {
   url: string;

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { enterUserNamespace } from "../process/user-namespace.ts";
-import { chooseServiceFor } from "../service/connection.ts";
+import { chooseServiceFor } from "../service/choice.ts";
 import { addResources } from "./resources.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 import { addTool, type Host } from "./tool.ts";

@@ -1,4 +1,3 @@
-import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import type { Runtime } from "./runtime.ts";
 
@@ -12,5 +11,6 @@ export function stateDirectory({ environment, platform }: Pick<Runtime, "environ
   // The XDG rules: a relative path is invalid and passed over.
   if (XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME)) return join(XDG_STATE_HOME, "bough");
   if (platform === "win32" && LOCALAPPDATA) return join(LOCALAPPDATA, "bough");
-  return join(HOME || homedir(), ".local", "state", "bough");
+  // Few have no HOME, and the module takes a fifth of what bough needs to look at its state.
+  return join(HOME || process.getBuiltinModule("node:os").homedir(), ".local", "state", "bough");
 }

@@ -1,16 +1,10 @@
-import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
 import { createService, type Service } from "../../service/client.ts";
-import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
-import { readProfileFiles } from "../../service/profiles/profile-files.ts";
 import type { Fetch, ServedTime } from "../../service/service.ts";
-import { sha256Of } from "../../sha256.ts";
 import { openStore, type Store } from "../../store/store.ts";
-import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { chooseServiceFor, storePath, userAgentOf } from "./choice.ts";
 
 /** The service that a command works with, and what bough remembers about it. */
 export interface Connection extends AsyncDisposable {
@@ -38,7 +32,7 @@ export async function connect(
       log.warn(`the state file was damaged: it is set aside as ${name}, and layers are built anew`),
   });
   const shared = {
-    userAgent: `bough/${version} (${runtime.platform})`,
+    userAgent: userAgentOf(runtime),
     clock: runtime.clock,
     onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
@@ -100,34 +94,4 @@ export function connectQuietly(invocation: Invocation): Promise<Connection> {
 /** Opens bough's own state, for commands that only read that: no service is asked. */
 export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
   return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
-}
-
-/** The engine lives in this process, and ends with it. */
-export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
-  return chooseServiceFor(runtime, globals).kind === "embedded";
-}
-
-/** Which service the options, profiles and variables name. Rejects where that makes none. */
-export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
-  const { environment } = runtime;
-  const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
-  if (choice.kind === "embedded" && runtime.platform !== "linux") {
-    throw new BoughError(`the embedded engine needs Linux, and no service is configured`, {
-      kind: "usage",
-      hint: "Name one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
-    });
-  }
-  return choice;
-}
-
-/** One database per service and project, so that layers of one never pass for those of another. */
-function storePath(runtime: Runtime, choice: ServiceChoice): string {
-  return join(stateDirectory(runtime), "sessions", `${storeName(choice)}.db`);
-}
-
-function storeName(choice: ServiceChoice): string {
-  if (choice.kind === "embedded") return "embedded";
-  const address = choice.url.replace(/\/+$/, "");
-  const digest = sha256Of(JSON.stringify([address, choice.project ?? null]));
-  return `${new URL(address).hostname.replace(/[^\w.-]/g, "_")}-${digest.slice(0, 12)}`;
 }

@@ -1,9 +1,8 @@
-import { join } from "node:path";
 import type { Engine, EngineOptions } from "../../engine/engine.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
 import { enterUserNamespace } from "../process/user-namespace.ts";
+import { engineDirectory } from "./choice.ts";
 
 /**
  * Where the embedded engine keeps its images, for whoever can work on them: an ordinary user's command line is run
@@ -16,7 +15,7 @@ export async function enterEngine(runtime: Runtime): Promise<string> {
     });
   }
   await enterUserNamespace(runtime);
-  return join(stateDirectory(runtime), "engine");
+  return engineDirectory(runtime);
 }
 
 /**

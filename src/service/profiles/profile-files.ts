@@ -1,6 +1,5 @@
 /** Where the service's clients keep their profiles. */
-import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { asRecord } from "../http/json.ts";
@@ -13,7 +12,7 @@ export function profileDirectory(environment: Environment): string {
   const configured = environment.XDG_CONFIG_HOME;
   // The XDG specification: a relative path is to be ignored.
   if (configured && isAbsolute(configured)) return join(configured, "contree");
-  return join(environment.HOME || homedir(), ".config", "contree");
+  return join(environment.HOME || process.getBuiltinModule("node:os").homedir(), ".config", "contree");
 }
 
 /** `cli.ini`, then `auth.ini`, which stands over it; those that exist. */
@@ -22,6 +21,8 @@ export function readProfileFiles(environment: Environment): ProfileFile[] {
   return ["cli.ini", "auth.ini"].flatMap((name) => {
     const path = join(directory, name);
     try {
+      // An error that is caught takes a tenth of a millisecond to make.
+      if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
       return [{ path, text: readFileSync(path, "utf8") }];
     } catch (error) {
       const code = asRecord(error)?.code;

@@ -1,0 +1,49 @@
+import { join } from "node:path";
+import { BoughError } from "../../errors.ts";
+import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
+import { readProfileFiles } from "../../service/profiles/profile-files.ts";
+import { sha256Of } from "../../sha256.ts";
+import { version } from "../../version.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+
+/** Which service the options, profiles and variables name. Rejects where that makes none. */
+export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
+  const { environment } = runtime;
+  const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
+  if (choice.kind === "embedded" && runtime.platform !== "linux") {
+    throw new BoughError(`the embedded engine needs Linux, and no service is configured`, {
+      kind: "usage",
+      hint: "Name one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
+    });
+  }
+  return choice;
+}
+
+/** The engine lives in this process, and ends with it. */
+export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
+  return chooseServiceFor(runtime, globals).kind === "embedded";
+}
+
+/** One database per service and project, so that layers of one never pass for those of another. */
+export function storePath(runtime: Runtime, choice: ServiceChoice): string {
+  return join(stateDirectory(runtime), "sessions", `${storeName(choice)}.db`);
+}
+
+/** Where the embedded engine keeps its images. */
+export function engineDirectory(runtime: Runtime): string {
+  return join(stateDirectory(runtime), "engine");
+}
+
+/** How bough introduces itself to a service. */
+export function userAgentOf({ platform }: Runtime): string {
+  return `bough/${version} (${platform})`;
+}
+
+function storeName(choice: ServiceChoice): string {
+  if (choice.kind === "embedded") return "embedded";
+  const address = choice.url.replace(/\/+$/, "");
+  const digest = sha256Of(JSON.stringify([address, choice.project ?? null]));
+  return `${new URL(address).hostname.replace(/[^\w.-]/g, "_")}-${digest.slice(0, 12)}`;
+}
