@@ -9,6 +9,7 @@ import { BoughError } from "./errors.ts";
 import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
+import { version } from "./version.ts";
 
 /** What main.ts has passed to `start`: nothing else ends the process. */
 let exit: (exitCode: number) => never;
@@ -99,6 +100,12 @@ function ownCommandLine(words: readonly string[] = process.argv.slice(2)): strin
   return [...self, ...words];
 }
 
+function identifyProgram(): string | undefined {
+  if (!Bun.main.startsWith("/$bunfs/")) return undefined;
+  const { dev, ino, size, mtimeMs, ctimeMs } = process.getBuiltinModule("node:fs").statSync(process.execPath);
+  return [version, dev, ino, size, mtimeMs, ctimeMs].join(" ");
+}
+
 function runInBackground(
   environment: Readonly<Record<string, string>>,
   rewrite: (words: readonly string[]) => readonly string[],
@@ -147,6 +154,7 @@ const runtime: Runtime = {
   running: new Set(),
   views: new Set(),
   fetch: (input, init) => fetch(input, init),
+  identifyProgram,
   runInBackground,
   replaceProcess,
 };

@@ -54,6 +54,17 @@ test("bough build loads nothing that only a step without a layer, another source
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 
+test("a build that is told again loads nothing that builds, and no database", () => {
+  const loaded = loadedBy(
+    ...["start.ts", "terminal/log.ts", "cli/builds/build.ts"],
+    ...["cli/builds/unchanged/repeat-build.ts", "cli/builds/unchanged/repeat-questions.ts"],
+  );
+  expect(loaded).toContain("service/http/exchange.ts");
+  const needless =
+    /^(bun:|node:(?!fs|path|string_decoder)|engine\/|store\/|dockerfile\/|builder\/(?!interpreter\/warnings)|service\/(client|images))/;
+  expect(loaded.filter((name) => needless.test(name))).toEqual([]);
+});
+
 test("the engine loads nothing that only a command needs", () => {
   const loaded = loadedBy("engine/engine.ts");
   expect(loaded).toContain("engine/routes/instances.ts");

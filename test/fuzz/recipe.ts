@@ -7,6 +7,7 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -120,8 +121,13 @@ function write(recipe: Recipe): void {
   const { context, lines, ignore, hasStages, target } = recipe;
   recipe.options = hasStages ? optionsOf(lines, target) : [];
   const all = hasStages ? nameStages(lines) : ["FROM busybox:1", ...lines];
-  writeFileSync(join(context, "Dockerfile"), [...all, ""].join("\n"));
-  writeFileSync(join(context, ".dockerignore"), ["Dockerfile", ...ignore, ""].join("\n"));
+  writeChanged(join(context, "Dockerfile"), [...all, ""].join("\n"));
+  writeChanged(join(context, ".dockerignore"), ["Dockerfile", ...ignore, ""].join("\n"));
+}
+
+/** What stays as it is has no new times either. */
+function writeChanged(path: string, text: string): void {
+  if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);
 }
 
 const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [

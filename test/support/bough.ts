@@ -21,6 +21,8 @@ export interface BoughOptions {
   clock?: Clock;
   fetch?: Fetch;
   platform?: NodeJS.Platform;
+  /** What tells the program from others; `undefined`: it is run from its source. */
+  program?: string | undefined;
   /** What is piped in; nothing is if not said. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
   /** Standard input is one. */
@@ -49,6 +51,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     workingDirectory: options.workingDirectory,
     platform: options.platform ?? process.platform,
     userId: 0,
+    identifyProgram: () => ("program" in options ? options.program : "test"),
     stdin: {
       isTerminal: options.hasInputTerminal === true,
       isPiped: options.stdin !== undefined && options.hasInputTerminal !== true,

@@ -8,6 +8,7 @@ import type { BuildRequest } from "../../builder/job.ts";
 import { refuseBadMounts, requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { readCheckDirective } from "../../check/check-directive.ts";
+import { localFileSystem } from "../../context/file-system/local-file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
@@ -16,40 +17,46 @@ import { parseTag } from "../../service/images/tag.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import type { Progress } from "../../terminal/progress.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { oneOf, positiveInteger } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
-import { printResult } from "../command-line/result.ts";
 import { buildSession } from "../contexts/context-source.ts";
 import { readBuildOutputs, requireIndexes, takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { readLimitOptions, requireLimits } from "../run/limit-options.ts";
-import { connect, isEmbedded, type ServiceWatcher } from "../service/connection.ts";
+import { isEmbedded } from "../service/choice.ts";
+import { connect } from "../service/connection.ts";
 import { openBuildCache, readSharing } from "./build-cache.ts";
 import { createDecompress } from "./decompress.ts";
 import { createGit } from "./git.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { createProgress } from "./progress.ts";
+import { printImage } from "./result.ts";
 import { prepareResultFiles } from "./result-files.ts";
 import { idsOf } from "./secret-options.ts";
+import { type Recording, startRecording } from "./unchanged/recording.ts";
 
 const defaultTimeoutSeconds = 600;
 
 /** `bough build`, once its command line is known. Returns the exit code. `show`: how the build is shown, unless as its options say. */
 export async function runBuildCommand(invocation: Invocation, show = createProgress): Promise<number> {
   await checkOnError(invocation);
-  const progress = await show(invocation).catch((error: unknown) => {
+  const shown = await show(invocation).catch((error: unknown) => {
     // No file of an earlier build may be taken for one of this, after this failure either.
     prepareResultFiles(invocation);
     throw error;
   });
+  const recording = startRecording(invocation, shown);
+  const progress = recording?.progress ?? shown;
   let measures: Measures | undefined;
   try {
     const files = prepareResultFiles(invocation);
     measures = await startMeasures(invocation, progress, files);
-    const { printsImage, ...result } = await buildWith(measures?.progress ?? progress, invocation, measures);
+    const { printsImage, ...result } = await buildWith(measures?.progress ?? progress, invocation, {
+      measures,
+      recording,
+    });
     try {
       files.write(result);
       measures?.end();
@@ -61,6 +68,7 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
       measures?.print();
       if (printsImage) printImage(invocation, result);
     }
+    await recording?.save();
     return 0;
   } catch (error) {
     measures?.endAfterFailure(progress.log);
@@ -91,21 +99,10 @@ function defaultJobs(runtime: Runtime, globals: GlobalOptions): number {
   return isEmbedded(runtime, globals) ? availableParallelism() : 4;
 }
 
-function printImage(invocation: Invocation, { image, tags, session }: BuildResult): void {
-  printResult(invocation, {
-    id: image,
-    json: { image, tag: tags[0] ?? null, tags, session },
-    table: (style) => {
-      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) => [image, tag, session]);
-      return renderTable(["IMAGE", "TAG", "SESSION"], rows, style);
-    },
-  });
-}
-
 async function buildWith(
   progress: Progress,
   invocation: Invocation,
-  watcher: ServiceWatcher | undefined,
+  { measures, recording }: { measures: Measures | undefined; recording: Recording | undefined },
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { values, runtime, globals } = invocation;
   const timeout = values.text("timeout");
@@ -128,6 +125,8 @@ async function buildWith(
   refuseBadStages(dockerfile, { mode, buildArgs, target });
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
+  // Its checks look at files in ways of their own; what is fetched is looked at anew.
+  else if (inputs.fetched === undefined) recording?.noteContext(context);
 
   const secrets = inputs.secrets.load();
   const attesting = isAttested
@@ -139,7 +138,7 @@ async function buildWith(
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
   await using connection = await connect(
     { runtime: { ...runtime, signal }, globals, log: progress.log },
-    watcher,
+    measures ?? recording,
   );
   const { service } = connection;
   const session = buildSession(inputs.place);
@@ -166,6 +165,7 @@ async function buildWith(
       jobs: mode === "default" ? 1 : (jobs ?? defaultJobs(runtime, globals)),
       dockerfile,
       context,
+      files: recording?.files ?? localFileSystem,
       ignore,
       session,
       buildArgs,

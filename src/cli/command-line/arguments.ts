@@ -29,6 +29,8 @@ export type TakesRest = "marked" | "behind-place" | "hidden";
 
 /** What was given on the command line, checked against its definitions. */
 export interface Values {
+  /** The options that were given. */
+  names: readonly string[];
   flag(name: string): boolean;
   text(name: string): string | undefined;
   list(name: string): readonly string[];
@@ -106,6 +108,7 @@ export function parseArguments(
   }
 
   return {
+    names: [...flags.keys(), ...texts.keys()],
     flag: (name) => flags.has(name),
     text: (name) => texts.get(name)?.at(-1),
     list: (name) => texts.get(name) ?? [],

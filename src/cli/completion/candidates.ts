@@ -161,6 +161,7 @@ async function offerValues(
 }
 
 const none: Values = {
+  names: [],
   flag: () => false,
   text: () => undefined,
   list: () => [],

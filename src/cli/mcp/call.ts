@@ -57,6 +57,7 @@ export function invocationFor(
   streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
 ): Invocation {
   const values: Values = {
+    names: [...flags, ...Object.keys(texts), ...Object.keys(lists)],
     flag: (name) => flags.includes(name),
     text: (name) => texts[name],
     list: (name) => lists[name] ?? [],

@@ -22,6 +22,8 @@ export interface Runtime {
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
+  /** Tells this program from all others; `undefined` where it is run from its source, which may change under it. */
+  identifyProgram(): string | undefined;
   /**
    * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither
    * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on where something is piped in. `rewrite` makes its words of this one's.

@@ -1,0 +1,16 @@
+import type { BuildResult } from "../../builder/result.ts";
+import { renderTable } from "../../terminal/table.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+
+/** Prints what a build has come to. */
+export function printImage(invocation: Invocation, { image, tags, session }: BuildResult): void {
+  printResult(invocation, {
+    id: image,
+    json: { image, tag: tags[0] ?? null, tags, session },
+    table: (style) => {
+      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) => [image, tag, session]);
+      return renderTable(["IMAGE", "TAG", "SESSION"], rows, style);
+    },
+  });
+}
