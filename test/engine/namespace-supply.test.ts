@@ -113,6 +113,15 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
     if (groups !== undefined) supply.release(groups);
   }
 
+  /** It is empty for a moment after a program has taken the process over. */
+  async function environmentOf(pid: number): Promise<string[]> {
+    for (;;) {
+      const text = readFileSync(`/proc/${pid}/environ`, "utf8");
+      if (text !== "") return text.split("\0");
+      await Bun.sleep(1);
+    }
+  }
+
   function expectNothingOf(names: readonly string[]) {
     expect(noted()).toEqual([]);
     const groups = readdirSync("/sys/fs/cgroup", { recursive: true }).map(String).join("\n");
@@ -134,9 +143,9 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
   ])("crun %s", async (_, copy, variables) => {
     const supply = supplyOn(layout.layers);
     const supplied = supply.take({ network: undefined, runtime: { ...runtime, copy } });
-    const environment = readFileSync(`/proc/${supplied.helper.pid}/environ`, "utf8").split("\0");
-    expect(environment.filter((variable) => variable.startsWith("_"))).toEqual(variables);
+    const environment = await environmentOf(supplied.helper.pid);
     await end(supply, supplied);
+    expect(environment.filter((variable) => variable.startsWith("_"))).toEqual(variables);
     await supply.close();
   });
 

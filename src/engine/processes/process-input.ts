@@ -36,11 +36,9 @@ export class ProcessInput {
 /** A process that ends without reading all of it: its own affair. */
 async function send(sink: InputSink, bytes: Uint8Array, close: boolean): Promise<void> {
   try {
-    if (bytes.length > 0) {
-      const written = sink.write(bytes);
-      if (!close) await Promise.all([written, sink.flush()]);
-    }
-    if (close) await sink.end();
+    // What either comes to is heard: a rejection that nobody hears would end this process, too.
+    const written = bytes.length > 0 ? sink.write(bytes) : 0;
+    await Promise.all([written, close ? sink.end() : sink.flush()]);
   } catch {
     // The pipe is closed at its other end.
   }
