@@ -254,6 +254,8 @@ export interface StreamOptions {
 }
 
 interface UploadOptions {
+  /** The caller has looked for them among what the service is known to have. */
+  areUnknown?: boolean;
   /** Ends this upload alone. */
   signal?: AbortSignal;
   /** Tells of each content that the service has from now on, or had already. */

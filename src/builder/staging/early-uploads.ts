@@ -91,7 +91,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       onChange();
     };
     try {
-      await service.uploadFiles(batch, progress, { signal, onFile });
+      await service.uploadFiles(batch, progress, { signal, onFile, areUnknown: true });
     } catch {
       // Whoever needs them hears of it.
       for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);

@@ -44,7 +44,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   }
   let last = before;
   const collect = createUploadCollector();
-  const ids = await build.service.uploadFiles(localFiles(local.values()), (done) => {
+  const progress = (done: UploadProgress) => {
     last = {
       files: before.files + done.files,
       sentBytes: before.sentBytes + done.sentBytes,
@@ -52,7 +52,8 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     };
     collect(done.files);
     report(last);
-  });
+  };
+  const ids = await build.service.uploadFiles(localFiles(local.values()), progress, { areUnknown: true });
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);

@@ -114,7 +114,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         if (begun.has(file.sha256)) return;
         begun.add(file.sha256);
         const large = file.size > askFirstAboveBytes;
-        const known = knownFiles?.get(file.sha256);
+        const known = options.areUnknown === true ? undefined : knownFiles?.get(file.sha256);
         const answer = large && known === undefined ? await find(file.sha256, stop) : undefined;
         const found = known ?? (answer === undefined ? undefined : readFile(answer)?.uuid);
         const onBytes = (taken: number) => {

@@ -29,8 +29,8 @@ export function parseBaseUrl(text: string): URL {
 }
 
 /** `path` starts with `/v1/`; its parts are already encoded. */
-export function urlOf(base: URL, path: string, query: Record<string, string> = {}): string {
-  const parameters = new URLSearchParams(query).toString();
+export function urlOf(base: URL, path: string, query?: Record<string, string>): string {
+  const parameters = query === undefined ? "" : new URLSearchParams(query).toString();
   return `${base.origin}${base.pathname.replace(/\/+$/, "")}${path}${parameters === "" ? "" : `?${parameters}`}`;
 }
 

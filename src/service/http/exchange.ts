@@ -68,19 +68,23 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const isIdle = () => clock.now() - lastAnswer > idleMilliseconds;
   const redact = (text: string) => (token === undefined ? text : text.replaceAll(token, "***"));
 
-  function headersOf(parts: RequestParts): Headers {
-    const headers = new Headers({ accept: "application/json", ...parts.headers });
-    headers.set("user-agent", options.userAgent);
-    if (!headers.has("accept-encoding")) headers.set("accept-encoding", acceptedEncodings);
-    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
-    if (options.project !== undefined) headers.set("project", options.project);
-    return headers;
-  }
+  /** Names are in small letters here and in the parts. */
+  const usualHeaders = { accept: "application/json", "accept-encoding": acceptedEncodings };
+  const ownHeaders = {
+    "user-agent": options.userAgent,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(options.project === undefined ? {} : { project: options.project }),
+  };
 
   function nameOf({ method, path, query }: RequestParts): CallName {
     const url = urlOf(base, path, query);
-    const shown = options.address === undefined ? withoutCredentials(url) : url.slice(base.origin.length);
-    return { method, url, shown };
+    return {
+      method,
+      url,
+      get shown() {
+        return options.address === undefined ? withoutCredentials(url) : url.slice(base.origin.length);
+      },
+    };
   }
 
   return {
@@ -90,7 +94,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
     async send(parts, body, signal, { isWatched } = { isWatched: false }) {
       const request = {
         method: parts.method,
-        headers: headersOf(parts),
+        headers: { ...usualHeaders, ...parts.headers, ...ownHeaders },
         ...(body === undefined ? {} : { body, duplex: "half" as const }),
         ...(parts.overNewConnection === true && isIdle() ? { keepalive: false } : {}),
         redirect: "manual" as const,
