@@ -61,7 +61,7 @@ export async function measureUrl(bench: Bench): Promise<Row[]> {
     pipeOf(`${source.url}/large`, `${service.url}/v1/files`),
   ]);
   rmSync(file);
-  return rows("ADD of 2 GiB", "curl | curl -T -", figures, [0.7, 100]);
+  return rows("ADD of 2 GiB", "curl | curl -T -", figures, [0.9, 100]);
 }
 
 /** `COPY --from` of 2 GiB in an image of a service that can't copy between images, against two `curl`s and a pipe. */

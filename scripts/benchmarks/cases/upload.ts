@@ -39,10 +39,18 @@ export async function measureFirstBuild(bench: Bench): Promise<Row[]> {
     {
       case: name,
       bough: `${bough.toFixed(0)} ms`,
-      against: `${serial.toFixed(0)} ms, serial client (${(serial / bough).toFixed(1)} times)`,
+      against: "",
       figure: (count / bough) * 1000,
       unit: "files a second",
       goal: { atLeast: 4000 },
+    },
+    {
+      case: name,
+      bough: `${bough.toFixed(0)} ms`,
+      against: `${serial.toFixed(0)} ms, serial client`,
+      figure: serial / bough,
+      unit: "times as fast",
+      goal: { atLeast: 4 },
     },
     {
       case: name,
