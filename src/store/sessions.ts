@@ -48,8 +48,11 @@ export interface SessionStore {
   findTip(key: string, branch: string): BranchTip | undefined;
   /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
-  /** Says which build context the session is of, and that it was used; nothing where there is no such session. */
-  noteBuild(key: string, path: string): void;
+  /**
+   * Says which build context the session is of, and that it was used; nothing where there is no such session. Returns since when
+   * it counts as used, in milliseconds since the epoch.
+   */
+  noteBuild(key: string, path: string): number | undefined;
   /** What the latest step of the session's builds that failed has left. Returns what that was before. */
   setFailedImage(key: string, image: string | null): string | null;
   deleteBranch(key: string, branch: string): void;
@@ -152,11 +155,15 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       const now = clock.now();
       // A look comes first: to write takes a lock, also where nothing changes. An hour more or less is nothing to what goes by
       // age.
-      const isNews = database
-        .query("SELECT 1 FROM session WHERE key = ? AND (context IS NOT ? OR updated_at < ?)")
-        .get(key, path, now - 3_600_000);
-      if (isNews !== null)
-        database.query("UPDATE session SET context = ?, updated_at = ? WHERE key = ?").run(path, now, key);
+      const session = database
+        .query<{ context: string | null; updatedAt: number }, [string]>(
+          "SELECT context, updated_at AS updatedAt FROM session WHERE key = ?",
+        )
+        .get(key);
+      if (session === null) return undefined;
+      if (session.context === path && session.updatedAt >= now - 3_600_000) return session.updatedAt;
+      database.query("UPDATE session SET context = ?, updated_at = ? WHERE key = ?").run(path, now, key);
+      return now;
     },
 
     setFailedImage(key, image) {

@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
+import { serveEngine } from "../differential/bough.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -258,6 +259,32 @@ test("after an hour a build is done again, so that what it uses counts as used",
   expect((await build([], later(3_600_000))).isRepeated).toBe(false);
 });
 
+test("what is found in order meanwhile makes no build's use newer than it is", async () => {
+  await buildUntilRepeated();
+  for (const path of remembered()) unlinkSync(path);
+  const later = (milliseconds: number) => ({ clock: { ...clock, now: () => clock.now() + milliseconds } });
+  expect((await build([], later(3_400_000))).isRepeated).toBe(false);
+  expect((await build([], later(3_500_000))).isRepeated).toBe(true);
+  expect((await build([], later(3_700_000))).isRepeated).toBe(false);
+});
+
+test.each(["PWD", "SHLVL", "COLUMNS"])(
+  "--build-arg %s takes what a shell changes by itself",
+  async (name) => {
+    writeFileSync(join(context, "Dockerfile"), `FROM base:1\nARG ${name}\nRUN first\n`);
+    const value = (text: string) => build(["--build-arg", name], { environment: { [name]: text } });
+    await repeat(() => value("1"));
+    expect((await value("2")).isRepeated).toBe(false);
+  },
+);
+
+test.each(["tty", "nonsense"])("--progress %s, which can't be had, sets no tag", async (mode) => {
+  await buildUntilRepeated(["--tag", "app"]);
+  service.clearRequests();
+  expect(await build(["--tag", "app", "--progress", mode])).toMatchObject({ exitCode: 2 });
+  expect(service.requests).toEqual([]);
+});
+
 describe("told again whatever becomes of", () => {
   test.each<[string, () => void]>([
     ["files that no COPY takes", () => writeFiles(context, { "elsewhere/new.txt": "new" })],
@@ -370,6 +397,50 @@ describe("the service", () => {
     expect(service.state.tags.get("app:latest")).toBe(image);
   });
 
+  test("that does not answer at once is asked by the build", async () => {
+    await buildUntilRepeated();
+    const sleep: Clock["sleep"] = (milliseconds, signal) =>
+      milliseconds === 1000 ? Promise.resolve() : clock.sleep(milliseconds, signal);
+    const { exitCode, isRepeated } = await build([], { clock: { ...clock, sleep } });
+    expect({ exitCode, isRepeated }).toEqual({ exitCode: 0, isRepeated: false });
+  });
+
+  test("that is slow is asked by the build alone", async () => {
+    let now = clock.now();
+    const fetchSlowly: BoughOptions["fetch"] = async (input, init) => {
+      const response = await fetch(input, init);
+      now += 600;
+      return response;
+    };
+    for (let count = 0; count < 4; count++)
+      await build([], { clock: { ...clock, now: () => now }, fetch: fetchSlowly });
+    expect(remembered()).toEqual([]);
+  });
+
+  test("may compress its answers", async () => {
+    const other = await startFakeService({ gzip: true });
+    other.state.addImage("base:1");
+    await repeat(() =>
+      told(["--url", other.url, "build", ".", "--tag", "app"], { workingDirectory: context }),
+    );
+    await other.close();
+  });
+
+  test("may be bough's own, which tells of configurations", async () => {
+    const engine = await serveEngine(temporaryDirectory());
+    await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "base:1");
+    writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY app /app\nRUN true\n");
+    const words = ["--url", engine.url, "--token", engine.token, "build", ".", "--docker", "--tag", "app"];
+    const once = () => told(words, { workingDirectory: context });
+    await repeat(once);
+    await engine.importBase(
+      await makeBusyboxLayout(temporaryDirectory(), { environment: ["NEW=1"] }),
+      "base:1",
+    );
+    expect(await once()).toMatchObject({ exitCode: 0, isRepeated: false });
+    await engine.stop();
+  });
+
   test("fails as it would without", async () => {
     await buildUntilRepeated();
     service.overrule = () => new Response("no", { status: 401 });
@@ -431,6 +502,15 @@ describe("on the engine: built, not told again, after", () => {
 
   test.each<[string, () => Promise<unknown>]>([
     ["a layer is removed", () => onEngine("rmi", "app")],
+    [
+      "a layer's directory is gone",
+      async () => {
+        const layers = join(home, "engine/layers");
+        const [last = ""] = readdirSync(layers).sort((one, other) => Number(other) - Number(one));
+        rmSync(join(layers, last), { recursive: true });
+        return { exitCode: 0 };
+      },
+    ],
     ["its tag is moved", () => onEngine("tag", "base:1", "app:latest")],
     ["all is pruned", () => onEngine("engine", "prune", "--all", "--yes")],
     [
@@ -454,6 +534,14 @@ describe("on the engine: built, not told again, after", () => {
     await repeat(buildThere);
     expect(await change()).toMatchObject({ exitCode: 0 });
     expect((await buildThere()).isRepeated).toBe(false);
+  });
+
+  test.each(["sessions", "engine"])("others may write into %s", async (name) => {
+    await importBase();
+    writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY app /app\nRUN true\n");
+    await repeat(buildThere);
+    chmodSync(join(home, name), 0o777);
+    expect(await buildThere()).toMatchObject({ exitCode: 1, isRepeated: false });
   });
 
   test("told again, nothing of it is written", async () => {

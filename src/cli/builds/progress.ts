@@ -49,7 +49,8 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
   }
 }
 
-function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
+/** The mode that `--progress` asks for, or none. Throws a BoughError of kind `usage` where it can't be had. */
+export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
   const { stderr, environment } = runtime;
   const given = values.text("progress") ?? "auto";
   const mode = oneOf(given, progressModes, "--progress");

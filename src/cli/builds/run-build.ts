@@ -224,7 +224,8 @@ async function buildWith(
       invocation,
     );
   } finally {
-    connection.store.sessions.noteBuild(session, inputs.place);
+    const usedAt = connection.store.sessions.noteBuild(session, inputs.place);
+    if (usedAt !== undefined) recording?.noteUse(usedAt);
   }
 }
 

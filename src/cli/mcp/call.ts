@@ -57,7 +57,7 @@ export function invocationFor(
   streams: Partial<Pick<Runtime, "stdout" | "stderr">> = {},
 ): Invocation {
   const values: Values = {
-    names: [...flags, ...Object.keys(texts), ...Object.keys(lists)],
+    names: [...flags, ...namesOf(texts), ...namesOf(lists)],
     flag: (name) => flags.includes(name),
     text: (name) => texts[name],
     list: (name) => lists[name] ?? [],
@@ -80,6 +80,11 @@ export function invocationFor(
     replaceProcess: unavailable,
   };
   return { ...invocation, values, globals, runtime, log };
+}
+
+/** Of the options that have a value. */
+function namesOf(given: Readonly<Record<string, unknown>>): string[] {
+  return Object.keys(given).filter((name) => given[name] !== undefined);
 }
 
 function unavailable(): never {

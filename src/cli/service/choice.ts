@@ -36,6 +36,19 @@ export function engineDirectory(runtime: Runtime): string {
   return join(stateDirectory(runtime), "engine");
 }
 
+/** What a client of the service is made with: where it is, and who asks. */
+export function addressOf(
+  { url, token, project }: Pick<Extract<ServiceChoice, { kind: "remote" }>, "url" | "token" | "project">,
+  runtime: Runtime,
+) {
+  return {
+    baseUrl: url,
+    userAgent: userAgentOf(runtime),
+    ...(token === undefined ? {} : { token }),
+    ...(project === undefined ? {} : { project }),
+  };
+}
+
 /** How bough introduces itself to a service. */
 export function userAgentOf({ platform }: Runtime): string {
   return `bough/${version} (${platform})`;

@@ -4,7 +4,7 @@ import { openStore, type Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { chooseServiceFor, storePath, userAgentOf } from "./choice.ts";
+import { addressOf, chooseServiceFor, storePath, userAgentOf } from "./choice.ts";
 
 /** The service that a command works with, and what bough remembers about it. */
 export interface Connection extends AsyncDisposable {
@@ -42,17 +42,11 @@ export async function connect(
   };
   const watch = (fetch: Fetch) => watcher?.watch(fetch) ?? fetch;
   if (choice.kind === "remote") {
-    const { url, token, project, source } = choice;
+    const address = addressOf(choice, runtime);
     const serviceFor = (signal: AbortSignal) =>
-      createService({
-        ...{ ...shared, signal },
-        fetch: watch(runtime.fetch),
-        baseUrl: url,
-        ...(token === undefined ? {} : { token }),
-        ...(project === undefined ? {} : { project }),
-      });
+      createService({ ...shared, ...address, signal, fetch: watch(runtime.fetch) });
     const service = serviceFor(runtime.signal);
-    log.info(`service: ${service.address} (${source})`);
+    log.info(`service: ${service.address} (${choice.source})`);
     return { service, serviceFor, store, [Symbol.asyncDispose]: async () => store.close() };
   }
   const { startEngine } = await import("./engine-host.ts");

@@ -4,26 +4,18 @@ import { withDeadline } from "../../service/http/abort.ts";
 import type { Account } from "../../service/profiles/account.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { userAgentOf } from "./choice.ts";
+import { addressOf } from "./choice.ts";
 
 const milliseconds = 10_000;
 
 /** Asks the service of a profile whom its token stands for; in a bounded time. */
 export async function probe(
-  { url, token, project }: Pick<Profile, "url" | "token" | "project">,
+  { url, ...profile }: Pick<Profile, "url" | "token" | "project">,
   runtime: Runtime,
 ): Promise<Account> {
   if (url === undefined) throw new BoughError("it has no address");
   const { clock, signal, fetch } = runtime;
   return await withDeadline({ clock, milliseconds, parent: signal }, (limited) =>
-    createService({
-      fetch,
-      baseUrl: url,
-      ...(token === undefined ? {} : { token }),
-      ...(project === undefined ? {} : { project }),
-      userAgent: userAgentOf(runtime),
-      clock,
-      signal: limited,
-    }).whoami(),
+    createService({ ...addressOf({ ...profile, url }, runtime), fetch, clock, signal: limited }).whoami(),
   );
 }

@@ -15,13 +15,25 @@ const decoders: Readonly<Record<string, () => Transform>> = {
  * Bun's own decompression runs ahead of its reader without a bound, so that a few megabytes could fill the memory.
  */
 export function decompressed(response: Response): Response {
-  const decoder = decoders[response.headers.get("content-encoding")?.trim().toLowerCase() ?? ""]?.();
-  if (response.body === null || decoder === undefined) return response;
+  const body = decompressedBody(response);
+  if (body === response.body) return response;
   const { status, statusText } = response;
   const headers = new Headers(response.headers);
   headers.delete("content-encoding");
   headers.delete("content-length");
-  return new Response(decode(response.body, decoder), { status, statusText, headers });
+  return new Response(body, { status, statusText, headers });
+}
+
+/** The same of an answer's body alone. */
+export function decompressedBody({
+  headers,
+  body,
+}: {
+  headers: { get(name: string): string | null };
+  body: Response["body"];
+}): Response["body"] {
+  const decoder = decoders[headers.get("content-encoding")?.trim().toLowerCase() ?? ""]?.();
+  return body === null || decoder === undefined ? body : decode(body, decoder);
 }
 
 function decode(body: ReadableStream<Uint8Array>, decoder: Transform): ReadableStream<Uint8Array> {

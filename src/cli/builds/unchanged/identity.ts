@@ -6,16 +6,16 @@ import { globalDefinitions } from "../../command-line/globals.ts";
 import { stateDirectory } from "../../process/state-directory.ts";
 import { chooseServiceFor, engineDirectory, storePath } from "../../service/choice.ts";
 
-/** What a build is asked with, beside files and databases. */
+/** What a build is asked with, beside files and what bough knows. */
 export interface BuildIdentity {
-  /** The directory and the name of what is remembered of it: of the latest with this command line, in this directory. */
+  /** The directory and the name of what is remembered of it. The name is a digest over all that it is asked with. */
   directory: string;
   name: string;
-  /** A digest over all of it. */
-  key: string;
   choice: ServiceChoice;
-  /** What bough knows, and the embedded engine. */
+  /** Databases of bough's own and of the embedded engine. */
   databases: readonly string[];
+  /** Directories whose names are a part of what the engine knows: its layers. */
+  directories: readonly string[];
 }
 
 /** With any other option a build does more than to build, or what it does depends on more than is looked at here. */
@@ -34,12 +34,10 @@ const plainOptions: ReadonlySet<string> = new Set([
   "cpus",
   "memory",
   "pids",
-  "progress",
-  ...Object.keys(globalDefinitions),
 ]);
 
 /** They decide how a build is shown, and by whom it is done; the latter is looked at by itself. */
-const isShown = (name: string) => name === "progress" || Object.hasOwn(globalDefinitions, name);
+const isBeside = (name: string) => name === "progress" || Object.hasOwn(globalDefinitions, name);
 
 /** What shells change by themselves, and what bough sets for itself. */
 const passedOver = ["_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "BOUGH_USER_NAMESPACE"];
@@ -48,24 +46,27 @@ const passedOver = ["_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "BOUGH_US
 export function identifyBuild({ values, globals, runtime }: Invocation): BuildIdentity | undefined {
   const { platform, workingDirectory, environment } = runtime;
   const program = runtime.identifyProgram();
-  // Windows writes a directory's times when it has the leisure. What is debugged is to be seen.
-  if (program === undefined || platform === "win32" || globals.logLevel === "debug") return undefined;
-  if (values.names.some((name) => !plainOptions.has(name))) return undefined;
+  // Elsewhere nothing says whether a directory's times are to be relied on. What is debugged is to be seen.
+  if (program === undefined || platform !== "linux" || globals.logLevel === "debug") return undefined;
+  // As the options of these names do, which are not among the plain ones.
+  if (environment.BOUGH_CACHE_FROM || environment.BOUGH_CACHE_TO) return undefined;
+  const names = values.names.filter((name) => !isBeside(name));
+  if (!names.every((name) => plainOptions.has(name))) return undefined;
   const choice = chooseServiceFor(runtime, globals);
-  const options = values.names
-    .filter((name) => !isShown(name))
-    .sort()
-    .map((name) => [name, values.text(name), values.list(name)]);
-  const asked = JSON.stringify([workingDirectory, values.positionals, options]);
+  const options = names.sort().map((name) => [name, values.text(name), values.list(name)]);
   const service = choice.kind === "remote" ? [choice.url, choice.project, choice.source] : [];
   const variables = { ...environment };
-  for (const name of passedOver) delete variables[name];
+  // `--build-arg NAME` takes a variable's value.
+  for (const name of passedOver) if (!values.list("build-arg").includes(name)) delete variables[name];
+  const asked = [program, workingDirectory, values.positionals, options, service, variables];
   const store = storePath(runtime, choice);
+  const engine = engineDirectory(runtime);
+  const isEmbedded = choice.kind === "embedded";
   return {
     directory: join(stateDirectory(runtime), "builds"),
-    name: `${sha256Of(asked).slice(0, 32)}.json`,
-    key: sha256Of(JSON.stringify([program, asked, service, variables])),
+    name: `${sha256Of(JSON.stringify(asked))}.json`,
     choice,
-    databases: choice.kind === "embedded" ? [store, join(engineDirectory(runtime), "engine.db")] : [store],
+    databases: isEmbedded ? [store, join(engine, "engine.db")] : [store],
+    directories: isEmbedded ? [join(engine, "layers")] : [],
   };
 }

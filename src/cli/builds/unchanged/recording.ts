@@ -10,14 +10,8 @@ import type { ServiceWatcher } from "../../service/connection.ts";
 import { locateInputs } from "../inputs.ts";
 import { type AskedQuestion, recordQuestions } from "./asked-questions.ts";
 import { identifyBuild } from "./identity.ts";
-import {
-  type FileStates,
-  lookAt,
-  lookAtLog,
-  lookBehind,
-  ObservedFiles,
-  settledStates,
-} from "./observed-files.ts";
+import { ObservedFiles } from "./observed-files.ts";
+import { type Look, lookAt, lookAtLog, lookBehind, type PathStates, settledStates } from "./path-states.ts";
 import { type RememberedBuild, type Told, writeRememberedBuild } from "./remembered-build.ts";
 
 /** Listens to a build: where that finds nothing to do, the next one need not find it out again. */
@@ -28,6 +22,8 @@ export interface Recording extends ServiceWatcher {
   files: FileSystem;
   /** Says that all which the build depends on is below this directory, or was looked at through `files`. */
   noteContext(context: BuildContext): void;
+  /** Says since when what the build uses counts as used, in milliseconds since the epoch. */
+  noteUse(since: number): void;
   /** Remembers a build that had nothing to do, once it has succeeded and all is closed. Never rejects. */
   save(): Promise<void>;
 }
@@ -63,11 +59,12 @@ export function startRecording(invocation: Invocation, progress: Progress): Reco
 function record(invocation: Invocation, progress: Progress): Recording | undefined {
   const identity = identifyBuild(invocation);
   if (identity === undefined) return undefined;
-  const { choice, databases, ...place } = identity;
-  const startedAt = invocation.runtime.clock.now();
-  const known = {
-    inputs: settledStates(inputPaths(invocation), lookBehind, startedAt),
-    databases: settledStates(databases, lookAt, startedAt),
+  const { choice, databases, directories, ...place } = identity;
+  const { clock } = invocation.runtime;
+  const startedAt = clock.now();
+  const before = {
+    inputs: settledStates(inputPaths(invocation), lookForFile, startedAt),
+    known: settledStates([...databases, ...directories], lookAt, startedAt),
     logs: settledStates(
       databases.map((path) => `${path}-wal`),
       lookAtLog,
@@ -78,6 +75,8 @@ function record(invocation: Invocation, progress: Progress): Recording | undefin
   const questions: Promise<AskedQuestion | undefined>[] = [];
   const told: Told[] = [];
   let context: RememberedBuild["context"] | undefined;
+  /** Of a build without a session nothing counts as used. */
+  let usedAt = startedAt;
   let isIdle = true;
 
   function giveUp(): void {
@@ -93,10 +92,11 @@ function record(invocation: Invocation, progress: Progress): Recording | undefin
   }
 
   async function save(): Promise<void> {
+    if (!isIdle || context === undefined) return;
     const asked = (await Promise.all(questions)).filter((question) => question !== undefined);
-    const states = { ...known, files: files.states() };
-    if (!isIdle || context === undefined || asked.length < questions.length || !areKnown(states)) return;
-    writeRememberedBuild(place, { builtAt: startedAt, ...states, context, questions: asked, told });
+    const states = { ...before, files: files.states(context.realPath) };
+    if (asked.length < questions.length || !areKnown(states)) return;
+    writeRememberedBuild(place, { usedAt, ...states, context, questions: asked, told }, clock.now());
   }
 
   return {
@@ -124,12 +124,16 @@ function record(invocation: Invocation, progress: Progress): Recording | undefin
     watch: (fetch) =>
       choice.kind === "embedded"
         ? fetch
-        : recordQuestions(fetch, choice.url, (question) => {
-            if (isIdle) questions.push(question);
+        : recordQuestions(fetch, { base: choice.url, clock }, (question) => {
+            if (question === undefined) giveUp();
+            else if (isIdle) questions.push(question);
           }),
     onServed() {},
     noteContext({ absolutePath: path, realPath }) {
       context = { path, realPath };
+    },
+    noteUse(since) {
+      usedAt = since;
     },
     save: () => save().catch(() => undefined),
   };
@@ -144,8 +148,15 @@ function inputPaths(invocation: Invocation): string[] {
   return [...new Set([dockerfile.absolutePath, ...others])];
 }
 
+/** What is read until it ends is another one each time. */
+const lookForFile: Look = (path) => {
+  const stats = lookBehind(path);
+  if (stats !== undefined && !stats.isFile()) throw new Error(`${path} is no file`);
+  return stats;
+};
+
 function areKnown<Key extends string>(
-  states: Readonly<Record<Key, FileStates | undefined>>,
-): states is Record<Key, FileStates> {
+  states: Readonly<Record<Key, PathStates | undefined>>,
+): states is Record<Key, PathStates> {
   return Object.values(states).every((each) => each !== undefined);
 }

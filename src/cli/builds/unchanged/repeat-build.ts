@@ -1,11 +1,13 @@
-import { realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import type { BuildResult } from "../../../builder/result.ts";
+import { openBuildContext } from "../../../context/build-context.ts";
+import { requireOwnDirectory } from "../../../own-path.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { createProgress } from "../progress.ts";
+import { chooseMode, createProgress } from "../progress.ts";
 import { printImage } from "../result.ts";
-import { identifyBuild } from "./identity.ts";
-import { areUnchanged, lookAt, lookAtLog, lookBehind } from "./observed-files.ts";
-import { type RememberedBuild, readRememberedBuild } from "./remembered-build.ts";
+import { type BuildIdentity, identifyBuild } from "./identity.ts";
+import { areUnchanged, lookAt, lookAtLog, lookBehind } from "./path-states.ts";
+import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./remembered-build.ts";
 
 /**
  * Tells what the last build of these words told, where that had nothing to do and nothing has changed since: no file that it
@@ -24,25 +26,47 @@ async function findUnchanged(invocation: Invocation, now: number): Promise<Remem
   try {
     const identity = identifyBuild(invocation);
     const build = identity === undefined ? undefined : readRememberedBuild(identity, now);
-    if (identity === undefined || build === undefined || !hasUnchangedFiles(build)) return undefined;
-    if (build.questions.length === 0) return build;
-    // Loaded where there is a service: the engine knows nothing that its database does not tell.
-    const { areAnsweredAlike } = await import("./repeat-questions.ts");
-    return (await areAnsweredAlike(build.questions, identity, invocation)) ? build : undefined;
+    if (identity === undefined || build === undefined) return undefined;
+    if (!(await isUnchanged(build, identity))) return undefined;
+    // A mode that can't be had is an error before a tag is set.
+    chooseMode(invocation);
+    return (await isAnsweredAlike(build, identity, invocation)) ? build : undefined;
   } catch {
     // What is wrong will be said by the build.
     return undefined;
   }
 }
 
-function hasUnchangedFiles({ context, inputs, databases, logs, files }: RememberedBuild): boolean {
+async function isUnchanged(
+  { context, inputs, known, logs, files }: RememberedBuild,
+  { databases }: BuildIdentity,
+): Promise<boolean> {
+  for (const path of databases) requireOwnDirectory(dirname(path), { isLinkable: true });
   return (
-    areUnchanged(databases, lookAt) &&
+    areUnchanged(known, lookAt) &&
     areUnchanged(logs, lookAtLog) &&
     areUnchanged(inputs, lookBehind) &&
-    realpathSync(context.path) === context.realPath &&
+    (await openBuildContext(context.path, "/")).realPath === context.realPath &&
     areUnchanged(files, lookAt)
   );
+}
+
+async function isAnsweredAlike(
+  { questions }: RememberedBuild,
+  identity: BuildIdentity,
+  invocation: Invocation,
+): Promise<boolean> {
+  if (questions.length === 0) return true;
+  let isAlike = false;
+  try {
+    // Loaded where there is a service alone.
+    const { areAnsweredAlike } = await import("./repeat-questions.ts");
+    isAlike = await areAnsweredAlike(questions, identity, invocation);
+    return isAlike;
+  } finally {
+    // A service that is slow, or says something else each time, is not asked in vain before each build.
+    if (!isAlike) forgetBuild(identity);
+  }
 }
 
 async function tellAgain({ told }: RememberedBuild, startedAt: number, invocation: Invocation) {

@@ -1,12 +1,12 @@
 import { withDeadline } from "../../../service/http/abort.ts";
 import { createExchange } from "../../../service/http/exchange.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { userAgentOf } from "../../service/choice.ts";
-import { type AskedQuestion, readAnswer } from "./asked-questions.ts";
+import { addressOf } from "../../service/choice.ts";
+import { type AskedQuestion, digestAnswer } from "./asked-questions.ts";
 import type { BuildIdentity } from "./identity.ts";
 
-/** Who is slower is asked by the build, which says that it waits. */
-const milliseconds = 5000;
+/** Who is slower is asked by the build, which shows what it does. */
+const milliseconds = 1000;
 
 /** Asks a service once more; false at the first answer that is another one. Rejects where none comes. */
 export async function areAnsweredAlike(
@@ -16,18 +16,14 @@ export async function areAnsweredAlike(
 ): Promise<boolean> {
   if (choice.kind === "embedded") return false;
   const { clock, fetch, signal: parent } = runtime;
-  const { url: baseUrl, token, project } = choice;
-  const exchange = createExchange({
-    ...{ clock, fetch, baseUrl, userAgent: userAgentOf(runtime) },
-    ...(token === undefined ? {} : { token }),
-    ...(project === undefined ? {} : { project }),
-  });
-  return await withDeadline({ clock, milliseconds, parent }, async (signal) => {
-    for (const { method, path, body, answer } of questions) {
-      const headers = body === undefined ? {} : { "content-type": "application/json" };
-      const response = await exchange.send({ method, path, headers }, body, signal);
-      if ((await readAnswer(method, response)) !== answer) return false;
-    }
-    return true;
-  });
+  const exchange = createExchange({ clock, fetch, ...addressOf(choice, runtime) });
+  for (const question of questions) {
+    const { method, path, body } = question;
+    const headers = body === undefined ? {} : { "content-type": "application/json" };
+    const answer = await withDeadline({ clock, milliseconds, parent }, async (signal) =>
+      digestAnswer(question, await exchange.send({ method, path, headers }, body, signal)),
+    );
+    if (answer !== question.answer) return false;
+  }
+  return true;
 }
