@@ -108,3 +108,9 @@ export async function runFresh(command: Command, options?: Parameters<typeof run
   rmSync(command.env?.BOUGH_HOME ?? "", { recursive: true, force: true });
   return run(command, options);
 }
+
+/** A build that may not tell again what the one before has told, as after a change of anything. */
+export async function runAnew(command: Command, options?: Parameters<typeof run>[1]) {
+  rmSync(join(command.env?.BOUGH_HOME ?? "", "builds"), { recursive: true, force: true });
+  return run(command, options);
+}

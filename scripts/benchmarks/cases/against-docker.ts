@@ -43,7 +43,8 @@ export async function measureAgainstDocker(bench: Bench): Promise<Row[]> {
     };
     const first = await compare(Math.max(3, Math.ceil(bench.times / 2)), "--no-cache");
     rows.push(rowOf(name, first, goals.first));
-    rows.push(rowOf(`${name}, cached`, await compare(bench.times), goals.cached));
+    // The first ones still find out what the others know.
+    rows.push(rowOf(`${name}, cached`, await compare(bench.times * 2), goals.cached));
   }
   return rows;
 }

@@ -1,6 +1,6 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Bench, Row } from "../bench.ts";
+import { type Bench, type Row, runAnew } from "../bench.ts";
 import { makeBuildah } from "../buildah.ts";
 import { writeDockerfile, writeManyFiles } from "../contexts.ts";
 import { alternate, run } from "../measure.ts";
@@ -20,11 +20,7 @@ export async function measureCachedSteps(bench: Bench): Promise<Row[]> {
   const sent = Object.values(requests).reduce((sum, each) => sum + each, 0) / (bench.times * 2);
   const name = "cached, 20 RUN, 200 files";
   // What another build's layers, or a change of any file, come to.
-  const remembered = join(build.env?.BOUGH_HOME ?? "", "builds");
-  const [anew = 0] = await alternate(bench.times * 2, async () => {
-    rmSync(remembered, { recursive: true, force: true });
-    return (await run(build)).milliseconds;
-  });
+  const [anew = 0] = await alternate(bench.times * 2, async () => (await runAnew(build)).milliseconds);
   return [
     {
       case: name,

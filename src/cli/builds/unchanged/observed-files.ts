@@ -4,7 +4,7 @@ import type { FileSystem } from "../../../context/file-system/file-system.ts";
 import { lookAt, type PathStates, StateColumns } from "./path-states.ts";
 
 /** Above it, what is remembered of a build would take as long to read as the files take to be looked at. */
-const maxPaths = 20_000;
+const maxPaths = 50_000;
 
 /**
  * File systems of Linux that give a directory another time with each name that comes or goes, at once; others, of the network, of
@@ -14,12 +14,15 @@ const exactTypes: ReadonlySet<number> = new Set([
   0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e,
 ]);
 
-/** A file system that notes of everything which it is asked for in what state that is. */
+/**
+ * A file system that notes of everything below a directory which it is asked for in what state that is. What is asked for twice is
+ * noted twice: to tell would cost more, in memory and time, than to look at it twice.
+ */
 export class ObservedFiles implements FileSystem {
   readonly #files: FileSystem;
-  readonly #paths = new Set<string>();
   readonly #columns: StateColumns;
-  /** Directories that have been read; one that nothing was asked of itself has no state yet. */
+  #paths: string[] = [];
+  /** Directories that have been read. */
   readonly #directories = new Set<string>();
   /** They are all on one, whose type is looked at. */
   #device: number | undefined;
@@ -55,22 +58,23 @@ export class ObservedFiles implements FileSystem {
   /** Nothing is noted any more, and what has been is forgotten. */
   end(): void {
     this.#isOver = true;
-    this.#paths.clear();
+    this.#paths = [];
     this.#directories.clear();
   }
 
-  /** `undefined` where it is not certain that every change since the start would show. `root`: the context. */
+  /** By paths relative to `root`. `undefined` where it is not certain that every change since the start would show. */
   states(root: string): PathStates | undefined {
     for (const path of [root, ...this.#directories]) this.#note(path, lookAt(path));
     if (this.#isOver || !exactTypes.has(statfsSync(root).type)) return undefined;
-    return { paths: [...this.#paths], digests: this.#columns.digests() };
+    const paths = this.#paths.map((path) => path.slice(root.length + 1));
+    return { paths, digests: this.#columns.digests() };
   }
 
   #note(path: string, stats: Stats | undefined): void {
-    if (this.#isOver || this.#paths.has(path)) return;
-    this.#paths.add(path);
+    if (this.#isOver) return;
+    this.#paths.push(path);
     this.#device ??= stats?.dev;
     const isElsewhere = stats !== undefined && stats.dev !== this.#device;
-    if (!this.#columns.add(stats) || isElsewhere || this.#paths.size > maxPaths) this.end();
+    if (!this.#columns.add(stats) || isElsewhere || this.#paths.length > maxPaths) this.end();
   }
 }

@@ -20,7 +20,7 @@ export interface RememberedBuild {
   known: PathStates;
   /** The databases' write-ahead logs. */
   logs: PathStates;
-  /** All that was looked at in the context. */
+  /** All that was looked at in the context, by paths relative to it. */
   files: PathStates;
   /** What a service was asked, in this order. */
   questions: readonly AskedQuestion[];

@@ -47,7 +47,7 @@ async function isUnchanged(
     areUnchanged(logs, lookAtLog) &&
     areUnchanged(inputs, lookBehind) &&
     (await openBuildContext(context.path, "/")).realPath === context.realPath &&
-    areUnchanged(files, lookAt)
+    areUnchanged(files, (path) => lookAt(path === "" ? context.realPath : `${context.realPath}/${path}`))
   );
 }
 
