@@ -114,3 +114,11 @@ export async function runAnew(command: Command, options?: Parameters<typeof run>
   rmSync(join(command.env?.BOUGH_HOME ?? "", "builds"), { recursive: true, force: true });
   return run(command, options);
 }
+
+/** Builds, as often and as slowly as it takes until nothing is left to be found out: what was just written may change unseen. */
+export async function runUntilSettled(command: Command): Promise<void> {
+  for (let time = 0; time < 4; time++) {
+    await run(command);
+    await Bun.sleep(200);
+  }
+}

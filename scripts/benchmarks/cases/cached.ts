@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, type Row, runAnew } from "../bench.ts";
+import { type Bench, type Row, runAnew, runUntilSettled } from "../bench.ts";
 import { makeBuildah } from "../buildah.ts";
 import { writeDockerfile, writeManyFiles } from "../contexts.ts";
 import { alternate, run } from "../measure.ts";
@@ -12,7 +12,7 @@ export async function measureCachedSteps(bench: Bench): Promise<Row[]> {
   writeManyFiles(context, { count: 200, bytes: 4096 });
   writeDockerfile(context, 20);
   const build = bench.build(context, service, "--tag", "app");
-  await run(build);
+  await runUntilSettled(build);
   await service.reset();
   const [milliseconds = 0] = await alternate(bench.times * 2, async () => (await run(build)).milliseconds);
   const { requests, handlerMilliseconds } = await service.stats();
@@ -58,7 +58,7 @@ export async function measureCachedFiles(bench: Bench): Promise<Row[]> {
   const empty = bench.directory("cached-empty");
   writeManyFiles(full, { count, bytes: 4096 });
   for (const context of [full, empty]) writeDockerfile(context, 1);
-  for (const context of [full, empty]) await run(bench.build(context, service));
+  for (const context of [full, empty]) await runUntilSettled(bench.build(context, service));
   const time = (context: string) => async () => (await run(bench.build(context, service))).milliseconds;
   const [withFiles = 0, without = 0] = await alternate(bench.times * 2, time(full), time(empty));
   return [
@@ -94,7 +94,7 @@ async function compareWithBuildah(bench: Bench, context: string): Promise<Row> {
   writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY . /app/\nRUN true\n");
   const ours = bench.build(context, "engine");
   const theirs = buildah.build(context);
-  await run(ours);
+  await runUntilSettled(ours);
   await run(theirs);
   const [bough = 0, other = 0] = await alternate(
     bench.times,
