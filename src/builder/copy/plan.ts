@@ -47,7 +47,7 @@ export interface PlanOptions extends DestinationPlace {
   mode: BuildMode;
   context: BuildContext;
   ignore: IgnoreRules;
-  /** What the context is read through; the machine's own where it is left out. */
+  /** What the context is looked at through. */
   files: FileSystem;
   signal: AbortSignal;
   /** What the sources come to, where that is known already. */

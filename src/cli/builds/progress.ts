@@ -49,7 +49,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
   }
 }
 
-/** The mode that `--progress` asks for, or none. Throws a BoughError of kind `usage` where it can't be had. */
+/** The mode of `--progress`, else what suits standard error. Throws a BoughError of kind `usage` where it can't be had. */
 export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
   const { stderr, environment } = runtime;
   const given = values.text("progress") ?? "auto";

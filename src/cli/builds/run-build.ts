@@ -35,19 +35,30 @@ import { createProgress } from "./progress.ts";
 import { printImage } from "./result.ts";
 import { prepareResultFiles } from "./result-files.ts";
 import { idsOf } from "./secret-options.ts";
+import type { BuildIdentity } from "./unchanged/identity.ts";
 import { type Recording, startRecording } from "./unchanged/recording.ts";
 
 const defaultTimeoutSeconds = 600;
 
-/** `bough build`, once its command line is known. Returns the exit code. `show`: how the build is shown, unless as its options say. */
-export async function runBuildCommand(invocation: Invocation, show = createProgress): Promise<number> {
+interface BuildCommandOptions {
+  /** How the build is shown, unless as its options say. */
+  show?: typeof createProgress;
+  /** What it is known by, if the next one like it may tell what this one tells. */
+  identity?: BuildIdentity | undefined;
+}
+
+/** `bough build`, once its command line is known. Returns the exit code. */
+export async function runBuildCommand(
+  invocation: Invocation,
+  { show = createProgress, identity }: BuildCommandOptions = {},
+): Promise<number> {
   await checkOnError(invocation);
   const shown = await show(invocation).catch((error: unknown) => {
     // No file of an earlier build may be taken for one of this, after this failure either.
     prepareResultFiles(invocation);
     throw error;
   });
-  const recording = startRecording(invocation, shown);
+  const recording = startRecording(identity, invocation, shown);
   const progress = recording?.progress ?? shown;
   let measures: Measures | undefined;
   try {

@@ -42,8 +42,17 @@ const isBeside = (name: string) => name === "progress" || Object.hasOwn(globalDe
 /** What shells change by themselves, and what bough sets for itself. */
 const passedOver = ["_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "BOUGH_USER_NAMESPACE"];
 
-/** `undefined` for a build of which nothing can be remembered. Throws where no service is meant. */
-export function identifyBuild({ values, globals, runtime }: Invocation): BuildIdentity | undefined {
+/** `undefined` for a build of which nothing can be remembered. */
+export function identifyBuild(invocation: Invocation): BuildIdentity | undefined {
+  try {
+    return identify(invocation);
+  } catch {
+    // What is wrong will be said by the build.
+    return undefined;
+  }
+}
+
+function identify({ values, globals, runtime }: Invocation): BuildIdentity | undefined {
   const { platform, workingDirectory, environment } = runtime;
   const program = runtime.identifyProgram();
   // Elsewhere nothing says whether a directory's times are to be relied on. What is debugged is to be seen.

@@ -9,7 +9,7 @@ import type { Invocation } from "../../command-line/command.ts";
 import type { ServiceWatcher } from "../../service/connection.ts";
 import { locateInputs } from "../inputs.ts";
 import { type AskedQuestion, recordQuestions } from "./asked-questions.ts";
-import { identifyBuild } from "./identity.ts";
+import type { BuildIdentity } from "./identity.ts";
 import { ObservedFiles } from "./observed-files.ts";
 import { type Look, lookAt, lookAtLog, lookBehind, type PathStates, settledStates } from "./path-states.ts";
 import { type RememberedBuild, type Told, writeRememberedBuild } from "./remembered-build.ts";
@@ -47,19 +47,24 @@ const idleEvents: ReadonlySet<BuildEvent["type"]> = new Set([
 ]);
 
 /** To be called before anything is read. `undefined` for a build of which nothing can be remembered. */
-export function startRecording(invocation: Invocation, progress: Progress): Recording | undefined {
+export function startRecording(
+  identity: BuildIdentity | undefined,
+  invocation: Invocation,
+  progress: Progress,
+): Recording | undefined {
   try {
-    return record(invocation, progress);
+    return identity === undefined ? undefined : record(identity, invocation, progress);
   } catch {
     // What is wrong will be said by the build.
     return undefined;
   }
 }
 
-function record(invocation: Invocation, progress: Progress): Recording | undefined {
-  const identity = identifyBuild(invocation);
-  if (identity === undefined) return undefined;
-  const { choice, databases, directories, ...place } = identity;
+function record(
+  { choice, databases, directories, ...place }: BuildIdentity,
+  invocation: Invocation,
+  progress: Progress,
+): Recording {
   const { clock } = invocation.runtime;
   const startedAt = clock.now();
   const before = {

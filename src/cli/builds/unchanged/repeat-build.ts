@@ -5,7 +5,7 @@ import { requireOwnDirectory } from "../../../own-path.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { chooseMode, createProgress } from "../progress.ts";
 import { printImage } from "../result.ts";
-import { type BuildIdentity, identifyBuild } from "./identity.ts";
+import type { BuildIdentity } from "./identity.ts";
 import { areUnchanged, lookAt, lookAtLog, lookBehind } from "./path-states.ts";
 import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./remembered-build.ts";
 
@@ -14,26 +14,28 @@ import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./rememb
  * looked at, nothing that bough or the engine knows, no answer of the service. False where it is to be done after all; nothing
  * has been told then.
  */
-export async function repeatBuild(invocation: Invocation): Promise<boolean> {
+export async function repeatBuild(identity: BuildIdentity, invocation: Invocation): Promise<boolean> {
   const startedAt = invocation.runtime.clock.now();
-  const build = await findUnchanged(invocation, startedAt);
-  if (build === undefined || invocation.runtime.signal.aborted) return false;
+  const build = readRememberedBuild(identity, startedAt);
+  if (build === undefined || !(await holds(build, identity, invocation))) return false;
+  if (invocation.runtime.signal.aborted) return false;
   await tellAgain(build, startedAt, invocation);
   return true;
 }
 
-async function findUnchanged(invocation: Invocation, now: number): Promise<RememberedBuild | undefined> {
+async function holds(
+  build: RememberedBuild,
+  identity: BuildIdentity,
+  invocation: Invocation,
+): Promise<boolean> {
   try {
-    const identity = identifyBuild(invocation);
-    const build = identity === undefined ? undefined : readRememberedBuild(identity, now);
-    if (identity === undefined || build === undefined) return undefined;
-    if (!(await isUnchanged(build, identity))) return undefined;
+    if (!(await isUnchanged(build, identity))) return false;
     // A mode that can't be had is an error before a tag is set.
     chooseMode(invocation);
-    return (await isAnsweredAlike(build, identity, invocation)) ? build : undefined;
+    return await isAnsweredAlike(build, identity, invocation);
   } catch {
     // What is wrong will be said by the build.
-    return undefined;
+    return false;
   }
 }
 
