@@ -14,6 +14,11 @@ export function commandLines(): string[] {
     .filter((line) => line !== "");
 }
 
+/** Resolves once a process with this command line runs. A shell prints what comes before it a moment earlier, when Ctrl-C is not yet for it. */
+export async function untilRuns(line: string): Promise<void> {
+  while (!commandLines().includes(line)) await Bun.sleep(5);
+}
+
 /**
  * Those that have something to do with `directory` and do not go away by themselves: a killed process's `sync` can't be
  * stopped, but it ends.

@@ -7,7 +7,7 @@ import { makeAttacker } from "../hostile/attacker.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
-import { lastingProcesses } from "../support/processes.ts";
+import { lastingProcesses, untilRuns } from "../support/processes.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
 setDefaultTimeout(60_000);
@@ -42,6 +42,10 @@ async function open(columns = 80, rows = 24): Promise<Terminal> {
 /** The sandbox's prompt is at the end, without what it was before. */
 const ready = (shown: Terminal) => shown.waitFor(/\/ #$/);
 
+/** How long a command sleeps, so that it can be told from every other one. */
+let lastSeconds = 71_000;
+const uniqueSeconds = () => ++lastSeconds;
+
 describe.each([
   [80, 24],
   [200, 50],
@@ -57,10 +61,12 @@ describe.each([
     await shown.waitFor(`${rows} ${columns}\n/dev/pts/0`);
     shown.resize(columns + 7, rows + 3);
     const larger = `${rows + 3} ${columns + 7}`;
+    const seconds = uniqueSeconds();
     shown.type(
-      `clear; until [ "$(stty size)" = '${larger}' ]; do sleep 0.1; done; echo re''sized; sleep 1000`,
+      `clear; until [ "$(stty size)" = '${larger}' ]; do sleep 0.1; done; echo re''sized; sleep ${seconds}`,
     );
     await shown.waitFor("resized");
+    await untilRuns(`sleep ${seconds}`);
     shown.press("C-c");
     await ready(shown);
     shown.type("clear; echo be''gun; cat");
@@ -140,8 +146,10 @@ test.each(["SIGSTOP", "SIGTSTP"])(
     shown.resize(70, 20);
     shown.type("clear; fg; echo exit code $?");
     await shown.waitFor("bough --local shell");
-    shown.type("clear; stty size; sleep 1000");
+    const seconds = uniqueSeconds();
+    shown.type(`clear; stty size; sleep ${seconds}`);
     await shown.waitFor("20 70");
+    await untilRuns(`sleep ${seconds}`);
     shown.press("C-c");
     await ready(shown);
     shown.type("exit 3");
@@ -226,8 +234,10 @@ test("an ordinary user has the same, and is root of the files there", async () =
     const shown = await open();
     shown.type(`${attacker.bough.map(quote).join(" ")} shell base:1; echo exit code $?`);
     await ready(shown);
-    shown.type("clear; id -u; tty; touch /etc/mine; stty size; sleep 1000");
+    const seconds = uniqueSeconds();
+    shown.type(`clear; id -u; tty; touch /etc/mine; stty size; sleep ${seconds}`);
     await shown.waitFor("0\n/dev/pts/0\n24 80");
+    await untilRuns(`sleep ${seconds}`);
     shown.press("C-c");
     await ready(shown);
     shown.type("exit 5");
