@@ -18,7 +18,13 @@ import { measureScopes } from "./cases/scopes.ts";
 import { measureCachedStages, measureCopiedTree, measureStagesAtOnce } from "./cases/stages.ts";
 import { measureStartup } from "./cases/startup.ts";
 import { measureEngineSteps, measureRemoteSteps } from "./cases/steps.ts";
-import { measureDuplicates, measureFirstBuild, measureIgnoredTree, measureMemory } from "./cases/upload.ts";
+import {
+  measureDuplicates,
+  measureFarService,
+  measureFirstBuild,
+  measureIgnoredTree,
+  measureMemory,
+} from "./cases/upload.ts";
 
 const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   // What takes milliseconds comes first: gigabytes of files leave a machine that has still to tidy up.
@@ -30,6 +36,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "cached-files": measureCachedFiles,
   scopes: measureScopes,
   "first-build": measureFirstBuild,
+  "far-service": measureFarService,
   duplicates: measureDuplicates,
   "large-file": measureLargeFile,
   hashing: measureHashing,

@@ -2,10 +2,11 @@
  * An image service for measuring, in a process of its own: it keeps no content but the indexes of scopes, runs nothing, and every operation ends
  * at once. `--polling`: it has no events. `GET /bench` answers what it was asked, and how long its answers took;
  * `DELETE /bench` forgets both. `--file PATH`: any other path is that file, with a validator. `--image-file PATH`: every
- * image has that file as `/large`.
+ * image has that file as `/large`. `--away MILLISECONDS`: each answer takes that long.
  */
 const file = fileOf("--file");
 const imageFile = fileOf("--image-file");
+const awayMilliseconds = process.argv.includes("--away") ? Number(process.argv.at(-1)) : 0;
 const hasEvents = !process.argv.includes("--polling");
 
 let requests: Record<string, number> = {};
@@ -30,6 +31,7 @@ const server = Bun.serve({
     const { pathname, searchParams } = new URL(request.url);
     if (pathname === "/bench") return answerBench(request.method);
     if (file !== undefined) return new Response(file, { headers: { etag: '"1"' } });
+    if (awayMilliseconds > 0) await Bun.sleep(awayMilliseconds);
     clients.add(requestIP.call(server, request)?.port ?? 0);
     try {
       return await answer(request, pathname, searchParams);

@@ -210,6 +210,8 @@ export interface LocalFile {
   absolutePath: string;
   sha256: string;
   size: number;
+  /** What is in it, where somebody has read it for its hash and still has it. */
+  content?: Uint8Array | undefined;
 }
 
 /** A file that is read for its hash and for the service at once. */

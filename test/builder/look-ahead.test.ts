@@ -35,6 +35,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     hashes,
     fileStates: store.fileStates.open(directory),
     early: {
+      contents: undefined,
       offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)),
       hashWhileSending: async () => undefined,
     },

@@ -88,17 +88,55 @@ describe("a content is sent", () => {
     expect(known).toEqual(ids);
   });
 
-  test("eight at a time", async () => {
+  test("as it was when it was hashed, where that is still known", async () => {
+    const fake = await start();
+    const { sha256, size } = write("a", "same");
+    const gone: LocalFile = { absolutePath: join(directory, "gone"), sha256, size };
+    await clientOf(fake.url).service.uploadFiles([{ ...gone, content: new TextEncoder().encode("same") }]);
+    expect(posts(fake)).toMatchObject([{ bytes: { sha256, size: 4 } }]);
+  });
+});
+
+describe("at a time", () => {
+  /** The most requests at once for `count` files, and where each of them takes `milliseconds`, by the client's clock. */
+  async function mostAtOnce(
+    { count = 200, bytes = 10, milliseconds = 0 },
+    answer: (number: number) => Response | undefined = () => undefined,
+  ): Promise<number> {
+    const clock = createManualClock((wait) => wait < 10_000);
+    let number = 0;
     const fake = await start({
       intercept: async () => {
+        const own = number++;
         await Bun.sleep(5);
-        return undefined;
+        await clock.advance(milliseconds);
+        return answer(own);
       },
     });
-    const files = Array.from({ length: 40 }, (_, index) => write(`f${index}`, `content ${index}`));
-    await clientOf(fake.url).service.uploadFiles(files);
-    expect(posts(fake)).toHaveLength(40);
-    expect(Math.max(...posts(fake).map(({ inFlight }) => inFlight))).toBe(8);
+    const files = Array.from({ length: count }, (_, index) =>
+      write(`f${index}`, `content ${index}`.padEnd(bytes, ".")),
+    );
+    const ids = await clientOf(fake.url, { clock }).service.uploadFiles(files);
+    expect(ids.size).toBe(count);
+    return Math.max(...posts(fake).map(({ inFlight }) => inFlight));
+  }
+
+  test("eight are sent to a service that answers at once", async () => {
+    expect(await mostAtOnce({})).toBe(8);
+  });
+
+  test("up to 32 small ones are sent to one that is far away", async () => {
+    expect(await mostAtOnce({ milliseconds: 30 })).toBe(32);
+  });
+
+  test("eight larger ones are, however far it is", async () => {
+    expect(await mostAtOnce({ milliseconds: 30, bytes: 65 * 1024, count: 40 })).toBe(8);
+  });
+
+  test("eight are sent to one that has refused some", async () => {
+    const refuse = (number: number) =>
+      number < 8 ? Response.json({ error: "busy" }, { status: 429 }) : undefined;
+    expect(await mostAtOnce({ milliseconds: 30 }, refuse)).toBe(8);
   });
 });
 

@@ -6,6 +6,8 @@ import { alternate, run } from "../measure.ts";
 
 const serialClient = join(import.meta.dir, "../serial-client.ts");
 const count = 10_000;
+const farCount = 200;
+const awayMilliseconds = 25;
 
 /** A first build: everything has to be hashed and sent. */
 export async function measureFirstBuild(bench: Bench): Promise<Row[]> {
@@ -61,6 +63,38 @@ export async function measureFirstBuild(bench: Bench): Promise<Row[]> {
       goal: { atMost: 1.2 },
     },
     { case: name, bough: "", against: "", figure: connections, unit: "connections", goal: { atMost: 32 } },
+  ];
+}
+
+/** A first build where each request waits for the line, not for this machine. */
+export async function measureFarService(bench: Bench): Promise<Row[]> {
+  const service = await bench.startService("--away", String(awayMilliseconds));
+  const context = bench.directory("far-service");
+  writeManyFiles(context, { count: farCount, bytes: 4096 });
+  writeDockerfile(context, 1);
+  const build = bench.build(context, service);
+  const [bough = 0, serial = 0] = await alternate(
+    Math.min(bench.times, 3),
+    async () => {
+      await service.reset();
+      return (await runFresh(build)).milliseconds;
+    },
+    async () => {
+      await service.reset();
+      return (
+        (await run({ words: [process.execPath, serialClient, service.url, context] })).milliseconds - 500
+      );
+    },
+  );
+  return [
+    {
+      case: `first build, ${farCount} files, a service ${awayMilliseconds} ms away`,
+      bough: `${bough.toFixed(0)} ms`,
+      against: `${serial.toFixed(0)} ms, serial client`,
+      figure: serial / bough,
+      unit: "times as fast",
+      goal: { atLeast: 20 },
+    },
   ];
 }
 

@@ -7,9 +7,9 @@ import type { InputObserver } from "../input-observer.ts";
 import type { EarlyUploads } from "../staging/early-uploads.ts";
 import { collectGarbage } from "../staging/gc.ts";
 
-type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "hashOnTheWay"> & {
+type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {
   cache: ContextHashes;
-  early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "hashWhileSending">>;
+  early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "contents" | "hashWhileSending">>;
   /** Resolves when it can be said whether they will have to be sent, where that is not so already. */
   decided?: Promise<unknown>;
   inputs: InputObserver | undefined;
@@ -39,6 +39,7 @@ export async function hashSources(
   const hashed = await hashEach(files, {
     ...options,
     hashOnTheWay: async (file, onBytes) => early.hashWhileSending?.(file, onBytes, decided),
+    onContent: early.contents?.keep,
     onHash(file, sha256) {
       file.list.setHash(file, sha256);
       early.offer(file, sha256);

@@ -1,8 +1,9 @@
 /** Requests to the servers that `ADD <url>`, or a build's context, names: redirects, deadlines, and which failures may pass. */
 import { BoughError } from "../../errors.ts";
-import { childOf, withDeadline } from "../../service/http/abort.ts";
+import { childOf } from "../../service/http/abort.ts";
 import { watchedBody } from "../../service/http/body-stream.ts";
 import { explainFault } from "../../service/http/connection.ts";
+import { withDeadline } from "../../service/http/deadline.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure } from "../../service/http/retry.ts";
 import type { RemoteAccess } from "./remote-access.ts";

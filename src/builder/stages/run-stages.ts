@@ -16,6 +16,7 @@ import { withLocation } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import type { StepRecord } from "../result.ts";
+import { createSmallContents } from "../staging/small-contents.ts";
 import { openFeed, type StageFeed } from "../staging/stage-feed.ts";
 import { stepsOf } from "../step-place.ts";
 import { AbandonedError } from "./abandoned.ts";
@@ -59,6 +60,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     stagesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
   const slots = createSlots(running.jobs);
   const feeds = new Map<number, StageFeed>();
+  const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
   const stages: StagesAtWork = {
     ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
@@ -68,7 +70,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
       const from = dockerfile.stages[index]?.from;
       const [base] = from === undefined ? [] : stagesOf(from);
       const feed =
-        feeds.get(index) ?? (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running);
+        feeds.get(index) ?? (base === undefined ? undefined : feeds.get(base)) ?? openFeed(running, contents);
       feeds.set(index, feed);
       return feed;
     },

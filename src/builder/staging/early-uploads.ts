@@ -2,12 +2,15 @@ import { type FileToHash, openToHash } from "../../context/hashing/hash-file.ts"
 import type { ImageService, LocalFile, UploadProgress } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
 import { createUploadCollector } from "./gc.ts";
+import type { SmallContents } from "./small-contents.ts";
 
 /**
  * Contents on their way to the service before the RUN that needs them: while the one before it runs, or while the rest of
  * the context is still hashed. They are sent only where it is certain that the layer has to be made.
  */
 export interface EarlyUploads {
+  /** Where what is hashed is kept until it is sent; `undefined` where nothing is sent. */
+  readonly contents: SmallContents | undefined;
   /** A file that some COPY or ADD stages. */
   offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
   /**
@@ -37,6 +40,7 @@ export interface EarlyUploads {
 interface EarlyUploadsOptions {
   service: Pick<ImageService, "uploadFiles" | "sendUnhashed">;
   uploads: UploadCache;
+  contents: SmallContents;
   signal: AbortSignal;
 }
 
@@ -51,7 +55,7 @@ const maxWaiting = 10_000;
 const maxBatch = 500;
 
 export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
-  const { service, uploads } = options;
+  const { service, uploads, contents } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
   const begun = new Map<string, Content>();
@@ -76,6 +80,10 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     });
   }
 
+  function* withContents(batch: readonly LocalFile[]): Generator<LocalFile, undefined> {
+    for (const file of batch) yield { ...file, content: contents.take(file.sha256) };
+  }
+
   async function send(batch: readonly LocalFile[]): Promise<void> {
     let whole = 0;
     const onFile = (sha256: string, isReused: boolean) => {
@@ -91,7 +99,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       onChange();
     };
     try {
-      await service.uploadFiles(batch, progress, { signal, onFile, areUnknown: true });
+      await service.uploadFiles(withContents(batch), progress, { signal, onFile, areUnknown: true });
     } catch {
       // Whoever needs them hears of it.
       for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);
@@ -147,6 +155,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   }
 
   return {
+    contents,
     offer({ absolutePath, size }, sha256) {
       if (waiting.length >= maxWaiting || signal.aborted) return;
       waiting.push({ absolutePath, sha256, size });

@@ -4,6 +4,7 @@ import type { LocalFile } from "../../service/service.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
 import { madeByScript } from "./placement-script.ts";
+import type { SmallContents } from "./small-contents.ts";
 import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 
 /** A default build does not ask a service that told nothing of the image's configuration: it is spared one request a build. */
@@ -29,10 +30,15 @@ export async function takesTimes(staged: Staged, { service: { capabilities } }: 
 }
 
 /** What is to be uploaded for it, each made when its turn comes: of a large context, all at once would be felt. */
-export function* localFiles(entries: Iterable<StagedEntry>): Generator<LocalFile, undefined> {
+export function* localFiles(
+  entries: Iterable<StagedEntry>,
+  contents?: SmallContents,
+): Generator<LocalFile, undefined> {
   for (const entry of entries) {
     if (entry.type !== "file" || entry.content.kind !== "local") continue;
-    yield { absolutePath: entry.content.absolutePath, sha256: entry.sha256, size: entry.size };
+    const { sha256, size } = entry;
+    const content = contents?.take(sha256);
+    yield { absolutePath: entry.content.absolutePath, sha256, size, content };
   }
 }
 

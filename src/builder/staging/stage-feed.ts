@@ -1,6 +1,7 @@
 import type { RunningBuild } from "../job.ts";
 import { createEarlyUploads, type EarlyUploads } from "./early-uploads.ts";
 import { createLookAhead, type LookAhead } from "./look-ahead.ts";
+import type { SmallContents } from "./small-contents.ts";
 
 /** What a stage finds, hashes and sends before it is needed. */
 export interface StageFeed {
@@ -12,6 +13,7 @@ export interface StageFeed {
 
 /** A service in this process takes files where they are. */
 const noEarlyUploads: EarlyUploads = {
+  contents: undefined,
   offer() {},
   hashWhileSending: async () => undefined,
   begin() {},
@@ -21,11 +23,11 @@ const noEarlyUploads: EarlyUploads = {
   async stop() {},
 };
 
-export function openFeed(running: RunningBuild): StageFeed {
+export function openFeed(running: RunningBuild, contents: SmallContents): StageFeed {
   const { service, store } = running;
   const early =
     service.lendFiles === undefined
-      ? createEarlyUploads({ ...running, uploads: store.uploads })
+      ? createEarlyUploads({ ...running, uploads: store.uploads, contents })
       : noEarlyUploads;
   const ahead = createLookAhead({ ...running, early });
   return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };

@@ -53,7 +53,8 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     collect(done.files);
     report(last);
   };
-  const ids = await build.service.uploadFiles(localFiles(local.values()), progress, { areUnknown: true });
+  const sent = localFiles(local.values(), build.early.contents);
+  const ids = await build.service.uploadFiles(sent, progress, { areUnknown: true });
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);

@@ -1,5 +1,5 @@
 import { BoughError, messageOf } from "../../errors.ts";
-import { parseBaseUrl, urlOf } from "../../service/http/address.ts";
+import { addressOf, parseBaseUrl } from "../../service/http/address.ts";
 import type { Account } from "../../service/profiles/account.ts";
 import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
@@ -88,7 +88,7 @@ async function saveCommand(invocation: Invocation): Promise<void> {
 }
 
 function readUrl(given: string | undefined, name: string): string {
-  if (given !== undefined && given !== "") return urlOf(parseBaseUrl(given), "");
+  if (given !== undefined && given !== "") return addressOf(parseBaseUrl(given));
   throw new BoughError(`profile ${name}: the service's address is missing`, {
     kind: "usage",
     hint: "Give it with --url https://..., or in CONTREE_URL.",

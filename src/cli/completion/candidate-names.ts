@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { withDeadline } from "../../service/http/abort.ts";
+import { withDeadline } from "../../service/http/deadline.ts";
 import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 import type { Log } from "../../terminal/log.ts";
 import { loadProfiles } from "../auth/profiles.ts";

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { createService } from "../../service/client.ts";
-import { withDeadline } from "../../service/http/abort.ts";
+import { withDeadline } from "../../service/http/deadline.ts";
 import type { Account } from "../../service/profiles/account.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import type { Runtime } from "../process/runtime.ts";

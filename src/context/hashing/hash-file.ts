@@ -15,8 +15,12 @@ const chunkBytes = 1024 * 1024;
 /** Bytes of a buffer, so that it need not grow with every file. */
 const leastBytes = 64 * 1024;
 
-/** Hashes one file after the other, through one buffer. */
-export function createFileHasher(pace: Pace) {
+/**
+ * Hashes one file after the other, through one buffer.
+ *
+ * @param onContent called with all that is in a small file; the bytes are others after the call
+ */
+export function createFileHasher(pace: Pace, onContent?: (sha256: string, bytes: Uint8Array) => void) {
   let buffer = Buffer.alloc(0);
   const bufferFor = (bytes: number) => {
     if (buffer.length < bytes) buffer = Buffer.allocUnsafe(Math.min(chunkBytes, Math.max(bytes, leastBytes)));
@@ -30,7 +34,7 @@ export function createFileHasher(pace: Pace) {
    */
   return (entry: FileToHash, onBytes: (bytes: number) => void): string | Promise<string> =>
     entry.size < chunkBytes
-      ? hashSmall(entry, bufferFor(entry.size + 1), onBytes)
+      ? hashSmall(entry, bufferFor(entry.size + 1), onBytes, onContent)
       : hashLarge(entry, bufferFor(chunkBytes), pace, onBytes);
 }
 
@@ -48,14 +52,22 @@ export function openToHash(entry: FileToHash) {
 }
 
 /** In one go, without giving way. */
-function hashSmall(entry: FileToHash, buffer: Buffer, onBytes: (bytes: number) => void): string {
+function hashSmall(
+  entry: FileToHash,
+  buffer: Buffer,
+  onBytes: (bytes: number) => void,
+  onContent?: (sha256: string, bytes: Uint8Array) => void,
+): string {
   const descriptor = openUnchanged(entry);
   try {
     // One byte more than there should be, to notice a file that has grown.
     const length = read(descriptor, buffer, { length: entry.size + 1 }, entry);
     requireUnchanged(descriptor, entry, length);
     onBytes(length);
-    return Bun.CryptoHasher.hash("sha256", buffer.subarray(0, length), "hex");
+    const bytes = buffer.subarray(0, length);
+    const sha256 = Bun.CryptoHasher.hash("sha256", bytes, "hex");
+    onContent?.(sha256, bytes);
+    return sha256;
   } finally {
     closeSync(descriptor);
   }

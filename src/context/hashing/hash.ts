@@ -14,6 +14,8 @@ export interface HashOptions<Entry extends FileEntry = FileEntry> {
   onProgress?: (done: { files: number; bytes: number }) => void;
   /** Each file's hash as soon as it is known, in no certain order. */
   onHash?: (entry: Entry, sha256: string) => void;
+  /** What is in a small file that had to be read; the bytes are others after the call. */
+  onContent?: ((sha256: string, bytes: Uint8Array) => void) | undefined;
   /**
    * Hashes a large file while something else is done with its bytes; `undefined` where there is nothing to be done.
    * `onBytes`: called with the number of bytes that were read since it was called last.
@@ -58,7 +60,7 @@ export async function hashEach<Entry extends FileEntry>(
   const done = { files: 0, bytes: 0 };
   const report = () => options.onProgress?.({ ...done });
   const pace = createPace(signal, report);
-  const hashFile = createFileHasher(pace);
+  const hashFile = createFileHasher(pace, options.onContent);
   const large: Entry[] = [];
   let areSettled = true;
   const onBytes = (bytes: number) => {

@@ -36,9 +36,8 @@ export async function postFile(
   {
     contentLength,
     ...options
-  }: Pick<Call, "body" | "reconcile"> & {
+  }: Pick<Call, "body" | "reconcile" | "deadline" | "timeoutMilliseconds"> & {
     signal: AbortSignal;
-    timeoutMilliseconds: number;
     /** The length of a streamed body, where it is known. */
     contentLength?: number;
   },

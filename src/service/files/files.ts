@@ -2,12 +2,17 @@
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
-import { forEachConcurrently } from "../http/concurrency.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, LocalFile, UploadProgress } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
+import { sendEach, type UploadWorker } from "./upload-workers.ts";
+
+interface SentFile {
+  uuid: string;
+  requests: number;
+}
 
 /** The local memory of what a service has: file ids by SHA-256. */
 export interface KnownFiles {
@@ -28,8 +33,7 @@ export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "findFil
 
 /** Above it a question is cheaper than sending the bytes for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
-const maxConcurrentUploads = 8;
-/** Eight small files at once over a slow line. */
+/** Of what is sent beside it, too. */
 const uploadTimeoutMilliseconds = 180_000;
 const guardEveryMilliseconds = 1000;
 /** A server that reads so slowly counts as one that does not read at all. */
@@ -42,18 +46,22 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     return canAsk ? await findFile(transport, sha256, stop, () => (canAsk = false)) : undefined;
   }
 
-  async function sendSmall(file: LocalFile, stop: AbortSignal): Promise<string> {
-    const bytes = readChecked(file);
-    const timeoutMilliseconds = uploadTimeoutMilliseconds;
-    return checked(file, await postFile(transport, { body: () => bytes, signal: stop, timeoutMilliseconds }))
-      .uuid;
+  async function sendSmall(file: LocalFile, { stop, deadline }: UploadWorker): Promise<SentFile> {
+    const bytes = file.content ?? readChecked(file);
+    let requests = 0;
+    const body = () => {
+      requests++;
+      return bytes;
+    };
+    const stored = await postFile(transport, { body, signal: stop, deadline });
+    return { uuid: checked(file, stored).uuid, requests };
   }
 
   async function sendLarge(
     file: LocalFile,
     parent: AbortSignal,
     onBytes: (taken: number) => void,
-  ): Promise<string> {
+  ): Promise<SentFile> {
     const guard = watchForChanges(file);
     const body = createFileBody(file, onBytes);
     const stop = childOf(parent);
@@ -74,7 +82,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         timeoutMilliseconds: timeoutOf(file),
       });
       if (stored.sha256 === undefined) await guard.checkContent();
-      return checked(file, stored).uuid;
+      return { uuid: checked(file, stored).uuid, requests: 1 };
     } finally {
       body.close();
       stop.abort(undefined);
@@ -105,23 +113,24 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       /** Bytes of large files that are on their way. */
       const underWay = new Map<string, number>();
       const report = () => {
-        if (progress === undefined) return;
-        const taken = [...underWay.values()].reduce((sum, bytes) => sum + bytes, 0);
-        progress({ ...done, sentBytes: done.sentBytes + taken });
+        let { sentBytes } = done;
+        for (const taken of underWay.values()) sentBytes += taken;
+        progress?.({ ...done, sentBytes });
       };
 
-      async function upload(file: LocalFile, stop: AbortSignal): Promise<void> {
-        if (begun.has(file.sha256)) return;
+      async function send(file: LocalFile, worker: UploadWorker): Promise<number> {
+        if (begun.has(file.sha256)) return 0;
         begun.add(file.sha256);
         const large = file.size > askFirstAboveBytes;
         const known = options.areUnknown === true ? undefined : knownFiles?.get(file.sha256);
-        const answer = large && known === undefined ? await find(file.sha256, stop) : undefined;
+        const answer = large && known === undefined ? await find(file.sha256, worker.stop) : undefined;
         const found = known ?? (answer === undefined ? undefined : readFile(answer)?.uuid);
         const onBytes = (taken: number) => {
           underWay.set(file.sha256, taken);
           report();
         };
-        const uuid = found ?? (await (large ? sendLarge(file, stop, onBytes) : sendSmall(file, stop)));
+        const post = () => (large ? sendLarge(file, worker.stop, onBytes) : sendSmall(file, worker));
+        const { uuid, requests } = found === undefined ? await post() : { uuid: found, requests: 0 };
         underWay.delete(file.sha256);
         ids.set(file.sha256, uuid);
         if (known === undefined) knownFiles?.set(file.sha256, uuid);
@@ -130,9 +139,10 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         if (found === undefined) done.sentBytes += file.size;
         else done.reused++;
         report();
+        return requests;
       }
       try {
-        await forEachConcurrently(files, maxConcurrentUploads, stopping, upload);
+        await sendEach(files, { clock, parent: stopping, send });
       } finally {
         knownFiles?.flush?.();
       }

@@ -1,7 +1,8 @@
 /** Upload of a large file that nobody has hashed yet: read once, and hashed as it is sent. */
 import type { Clock } from "../../clock.ts";
-import { abandonable, childOf, DeadlineError } from "../http/abort.ts";
+import { abandonable, childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
+import { DeadlineError } from "../http/deadline.ts";
 import type { Transport } from "../http/transport.ts";
 import type { OpenFile, SentFile, UnhashedFile, UnhashedOptions } from "../service.ts";
 import { postFile, readFile } from "./file-calls.ts";

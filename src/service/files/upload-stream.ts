@@ -1,8 +1,9 @@
 /** Upload of bytes that are not known beforehand: hashed as they pass, never held. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { childOf, DeadlineError } from "../http/abort.ts";
+import { childOf } from "../http/abort.ts";
 import { minBytes, tooSlow } from "../http/body-stream.ts";
+import { DeadlineError } from "../http/deadline.ts";
 import { startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
 import type { StreamOptions, UploadedFile } from "../service.ts";

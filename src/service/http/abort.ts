@@ -1,14 +1,6 @@
 /** Signals that end a part of the work without ending the whole. */
 import type { Clock } from "../../clock.ts";
 
-/** Why a part was ended by its own timer; to its caller a connection fault like any other. */
-export class DeadlineError extends Error {
-  override readonly name = "DeadlineError";
-}
-
-/** Made once: a reason of its own, with a stack, would be a good part of what a small request takes. */
-const isOver = new DeadlineError("it is over");
-
 /**
  * A controller that is aborted together with `parent`, or `graceMilliseconds` after it. To be released when its work
  * is done: a build's signal outlives thousands of requests, and would hold on to all of them.
@@ -30,41 +22,9 @@ export function childOf(parent: AbortSignal, grace?: { clock: Clock; millisecond
     abort: (reason: unknown) => controller.abort(reason),
     release() {
       parent.removeEventListener("abort", forward);
-      released?.abort(isOver);
+      released?.abort();
     },
   };
-}
-
-/**
- * Runs `work` with a signal that is aborted after `milliseconds`, with a DeadlineError, or with the parent: then at
- * once, or once the grace for work under way is over.
- */
-export async function withDeadline<T>(
-  options: {
-    clock: Clock;
-    milliseconds: number;
-    parent: AbortSignal;
-    graceMilliseconds?: number | undefined;
-  },
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const { clock, milliseconds, parent, graceMilliseconds } = options;
-  parent.throwIfAborted();
-  const child = childOf(
-    parent,
-    graceMilliseconds === undefined ? undefined : { clock, milliseconds: graceMilliseconds },
-  );
-  const timer = new AbortController();
-  clock.sleep(milliseconds, timer.signal).then(
-    () => child.abort(new DeadlineError(`no answer within ${milliseconds / 1000} s`)),
-    () => undefined,
-  );
-  try {
-    return await abandonable(child.signal, work(child.signal));
-  } finally {
-    timer.abort(isOver);
-    child.release();
-  }
 }
 
 /** Rejects with the signal's reason as soon as it is aborted, whether or not `work` listens to it. */

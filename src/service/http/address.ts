@@ -28,10 +28,15 @@ export function parseBaseUrl(text: string): URL {
   return url;
 }
 
+/** The base address as text, without a slash at its end. */
+export function addressOf(base: URL): string {
+  return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
+}
+
 /** `path` starts with `/v1/`; its parts are already encoded. */
-export function urlOf(base: URL, path: string, query?: Record<string, string>): string {
+export function urlOf(address: string, path: string, query?: Record<string, string>): string {
   const parameters = query === undefined ? "" : new URLSearchParams(query).toString();
-  return `${base.origin}${base.pathname.replace(/\/+$/, "")}${path}${parameters === "" ? "" : `?${parameters}`}`;
+  return `${address}${path}${parameters === "" ? "" : `?${parameters}`}`;
 }
 
 /** Returns the address for messages, without what stands between `//` and `@`. */

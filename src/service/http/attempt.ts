@@ -1,11 +1,12 @@
 /** One attempt at a call, with a deadline and without a repeat: an answer, or a failure to decide about. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { abandonable, childOf, DeadlineError, withDeadline } from "./abort.ts";
+import { abandonable, childOf } from "./abort.ts";
 import { type Received, type Requirement, type Result, readAnswer } from "./answer.ts";
 import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
+import { type Deadline, DeadlineError, withDeadline } from "./deadline.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
 import { callName, connectionText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
@@ -30,6 +31,8 @@ export interface AttemptParts extends RequestParts {
    * Default: 30 s.
    */
   timeoutMilliseconds?: number;
+  /** Instead of a timeout: of a row of calls, one after the other. */
+  deadline?: Deadline;
   /** An attempt that is under way when the signal is aborted is given this long to answer. */
   graceMilliseconds?: number;
 }
@@ -88,7 +91,8 @@ async function receive(
   signal: AbortSignal,
   expects: "json" | "bytes",
 ): Promise<Received> {
-  const { json, timeoutMilliseconds: milliseconds = defaultTimeoutMilliseconds, graceMilliseconds } = parts;
+  const { json, deadline, graceMilliseconds } = parts;
+  const { timeoutMilliseconds: milliseconds = defaultTimeoutMilliseconds } = parts;
   const request = json === undefined ? parts : { ...parts, headers: { "content-type": "application/json" } };
   const send = async (own: AbortSignal): Promise<Received> => {
     const response = await exchange.send(request, body, own);
@@ -98,6 +102,7 @@ async function receive(
     const data = await readWhole(response.body, maxBytes, own);
     return { status, headers, data: data ?? { moreThan: maxBytes } };
   };
+  if (deadline !== undefined) return await deadline.run(send);
   return await (milliseconds === 0
     ? abandonable(signal, send(signal))
     : withDeadline({ clock, milliseconds, parent: signal, graceMilliseconds }, send));
@@ -135,8 +140,8 @@ function tellOfWaiting(
   parts: AttemptParts,
   body: Body | undefined,
 ): () => void {
-  const over = new AbortController();
   if (body !== undefined && parts.json === undefined) return () => undefined;
+  const over = new AbortController();
   const text = `${callName(exchange.nameOf(parts))}: no answer yet, still waiting`;
   clock.sleep(patienceMilliseconds, over.signal).then(
     () => onNotice({ level: "warn", text: exchange.redact(text) }),

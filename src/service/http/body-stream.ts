@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import { DeadlineError } from "./abort.ts";
+import { DeadlineError } from "./deadline.ts";
 import { startIdleTimer } from "./idle-timer.ts";
 
 interface BodyOptions {

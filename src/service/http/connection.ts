@@ -1,4 +1,4 @@
-import { DeadlineError } from "./abort.ts";
+import { DeadlineError } from "./deadline.ts";
 import { asRecord, asText } from "./json.ts";
 
 /** A call that got no usable answer, in terms of what may be done about it. */

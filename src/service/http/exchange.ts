@@ -6,7 +6,7 @@ import { createFetch } from "ofetch";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
-import { parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
+import { addressOf, parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
 import type { CallName } from "./failure-text.ts";
 import { followRedirect } from "./redirect.ts";
 
@@ -59,6 +59,7 @@ const idleMilliseconds = 2000;
 export function createExchange(options: ExchangeOptions): Exchange {
   const { clock } = options;
   const base = parseBaseUrl(options.baseUrl);
+  const address = addressOf(base);
   const token = options.token === undefined ? undefined : checkToken(options.token);
   // ofetch makes requests and streams of answers out of options. Its retries, timeouts and parsing are off: what may be repeated,
   // how long it may take and how many bytes count are for transport.ts and answer.ts.
@@ -77,7 +78,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   };
 
   function nameOf({ method, path, query }: RequestParts): CallName {
-    const url = urlOf(base, path, query);
+    const url = urlOf(address, path, query);
     return {
       method,
       url,

@@ -11,6 +11,9 @@ export interface IdleTimer {
   stop(): void;
 }
 
+/** Made once: a reason of its own, with a stack, would be a good part of what a small request takes. */
+const isOver = new Error("it is over");
+
 /** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
 export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
   const over = new AbortController();
@@ -39,6 +42,6 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
       if (pausedAt !== undefined) last += clock.now() - pausedAt;
       pausedAt = undefined;
     },
-    stop: () => over.abort(),
+    stop: () => over.abort(isOver),
   };
 }

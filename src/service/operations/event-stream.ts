@@ -2,8 +2,9 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { unavailableStatuses } from "../capabilities.ts";
-import { childOf, DeadlineError } from "../http/abort.ts";
+import { childOf } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
+import { DeadlineError } from "../http/deadline.ts";
 import { parseRetryAfter } from "../http/retry.ts";
 import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
 import type { PollingOptions } from "./polling.ts";

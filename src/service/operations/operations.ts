@@ -1,8 +1,8 @@
 /** Starting an operation, following it to its end, stopping it. */
 import type { Clock } from "../../clock.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
-import { withDeadline } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
+import { withDeadline } from "../http/deadline.ts";
 import { NotFoundError, OverdueError } from "../http/errors.ts";
 import { type IdleTimer, startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";

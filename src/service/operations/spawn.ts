@@ -1,7 +1,7 @@
 /** Starting an instance: looked for where it is unknown what became of the request, and sent again where that is no harm. */
 import { messageOf } from "../../errors.ts";
-import { withDeadline } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
+import { withDeadline } from "../http/deadline.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
 import type { InstanceRequest } from "../wire/instance.ts";
 import { withRequestId } from "./request-id.ts";

@@ -1,6 +1,6 @@
 /** Which service a command works with: flags, else a profile, else variables, else the embedded engine. Pure. */
 import { BoughError } from "../../errors.ts";
-import { parseBaseUrl, urlOf } from "../http/address.ts";
+import { addressOf, parseBaseUrl } from "../http/address.ts";
 import { type Profile, type ProfileFile, type Profiles, readProfiles } from "./profile-text.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -136,7 +136,7 @@ function complete({ source, url, token, project, needsProject }: Candidate): Ser
       "Add project = ... to the profile, or give --project.",
     );
   }
-  return { kind: "remote", url: urlOf(parseBaseUrl(url), ""), token, project, source };
+  return { kind: "remote", url: addressOf(parseBaseUrl(url)), token, project, source };
 }
 
 function missingUrlHint(source: string): string {

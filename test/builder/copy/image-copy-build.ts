@@ -14,6 +14,7 @@ import type { BuildJob } from "../../../src/builder/job.ts";
 import { createSingleFlight } from "../../../src/builder/stages/single-flight.ts";
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createLookAhead } from "../../../src/builder/staging/look-ahead.ts";
+import { createSmallContents } from "../../../src/builder/staging/small-contents.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { localFileSystem } from "../../../src/context/file-system/local-file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
@@ -53,7 +54,12 @@ export function createImageCopyBuild(
   const dockerfile = parseDockerfile("FROM base\n", "Dockerfile");
   const context = { path: directory, absolutePath: directory, realPath: directory };
   const ignore = ignoreRules([], { defaultExcludes: false });
-  const early = createEarlyUploads({ service: client, uploads: store.uploads, signal });
+  const early = createEarlyUploads({
+    service: client,
+    uploads: store.uploads,
+    contents: createSmallContents(),
+    signal,
+  });
   const session = "build:test";
   const job: BuildJob = {
     mode: "docker",

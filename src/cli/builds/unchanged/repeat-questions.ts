@@ -1,4 +1,4 @@
-import { withDeadline } from "../../../service/http/abort.ts";
+import { withDeadline } from "../../../service/http/deadline.ts";
 import { createExchange } from "../../../service/http/exchange.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { addressOf } from "../../service/choice.ts";
