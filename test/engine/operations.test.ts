@@ -116,6 +116,10 @@ describe("cancelling", () => {
     await firstOutput(uuid);
     expect((await cancel(uuid, other)).status).toBe(202);
     expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
+    const events = await (await engine.fetch("GET", `/v1/operations/${uuid}/events`)).text();
+    expect(events).toContain('"code":137,"signal":9');
+    // Its output is the command's own.
+    expect(events).not.toContain("unshare:");
     await other.engine.close();
   });
 

@@ -14,7 +14,7 @@ import { mainProcessSpid } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
-import type { Outcome } from "../records/operations.ts";
+import { findOperation, type Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownMemoryLimit } from "../sandbox/limits/controllers.ts";
 import { ownHierarchies } from "../sandbox/limits/hierarchies.ts";
@@ -114,6 +114,7 @@ async function runCommand(
     },
     terminal: processes.terminal?.descriptor,
     onOutput: (stream, chunk) => processes.terminal?.output.write(chunk) ?? events[stream].write(chunk),
+    isCancelled: () => findOperation(state.database, run.uuid)?.cancelRequested === true,
     onKill: () => processes.terminal?.output.abandon(),
     onEnd: () => processes.end(),
     signal: run.signal,

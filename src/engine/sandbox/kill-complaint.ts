@@ -6,19 +6,16 @@ const firstPiece = "unshare: ".length;
 
 /** The end of a killed command's standard error, without unshare's complaint. */
 export class ComplaintFilter {
-  readonly #fewest: number;
   /** What may be the complaint, so far. */
   held: Uint8Array = Buffer.alloc(0);
 
-  /** `isCertain`: it has been killed. Who is not sure holds nothing back for less than the first piece. */
-  constructor({ isCertain = true } = {}) {
-    this.#fewest = isCertain ? 1 : firstPiece;
-  }
-
-  /** What can be passed on now: all but an end with which the complaint may begin. */
-  pass(chunk: Uint8Array): Uint8Array {
+  /**
+   * What can be passed on now: all but an end with which the complaint may begin. A command that is not known to be killed may
+   * be killed by another process: of that nothing shorter than the first piece is held back.
+   */
+  pass(chunk: Uint8Array, { isKilled }: { isKilled: boolean }): Uint8Array {
     const all = Buffer.concat([this.held, chunk]);
-    const start = complaintStart(all, this.#fewest);
+    const start = complaintStart(all, isKilled ? 1 : firstPiece);
     this.held = all.subarray(start);
     return all.subarray(0, start);
   }

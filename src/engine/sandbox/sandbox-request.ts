@@ -72,6 +72,8 @@ export interface SandboxRequest {
   terminal?: number | undefined;
   /** No more is read before the promise is resolved, if it returns one. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => Promise<void> | void;
+  /** Whether another process has asked for its end, and killed it. */
+  isCancelled: () => boolean;
   /** Called where the command is ended before its time. */
   onKill: () => void;
   /** Awaited as soon as the command has ended, and all that ran beside it. */

@@ -28,8 +28,7 @@ export async function supervise(
   const stderr = new StartupStderr(request.runtime, { as: "run", program, hasStarted }, (chunk) =>
     output("stderr", chunk),
   );
-  const mayBeKilled = request.runtime.kind === "crun";
-  const complaints = new ComplaintFilter({ isCertain: !mayBeKilled });
+  const complaints = new ComplaintFilter();
   const writeStderr = (chunk: Uint8Array) => {
     if (chunk.length > 0) stderr.write(chunk);
   };
@@ -64,7 +63,7 @@ export async function supervise(
     started();
     return pid !== undefined;
   });
-  let wasLost = false;
+  let wasKilled = false;
   const watch = guard.watch(helper.pid, kill, ended.signal);
   try {
     await namespace.proceed();
@@ -75,15 +74,14 @@ export async function supervise(
         await noted();
         await output("stdout", chunk);
       }),
-      forEachChunk(helper.stderr, (chunk) =>
-        writeStderr(kill.used || mayBeKilled ? complaints.pass(chunk) : chunk),
-      ),
+      forEachChunk(helper.stderr, (chunk) => writeStderr(complaints.pass(chunk, { isKilled: kill.used }))),
       helper.exited,
     ]);
     // crun is held to the limit of memory, too, and is killed where nobody else of the command is left to be.
-    wasLost =
+    const wasLost =
       !kill.used && complaints.wasMade && guard.hits().some(({ limit }) => limit === "max_memory_bytes");
-    writeStderr(kill.used || wasLost ? complaints.end() : complaints.held);
+    wasKilled = kill.used || wasLost || (complaints.wasMade && request.isCancelled());
+    writeStderr(wasKilled ? complaints.end() : complaints.held);
   } finally {
     ended.abort();
     await Promise.all([timeout, notice, watch]);
@@ -96,8 +94,7 @@ export async function supervise(
   else started();
   return {
     pid: pid ?? 0,
-    exitCode:
-      kill.used || wasLost ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
+    exitCode: wasKilled ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
     timedOut: kill.timedOut,
     elapsedSeconds: (clock.now() - startedAt) / 1000,
     limitsHit: guard.hits(),

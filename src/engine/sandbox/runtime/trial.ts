@@ -141,6 +141,7 @@ async function run(
         if (look !== undefined) input.write({ bytes: new Uint8Array(), close: true });
       },
       onOutput: () => {},
+      isCancelled: () => false,
       onKill: () => {},
       onEnd: async () => {},
       signal,
