@@ -36,3 +36,21 @@ export function fitWidths(
 export function truncateToWidth(text: string, width: number): string {
   return Bun.sliceAnsi(text, 0, Math.max(0, width), "…");
 }
+
+/** `words` behind `beginning`, on lines of no more than `columns`; those that follow begin with `indent` spaces. No word is broken. */
+export function wrapWords(
+  beginning: string,
+  words: readonly string[],
+  { indent, columns }: { indent: number; columns: number },
+): string {
+  const lines = [beginning];
+  let isFresh = true;
+  for (const word of words) {
+    const line = lines.at(-1) ?? "";
+    const longer = isFresh ? line + word : `${line} ${word}`;
+    if (isFresh || Bun.stringWidth(longer) <= columns) lines[lines.length - 1] = longer;
+    else lines.push(" ".repeat(indent) + word);
+    isFresh = false;
+  }
+  return lines.map((line) => line.trimEnd()).join("\n");
+}

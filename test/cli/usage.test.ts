@@ -26,6 +26,20 @@ describe("help", () => {
   });
 });
 
+test("on a terminal a help's lines end with its last column, and no word is lost", async () => {
+  for (const path of [[], ...screens(commands)]) {
+    const [piped, shown] = await Promise.all(
+      [{}, { terminalColumns: 80 }].map((options) =>
+        runBough([...path, "-h"], { workingDirectory: "/", ...options }),
+      ),
+    );
+    expect(shown?.stdout.split(/\s+/)).toEqual((piped?.stdout ?? "").split(/\s+/));
+    const long = (shown?.stdout ?? "").split("\n").filter((line) => line.length > 80);
+    // The command line of an example is there to be copied.
+    expect(long.filter((line) => !line.startsWith("  bough "))).toEqual([]);
+  }
+});
+
 /** The names of all commands and groups. */
 function screens(table: CommandTable, above: readonly string[] = []): string[][] {
   return Object.entries(table).flatMap(([name, entry]) => {
@@ -170,12 +184,27 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ["help buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
     [
       "-L inof images",
-      '[ERROR] --log-level takes debug or info or warn or error, not "inof"\nDid you mean info?\n',
+      '[ERROR] --log-level takes debug, info, warn or error, not "inof"\nDid you mean info?\n',
     ],
     ["images lits", '[ERROR] unknown command "bough images lits"\nDid you mean list?\n'],
     [
       "images import",
       "[ERROR] bough images import: REFERENCE is missing\n`bough images import -h` shows how it is used.\n",
+    ],
+    ["cp '' .", "[ERROR] bough cp: SOURCE is empty\n`bough cp -h` shows how it is used.\n"],
+    ["rmi a ''", "[ERROR] bough rmi: IMAGE is empty\n`bough rmi -h` shows how it is used.\n"],
+    ["run a ''", "[ERROR] bough run: COMMAND is empty\n`bough run -h` shows how it is used.\n"],
+    [
+      "-S '' use",
+      '[ERROR] --session takes the key of a session, not ""\nLeave it out for the session `default`.\n',
+    ],
+    [
+      "--url unix:/run/bough.sock images",
+      "[ERROR] not a service address: unix:/run/bough.sock\nA Unix socket is for other clients: `bough serve --listen 127.0.0.1:PORT` is for this one.\n",
+    ],
+    [
+      "cp notes app:dev:/srv/",
+      "[ERROR] files are copied out of an image, not into one\nA run puts files in place: `bough run -F FILE:PATH IMAGE COMMAND`.\n",
     ],
     [
       "session",
@@ -208,8 +237,11 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
   ])("bough %s", async (line, message) => {
     const workingDirectory = temporaryDirectory();
     writeFiles(workingDirectory, { file: "" });
-    const words = line.split(" ").filter((word) => word !== "");
-    expect(await runBough(words, { workingDirectory })).toEqual({ exitCode: 2, stdout: "", stderr: message });
+    expect(await runBough(splitWords(line), { workingDirectory })).toEqual({
+      exitCode: 2,
+      stdout: "",
+      stderr: message,
+    });
   });
 });
 

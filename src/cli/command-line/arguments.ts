@@ -165,6 +165,11 @@ export function timeoutOption(description: string): ArgumentDefinition {
   return { type: "string", alias: "t", valueHint: "SEC", description };
 }
 
+/** `a, b or c` */
+export function listWords(words: readonly string[]): string {
+  return words.join(", ").replace(/, ([^,]*)$/, " or $1");
+}
+
 /** One of the words that an option takes. `otherwise` is the hint where none is near. */
 export function oneOf<const Choice extends string>(
   text: string,
@@ -176,7 +181,7 @@ export function oneOf<const Choice extends string>(
   if (found !== undefined) return found;
   const guess = nearest(text, choices);
   const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
-  throw new BoughError(`${option} takes ${choices.join(" or ")}, not ${JSON.stringify(text)}`, {
+  throw new BoughError(`${option} takes ${listWords(choices)}, not ${JSON.stringify(text)}`, {
     kind: "usage",
     ...(hint === undefined ? {} : { hint }),
   });

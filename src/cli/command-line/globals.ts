@@ -1,3 +1,4 @@
+import { BoughError } from "../../errors.ts";
 import type { LogLevel } from "../../terminal/log.ts";
 import { type ArgumentDefinitions, oneOf, type Values } from "./arguments.ts";
 
@@ -70,6 +71,11 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
   const flag = (name: keyof typeof globalDefinitions) => after.flag(name) || before.flag(name);
   const quiet = flag("quiet");
   const format = text("format") ?? "table";
+  if (text("session") === "")
+    throw new BoughError('--session takes the key of a session, not ""', {
+      kind: "usage",
+      hint: "Leave it out for the session `default`.",
+    });
   return {
     session: text("session"),
     profile: text("profile"),

@@ -1,4 +1,5 @@
 import type { ArgsDef, CommandDef, CommandMeta } from "citty";
+import { wrapWords } from "../../terminal/fit.ts";
 import {
   type ArgumentDefinition,
   type ArgumentDefinitions,
@@ -9,28 +10,42 @@ import {
 import type { Command } from "./command.ts";
 import { globalDefinitions } from "./globals.ts";
 
-/** The help text of one command. `path`: how it is called, such as `bough images import`. */
-export function renderHelp(command: Command, path: string): string {
+/** Columns that the left part of a row may take where not all of its row fits. */
+const maxLeft = 26;
+
+/**
+ * The help text of one command. `path`: how it is called, such as `bough images import`. `columns`: of the terminal; what is longer
+ * goes on in the next line. A pipe has no end of a line.
+ */
+export function renderHelp(command: Command, path: string, columns: number): string {
   const definitions = argumentsOf(command.definition);
   const places = Object.entries(definitions).filter(([, { type }]) => type === "positional");
   const options = Object.entries(definitions).filter(([, { type }]) => type !== "positional");
   return joinSections([
-    metaOf(command.definition).description,
-    `Usage: ${usageOf(path, definitions, command.takesRest)}`,
+    wrapText(metaOf(command.definition).description ?? "", columns),
+    wrapWords("Usage: ", usageOf(path, definitions, command.takesRest), { indent: 9, columns }),
     section(
       "Arguments",
       places.map(([name, definition]) => [placeName(name), describe(definition)]),
+      columns,
     ),
-    section("Options", [
-      ...options.map(([name, definition]) => row(name, definition)),
-      ["-h, --help", "Print help and exit"],
-    ]),
-    "Global options such as --url, --local, -f json and -q may stand before or after the command: see `bough -h`.",
+    section(
+      "Options",
+      [...options.map(([name, definition]) => row(name, definition)), ["-h, --help", "Print help and exit"]],
+      columns,
+    ),
+    wrapText(
+      "Global options such as --url, --local, -f json and -q may stand before or after the command: see `bough -h`.",
+      columns,
+    ),
     section(
       "Examples",
       command.examples.map(([line, meaning]) => [`bough ${line}`, meaning]),
+      columns,
     ),
-    command.agentNote === undefined ? undefined : `Note for coding agents:\n${indent(command.agentNote)}`,
+    command.agentNote === undefined
+      ? undefined
+      : `Note for coding agents:\n${wrapText(command.agentNote, columns, "  ")}`,
   ]);
 }
 
@@ -39,16 +54,18 @@ export function renderOverview(
   summary: string,
   commands: readonly (readonly [string, string])[],
   footer: string,
+  columns: number,
 ): string {
   return joinSections([
-    summary,
+    wrapText(summary, columns),
     "Usage: bough [global options] COMMAND [arguments]",
-    section("Commands", commands),
+    section("Commands", commands, columns),
     section(
       "Global options",
       Object.entries(globalDefinitions).map(([name, definition]) => row(name, definition)),
+      columns,
     ),
-    footer,
+    wrapText(footer, columns),
   ]);
 }
 
@@ -57,11 +74,12 @@ export function renderGroup(
   path: string,
   summary: string,
   commands: readonly (readonly [string, string])[],
+  columns: number,
 ): string {
   return joinSections([
-    `${summary}.`,
+    wrapText(`${summary}.`, columns),
     `Usage: ${path} COMMAND [arguments]`,
-    section("Commands", commands),
+    section("Commands", commands, columns),
     `\`${path} COMMAND -h\` says more about each.`,
   ]);
 }
@@ -74,7 +92,12 @@ function metaOf(definition: CommandDef): CommandMeta {
   return (definition.meta ?? {}) as CommandMeta;
 }
 
-function usageOf(path: string, definitions: ArgumentDefinitions, takesRest: TakesRest | undefined): string {
+/** The parts of the line, each of which stays whole. */
+function usageOf(
+  path: string,
+  definitions: ArgumentDefinitions,
+  takesRest: TakesRest | undefined,
+): readonly string[] {
   const parts = Object.entries(definitions).map(([name, definition]) => {
     const repeated = definition.multiple === true ? " ..." : "";
     if (definition.type === "positional") {
@@ -88,7 +111,7 @@ function usageOf(path: string, definitions: ArgumentDefinitions, takesRest: Take
     path,
     ...parts,
     ...(takesRest === undefined || takesRest === "hidden" ? [] : [`[${separator} COMMAND [ARGUMENT ...]]`]),
-  ].join(" ");
+  ];
 }
 
 function placeName(name: string): string {
@@ -106,16 +129,29 @@ function describe(definition: ArgumentDefinition): string {
   return `${definition.description ?? ""}${repeat}`;
 }
 
-function section(title: string, rows: readonly (readonly [string, string])[]): string | undefined {
+function section(
+  title: string,
+  rows: readonly (readonly [string, string])[],
+  columns: number,
+): string | undefined {
   if (rows.length === 0) return undefined;
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return `${title}:\n${rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd()).join("\n")}`;
+  const widest = Math.max(...rows.map(([left]) => left.length));
+  const fits = rows.every(([, right]) => widest + right.length + 4 <= columns);
+  const width = fits ? widest : Math.min(widest, maxLeft);
+  const shown = rows.map(([left, right]) => {
+    const isApart = left.length > width;
+    const beginning = isApart ? " ".repeat(width + 4) : `  ${left.padEnd(width)}  `;
+    const text = wrapWords(beginning, right.split(" "), { indent: width + 4, columns });
+    return isApart ? `  ${left}\n${text}` : text;
+  });
+  return `${title}:\n${shown.join("\n")}`;
 }
 
-function indent(text: string): string {
+/** What goes on in a further line is indented where the lines themselves are. */
+function wrapText(text: string, columns: number, indent = ""): string {
   return text
     .split("\n")
-    .map((line) => `  ${line}`)
+    .map((line) => wrapWords(indent, line.split(" "), { indent: indent.length * 2, columns }))
     .join("\n");
 }
 

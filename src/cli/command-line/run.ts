@@ -6,6 +6,7 @@ import type { Runtime } from "../process/runtime.ts";
 import {
   type ArgumentDefinitions,
   findCommand,
+  listWords,
   parseArguments,
   readTokens,
   type Values,
@@ -28,6 +29,7 @@ export async function runCommandLine(
   const start = findCommand(raw, globalDefinitions);
   const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
   const print = (text: string) => runtime.stdout.writeAlone(text);
+  const columns = () => (runtime.stdout.isTerminal ? runtime.stdout.columns : Number.POSITIVE_INFINITY);
   if (before.flag("version") || raw[start] === "version") {
     print(`${version}\n`);
     return 0;
@@ -35,7 +37,7 @@ export async function runCommandLine(
   if (raw[start] === "help" && raw.length > start + 1)
     return runCommandLine([...raw.slice(start + 1), "--help"], runtime, onGlobals);
   if (before.flag("help") || raw[start] === "help") {
-    print(renderOverview(overviewSummary, summaries(commands), overviewFooter));
+    print(renderOverview(overviewSummary, summaries(commands), overviewFooter, columns()));
     return 0;
   }
   if (start >= raw.length) {
@@ -56,16 +58,14 @@ export async function runCommandLine(
       name,
     );
     if (values.flag("help")) {
-      print(renderGroup(name, entry.summary, summaries(entry.commands)));
+      print(renderGroup(name, entry.summary, summaries(entry.commands), columns()));
       return 0;
     }
     const given = values.positionals[0];
     throw given === undefined
       ? new BoughError(`${name}: no command given`, {
           kind: "usage",
-          hint: `It takes ${Object.keys(entry.commands)
-            .join(", ")
-            .replace(/, ([^,]*)$/, " or $1")}.`,
+          hint: `It takes ${listWords(Object.keys(entry.commands))}.`,
         })
       : await unknownCommand(`${name} ${given}`, [...path, ...values.positionals], entry.commands);
   }
@@ -76,7 +76,7 @@ export async function runCommandLine(
   };
   const values = parseArguments(rest, definitions, name, command);
   if (values.flag("help") || values.flag("version")) {
-    print(values.flag("help") ? renderHelp(command, name) : `${version}\n`);
+    print(values.flag("help") ? renderHelp(command, name, columns()) : `${version}\n`);
     return 0;
   }
   checkPlaces(values, argumentsOf(command.definition), command, name);
@@ -167,6 +167,14 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: 
   const missing = required[values.positionals.length];
   const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
   if (missing !== undefined) throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, usage);
+  // As of a variable that a script has not set: taken for a path it would be the directory `.`, or all of an image.
+  const empty = values.positionals.indexOf("");
+  if (empty >= 0) {
+    const places = Object.keys(definitions).filter((place) => definitions[place]?.type === "positional");
+    const place = places[Math.min(empty, places.length - 1)] ?? "";
+    throw new BoughError(`${name}: ${place.toUpperCase()} is empty`, usage);
+  }
+  if (values.rest?.[0] === "") throw new BoughError(`${name}: COMMAND is empty`, usage);
   if (values.rest !== undefined && values.rest.length > 0 && command.takesRest === undefined) {
     throw new BoughError(`${name}: unexpected arguments after --`, usage);
   }

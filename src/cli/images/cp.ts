@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
+import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -33,6 +34,11 @@ export const cp = command({
 async function copyOut(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
   const [source = "", destination = ""] = values.positionals;
+  if (destination.includes(":/") && !source.includes(":/"))
+    throw new BoughError("files are copied out of an image, not into one", {
+      kind: "usage",
+      hint: "A run puts files in place: `bough run -F FILE:PATH IMAGE COMMAND`.",
+    });
   await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const place = await resolveImagePath(source, sessionKey(invocation), connection);

@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { BoughError } from "../../errors.ts";
 import type { Connection } from "../service/connection.ts";
 import { requireSessionImage, resolveImageArgument } from "./image-argument.ts";
 
@@ -18,6 +19,11 @@ export async function resolveImagePath(
   { service, store }: Connection,
 ): Promise<ImagePath> {
   const colon = given.indexOf(":/");
+  if (colon < 0 && !given.startsWith("/") && given.includes(":"))
+    throw new BoughError(`${JSON.stringify(given)} names an image, but no path in it`, {
+      kind: "usage",
+      hint: "Write IMAGE:/PATH, as in app:dev:/etc. A path in the session's image that has a colon begins with /.",
+    });
   const path = colon < 0 ? given : given.slice(colon + 1);
   return {
     image:

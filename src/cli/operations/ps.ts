@@ -85,6 +85,9 @@ async function listOperations(invocation: Invocation): Promise<void> {
 
 /** `undefined`: whatever the status. */
 function readStatuses(given: string | undefined, all: boolean): readonly OperationStatus[] | undefined {
-  if (given !== undefined) return [oneOf(given.toUpperCase(), operationStatuses, "--status")];
+  if (given !== undefined) {
+    const known = operationStatuses.find((status) => status === given.toUpperCase());
+    return [known ?? oneOf(given, operationStatuses, "--status")];
+  }
   return all ? undefined : activeStatuses;
 }

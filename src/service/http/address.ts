@@ -9,7 +9,9 @@ export function parseBaseUrl(text: string): URL {
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new BoughError(`not a service address: ${withoutCredentials(text)}`, {
       kind: "usage",
-      hint: "A service address looks like https://host or https://host/prefix.",
+      hint: text.startsWith("unix:")
+        ? "A Unix socket is for other clients: `bough serve --listen 127.0.0.1:PORT` is for this one."
+        : "A service address looks like https://host or https://host/prefix.",
     });
   }
   const refuse = (part: string, hint: string): never => {
