@@ -71,7 +71,11 @@ const lines: [documented: string, line: string][] = [
   ["auth switch", "auth switch default"],
   ["auth remove", "auth remove default"],
   ["session delete", "session delete default"],
+  ["serve", "serve"],
+  ["licenses", "licenses"],
   ["release-key", "release-key"],
+  ["engine df", "engine df"],
+  ["engine prune", "engine prune"],
   ["engine check", "engine check --repair"],
   ["doctor", "doctor"],
 ];
@@ -80,7 +84,12 @@ let operation = "";
 describe("the keys of", () => {
   test.each(lines)("%s", async (documented, line) => {
     const words = line.replace("OP", operation).split(" ");
-    const ended = await runBough(["-f", "json", ...words], { workingDirectory, environment });
+    const ended = await runBough(["-f", "json", ...words], {
+      workingDirectory,
+      environment,
+      // It goes on until it is interrupted.
+      ...(line === "serve" ? { signal: AbortSignal.abort() } : {}),
+    });
     expect(ended.exitCode).toBe(0);
     const result = JSON.parse(ended.stdout);
     operation = result.operation ?? operation;
@@ -91,7 +100,9 @@ describe("the keys of", () => {
     const [first] = [result].flat();
     expect(Object.keys(first)).toEqual([...inherited, ...keysIn(own.replace("as `ps`, and ", ""))]);
     if (ofEach !== undefined)
-      expect(Object.keys((first.history ?? first.checks ?? first.damage)[0])).toEqual(keysIn(ofEach));
+      expect(Object.keys((first.history ?? first.checks ?? first.damage ?? first.owners)[0])).toEqual(
+        keysIn(ofEach),
+      );
   });
 });
 

@@ -58,6 +58,11 @@ describe("listening", () => {
     expect(faults.map(String)).toEqual(["Error: secret /path"]);
   });
 
+  test("a place where that can't be is named, and why", () => {
+    expect(() => start("192.0.2.1:80")).toThrow("cannot listen on 192.0.2.1:80: this machine has no such");
+    expect(() => start("unix:/nowhere/s")).toThrow("cannot listen on /nowhere/s: there is no such directory");
+  });
+
   test("a Unix socket is its owner's from its first moment on, and files made later keep their modes", () => {
     const directory = temporaryDirectory();
     const before = process.umask();

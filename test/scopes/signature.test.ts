@@ -70,6 +70,7 @@ describe("an index is a miss, and that is said", () => {
     const { runs, stderr, exitCode } = await take("main", ...verifying);
     expect({ runs, exitCode }).toEqual({ runs: all, exitCode: 0 });
     expect(stderr).toContain(`[WARN] cache: the index of scope main (image `);
+    expect(stderr).not.toContain("there is nothing in scope");
     expect(stderr).toContain(why);
   });
 
@@ -126,9 +127,12 @@ test("what is not signed by a known key does not get in under a signature", asyn
 
 test.each([
   [["--cache-to", "main", "--cache-sign", "missing"], "cannot read missing"],
-  [["--cache-to", "main", "--cache-sign", "KEYS/text"], "not an Ed25519 private key in PEM"],
+  [
+    ["--cache-to", "main", "--cache-sign", "KEYS/text"],
+    "not an Ed25519 private key in PEM: there is none in this file",
+  ],
   [["--cache-to", "main", "--cache-sign", "KEYS/rsa"], "it is of type rsa"],
-  [["--cache-to", "main", "--cache-sign", "KEYS/ours.pub"], "not an Ed25519 private key"],
+  [["--cache-to", "main", "--cache-sign", "KEYS/ours.pub"], "it is the public one"],
   [["--cache-from", "main", "--cache-verify", "KEYS/ours"], "it is the private one"],
   [["--cache-from", "main", "--cache-verify", "KEYS/text"], "not an Ed25519 public key"],
 ])("%p is refused before anything is asked", async (words, message) => {

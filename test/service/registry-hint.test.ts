@@ -17,6 +17,7 @@ test.each([
   ["writing blob: open /var/tmp/403/x: Permission denied", undefined],
   ["reading manifest 401 in h:403/x: manifest unknown", undefined],
   ["dial tcp: lookup h on 10.0.0.1:53: no such host", "No machine of the name h:1 is found"],
+  ["proxyconnect tcp: dial tcp: lookup proxy on 10.0.0.1:53: no such host", "The proxy can't be reached"],
   ["http: server gave HTTP response to HTTPS client", "has no TLS"],
   [
     "x509: certificate signed by unknown authority",

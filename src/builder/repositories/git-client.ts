@@ -203,9 +203,13 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
       hint: "Name the final address if you trust it.",
     };
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
-  const line = lines.findLast((text) => /^(fatal|error): /.test(text)) ?? lines.at(-1);
+  const told = lines.findLastIndex((text) => /^(fatal|error): /.test(text));
+  const at = told < 0 ? lines.length - 1 : told;
+  const line = lines[at]?.replace(/^(fatal|error): /, "");
+  // What follows `unable to connect to HOST:` says why.
+  const reason = line?.endsWith(":") ? `${line} ${lines.slice(at + 1).join("; ")}` : line;
   const hint = "Is the address right, and can this machine reach it?";
-  return { reason: line?.replace(/^(fatal|error): /, "").slice(0, 500), hint };
+  return { reason: reason?.slice(0, 500), hint };
 }
 
 export function tooLarge(maxBytes: number): { reason: string; hint: string } {

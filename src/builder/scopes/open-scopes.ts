@@ -49,8 +49,9 @@ export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptio
   for (const [at, name] of from.entries()) {
     const scope = found[at];
     if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
-    else if (scope?.written === undefined) log.info(`cache: there is nothing in scope ${name} yet`);
-    else scopes.push({ name, index: scope.index });
+    else if (scope?.written !== undefined) scopes.push({ name, index: scope.index });
+    // Of what can't be used it was said why.
+    else if (scope?.images.length === 0) log.info(`cache: there is nothing in scope ${name} yet`);
   }
 
   const used = to === undefined ? undefined : createUsedEntries({ store, session, dockerfile, clock });

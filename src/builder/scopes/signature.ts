@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
 import type { Sign, Verify } from "./index-file.ts";
 
 /** A key in a file, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write it (PEM). */
@@ -62,8 +62,8 @@ function readKey(
   let key: KeyObject;
   try {
     key = read(content);
-  } catch (error) {
-    throw refuse(messageOf(error));
+  } catch {
+    throw refuse(/PUBLIC KEY/.test(content) ? "it is the public one" : "there is none in this file");
   }
   if (key.asymmetricKeyType !== "ed25519") throw refuse(`it is of type ${key.asymmetricKeyType}`);
   // Whoever is to believe a key has no need of what makes its signatures.

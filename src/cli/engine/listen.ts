@@ -2,6 +2,7 @@ import { lstatSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
 
 /** A place to listen, as `--listen` names it. */
 type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
@@ -38,12 +39,22 @@ export function listen(address: ListenAddress, handler: Handler, onFault: (error
     }
   } catch (error) {
     const place = address.kind === "tcp" ? `${address.hostname}:${address.port}` : address.path;
-    throw new BoughError(`cannot listen on ${place}: ${messageOf(error)}`, {
-      hint: "Is it in use? Another place is given with --listen.",
-      cause: error,
-    });
+    throw new BoughError(
+      `cannot listen on ${place}: ${reasons.get(errorCode(error) ?? "") ?? messageOf(error)}`,
+      {
+        hint: "Another place is given with --listen.",
+        cause: error,
+      },
+    );
   }
 }
+
+const reasons = new Map([
+  ["EADDRINUSE", "another program listens there"],
+  ["EADDRNOTAVAIL", "this machine has no such address"],
+  ["EACCES", "permission denied"],
+  ["ENOENT", "there is no such directory"],
+]);
 
 /**
  * An event stream may be quiet for as long as a command runs. Bun heeds this for Unix sockets, too, but its types know of it

@@ -53,7 +53,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
     log.info(`serving the engine in ${engine.directory}; Ctrl-C ends it`);
     printResult(invocation, {
-      id: url,
+      id: made === undefined ? url : [url, made],
       json: { url, token: made ?? null },
       table: () => `URL    ${url}\n${made === undefined ? "" : `TOKEN  ${made}\n`}`,
     });

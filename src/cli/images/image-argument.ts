@@ -1,3 +1,4 @@
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { isUuid } from "../../service/images/reference.ts";
@@ -78,8 +79,8 @@ export function requireSessionImage(store: Store, key: string): string {
   const hasOthers = store.branches.list(key).length > 0;
   throw new BoughError(`session ${key} has no image${hasOthers ? ` on its branch ${branch}` : ""}`, {
     hint: hasOthers
-      ? `\`bough -S ${key} session checkout BRANCH\` goes to another branch; \`bough -S ${key} use IMAGE\` starts this one.`
-      : `\`bough -S ${key} use IMAGE\` gives it one; \`bough images\` lists those there are.`,
+      ? `\`bough -S ${quote(key)} session checkout BRANCH\` goes to another branch; \`bough -S ${quote(key)} use IMAGE\` starts this one.`
+      : `\`bough -S ${quote(key)} use IMAGE\` gives it one; \`bough images\` lists those there are.`,
   });
 }
 

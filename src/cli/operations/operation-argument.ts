@@ -1,3 +1,4 @@
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
@@ -70,7 +71,7 @@ function findInHistory(store: Store, given: string, key: string): string | undef
   const { operation, title } = requireReferred(store, key, given, reference);
   if (operation !== null) return operation;
   throw new BoughError(`${given} of session ${key} (${title}) comes of no operation`, {
-    hint: `\`bough session show ${key}\` lists its history; entries of kind run have one.`,
+    hint: `\`bough session show ${quote(key)}\` lists its history; entries of kind run have one.`,
   });
 }
 

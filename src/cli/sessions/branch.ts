@@ -1,3 +1,4 @@
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { renderTable } from "../../terminal/table.ts";
@@ -86,7 +87,7 @@ function make(
   requireHistory(store, key);
   if (store.sessions.findBranch(key, name) !== undefined) {
     throw new BoughError(`session ${key} has a branch ${name} already`, {
-      hint: `\`bough -S ${key} session checkout ${name}\` goes there.`,
+      hint: `\`bough -S ${quote(key)} session checkout ${name}\` goes there.`,
     });
   }
   const start = from ?? store.branches.active(key);
@@ -104,7 +105,7 @@ function make(
 function remove(invocation: Invocation, store: Store, key: string, name: string): void {
   if (name === store.branches.active(key)) {
     throw new BoughError(`branch ${name} is the active one of session ${key}`, {
-      hint: `Go to another first: \`bough -S ${key} session checkout BRANCH\`.`,
+      hint: `Go to another first: \`bough -S ${quote(key)} session checkout BRANCH\`.`,
     });
   }
   store.sessions.deleteBranch(key, name);

@@ -1,4 +1,5 @@
 /** Entries of a session's history by where they stand: `@3`, `HEAD~2`; the service's own client has the same. */
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
@@ -29,7 +30,7 @@ export function requireReferred(
   const found = "id" in reference ? entries.get(reference.id) : walk(head, reference.steps, entries);
   if (found !== undefined) return found;
   throw new BoughError(`session ${key} has nothing at ${text}`, {
-    hint: `\`bough session show ${key}\` lists its history with the numbers that @N takes.`,
+    hint: `\`bough session show ${quote(key)}\` lists its history with the numbers that @N takes.`,
   });
 }
 

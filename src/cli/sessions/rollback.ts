@@ -1,3 +1,4 @@
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
@@ -57,7 +58,7 @@ function requireMovable(store: Store, key: string): string {
   const { branch } = workingBranch(store, key);
   if (!isLayerBranch(branch)) return branch;
   throw new BoughError(`${branch} is a build's layer, which stays where it is`, {
-    hint: `Go to the layer before it instead: \`bough session show ${key}\`, then session checkout.`,
+    hint: `Go to the layer before it instead: \`bough session show ${quote(key)}\`, then session checkout.`,
   });
 }
 
@@ -69,8 +70,8 @@ function goBack(store: Store, key: string, steps: number): { branch: string; ent
   for (let step = 0; step < steps && entry !== undefined; step++) entry = entries.get(entry.parent ?? -1);
   if (entry === undefined) {
     throw new BoughError(
-      `branch ${branch} of session ${key} cannot go back ${formatCount(steps, "image")}: it has ${depth(head, entries)} before its last`,
-      { hint: `\`bough session show ${key}\` shows them.` },
+      `branch ${branch} of session ${key} cannot go back ${formatCount(steps, "image")}: it has ${depth(head, entries) || "none"} before its last one`,
+      { hint: `\`bough session show ${quote(key)}\` shows them.` },
     );
   }
   store.branches.set(key, branch, entry.id);

@@ -1,4 +1,5 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import { firstBranch } from "../../store/branches.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
@@ -33,7 +34,10 @@ export function requireBranch(store: Store, key: string, given: string): string 
   }
   const guess = nearest(given, names);
   throw new BoughError(`session ${key} has no branch ${given}`, {
-    hint: guess === undefined ? `\`bough -S ${key} session branch\` lists them.` : `Did you mean ${guess}?`,
+    hint:
+      guess === undefined
+        ? `\`bough -S ${quote(key)} session branch\` lists them.`
+        : `Did you mean ${guess}?`,
   });
 }
 

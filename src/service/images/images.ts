@@ -74,6 +74,9 @@ export function createImages(options: ImagesOptions): Images {
     if (/no space left/i.test(reason))
       return "Make room there: `bough engine df` shows what the embedded engine holds, `bough engine prune` frees it.";
     if (!url.startsWith("docker://")) return "Check the path, and what is there.";
+    const [, kind] = /^docker:\/\/docker\.io\/library\/(oci|dir):/.exec(url) ?? [];
+    if (kind !== undefined && /manifest unknown|not found|denied/i.test(reason))
+      return `Nothing of that name is in this directory, and so it was taken for an image's; a path begins with / or ./, as in ${kind}:./PATH.`;
     const [registry = ""] = url.slice("docker://".length).split("/");
     const given = `bough images import ${url} --username NAME --password-stdin`;
     const hint = registryHint(registry, reason, {

@@ -17,6 +17,8 @@ export function registryHint(
   said: string,
   { login, certificate }: Remedies,
 ): string | undefined {
+  if (/proxyconnect /.test(said))
+    return "The proxy can't be reached: correct HTTPS_PROXY or HTTP_PROXY, or name the registry in NO_PROXY.";
   if (/connection refused/i.test(said))
     return `Nothing answers at ${registry}: start the registry, or correct the address.`;
   if (wantsLogin.test(said))
