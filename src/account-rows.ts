@@ -10,7 +10,7 @@ export function idOf(text: string | undefined): number | undefined {
   return id <= maxId ? id : undefined;
 }
 
-/** More than a row of either table has. */
+/** Rows of both tables have fewer fields. */
 const maxFields = 8;
 
 /**

@@ -46,7 +46,7 @@ export function namesIn(directory: string): string[] {
 }
 
 const named = /^(?:(?:(\d+)_)?([^_]+)_)?[0-9a-f]{8}-[0-9a-f-]{27}$/;
-/** After so long what a process elsewhere has left is of no use, whether or not that lives. */
+/** What a process on another machine has left longer ago is of no use, whether or not that process lives. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 
 /** `isToGo`: only what is this user's goes, as nobody else can put a link into that. */

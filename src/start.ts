@@ -176,7 +176,7 @@ export function start(exitProcess: (exitCode: number) => never): void {
   void main();
 }
 
-/** Not before there is something to end: help is over sooner. */
+/** Called once there is something to end: help is over sooner. */
 function hearSignals(): void {
   const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
   for (const signal of endingSignals(process.platform, ignoresHangup()))

@@ -7,7 +7,7 @@ import { localPath } from "./file-system/local-file-system.ts";
 
 /** The directory that COPY and ADD take their sources from. */
 export interface BuildContext {
-  /** As the user gave it; for messages. */
+  /** The path as the user gave it, for messages. */
   path: string;
   /** Absolute, links in it as they are: what names the build session. */
   absolutePath: string;

@@ -17,7 +17,7 @@ export interface ImageOrigin {
   history?: readonly HistoryLine[];
 }
 
-/** More is nobody's Dockerfile, and would be kept with every image that stands on it. */
+/** No real Dockerfile is longer, and its lines are kept with every image that is based on it. */
 const maxLines = 10_000;
 /** Characters of a text. */
 const maxLength = 64 * 1024;

@@ -2,13 +2,13 @@ import type { Database } from "bun:sqlite";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import type { Clock } from "../clock.ts";
 
-/** Of the file beside a state file that says in which state that was found whole. */
+/** The suffix of the file that says in which state a state file was found whole. */
 export const noteSuffix = "-whole";
 
-/** Above it, looking through all of it would be felt. */
+/** Checking a larger file would delay the command noticeably. */
 const checkedBytes = 16 * 1024 * 1024;
 
-/** As `isSettled` in context/hashing: a change within the same tick of the file system's clock shows in no time stamp. */
+/** A change within the same tick of the file system's clock shows in no time stamp; see `isSettled` in context/hashing. */
 const settledMilliseconds = 100;
 
 /**
@@ -37,7 +37,7 @@ export function requireWhole(database: Database, path: string, clock: Pick<Clock
 /** A look through the file has found that it does not hang together. */
 class DamageError extends Error {
   override readonly name = "DamageError";
-  /** As SQLite has it. */
+  /** SQLite's own code. */
   readonly code = "SQLITE_CORRUPT";
 }
 

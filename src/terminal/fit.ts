@@ -1,6 +1,6 @@
 /** Spaces between two columns. */
 const gap = 2;
-/** Less of a cell says nothing. */
+/** A cell that is cut to fewer characters says nothing. */
 const narrowest = 8;
 
 /**

@@ -10,7 +10,7 @@ export interface Turns {
   finish(): void;
 }
 
-/** More than between two calls while the process runs: it may have been stopped, as by SIGSTOP. */
+/** A longer gap between two calls means that the process was stopped, as by SIGSTOP. */
 const unseenMilliseconds = 120;
 
 /**

@@ -10,7 +10,7 @@ export interface ArchiveTree {
   entries(): CopiedEntry[];
 }
 
-/** More than any archive holds; one without an end would be read for ever. */
+/** No real archive holds more, and an endless one would be read for ever. */
 const maxEntries = 2_000_000;
 const maxPathLength = 4096;
 /** Linux's. */

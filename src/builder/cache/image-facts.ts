@@ -44,7 +44,7 @@ export function createImageFacts(
     return begun;
   }
 
-  /** From the root down, by lists; `undefined` where one is missing. */
+  /** Looks from the root down, by lists; returns `undefined` where one is missing. */
   async function isListed(image: string, path: string): Promise<boolean | undefined> {
     let directory = "/";
     for (const name of path.split("/").filter((part) => part !== "")) {

@@ -10,7 +10,7 @@ export interface ArchivedEntry {
   original: string | undefined;
 }
 
-/** More than any image holds; an archive without an end would be read for ever. */
+/** No image holds more, and an endless archive would be read for ever. */
 const maxEntries = 2_000_000;
 const maxBytes = 2 ** 42;
 const maxPathLength = 4096;

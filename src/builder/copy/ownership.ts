@@ -182,7 +182,7 @@ async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): 
 /** Characters of both tables, which a hostile image may have of any length. */
 const maxTables = 4 * 1024 * 1024;
 
-/** Of few builds: what reads it is loaded here. */
+/** Loads the reader here, as few builds need it. */
 async function readLocal(path: string): Promise<string> {
   const { readFile } = await import("node:fs/promises");
   try {

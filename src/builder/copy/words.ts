@@ -125,7 +125,7 @@ function requireAddable(
     throw new BoughError(`ADD ${redactUrl(bad)}: this is no valid address`, { kind: "usage" });
 }
 
-/** By default an address is a path like any other, and is not found in the context. */
+/** Refuses addresses: a COPY takes them for paths, which the context does not have. */
 function requireLocal(paths: readonly string[]): void {
   const remote = paths.find((path) => isRepository(path) || /^https?:\/\//.test(path));
   if (remote === undefined) return;

@@ -36,7 +36,7 @@ export function undefinedVariables(
     }));
 }
 
-/** More names than any Dockerfile has: to compare each with each would take for ever. */
+/** No real Dockerfile has more names, and comparing each with each takes the square of their number. */
 const maxCompared = 200;
 
 function adviceOn(name: string, { env, args, inherited, globals }: NamesInScope): string {

@@ -12,7 +12,7 @@ import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { programOf, restoringPasswd } from "./mount-script-program.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
-/** More are for a service that mounts them: here each is a file of the request, moved into place and taken away. */
+/** Larger directories need a service that mounts them: here each file is one of the request, moved into place and removed. */
 const maxFiles = 1000;
 
 /**

@@ -48,7 +48,7 @@ async function fetchRef(ref: string, tree: string, client: GitClient): Promise<s
   return (await client.run(["-C", tree, "rev-parse", "FETCH_HEAD^{commit}"])).trim();
 }
 
-/** Not every server gives a commit by its hash: of others all branches and tags are fetched. */
+/** Fetches all branches and tags from a server that gives no commit by its hash. */
 async function fetchCommit(commit: string, tree: string, client: GitClient): Promise<void> {
   const direct = await fetchShallow(tree, client, commit);
   if (direct.status === 0) return;

@@ -24,7 +24,7 @@ interface GitOptions {
   takesAnyScheme?: boolean;
 }
 
-/** Of one call; what stands still is given up far earlier. */
+/** The limit of one call; a call that makes no progress is ended far earlier. */
 const maxSeconds = 3600;
 const stalledSeconds = 60;
 const maxAttempts = 3;
@@ -126,7 +126,7 @@ const fixedSettings = [
   ["init.defaultBranch", "master"],
 ] as const;
 
-/** Not in the command line, which everybody on a machine can read. */
+/** Passes settings by the environment: everybody on a machine can read a command line. */
 function settings(pairs: readonly (readonly [string, string])[]): Record<string, string> {
   const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(pairs.length) };
   pairs.forEach(([key, value], index) => {

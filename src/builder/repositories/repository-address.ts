@@ -4,7 +4,7 @@ import { redactUrl } from "../remote-files/source-url.ts";
 
 /** What a word says of a git repository, and of what is wanted of it. */
 export interface RepositoryAddress {
-  /** As git takes it, without query and fragment: `https://host/x.git`, `git@host:x`. */
+  /** The address that git takes, without query and fragment: `https://host/x.git`, `git@host:x`. */
   remote: string;
   /** `http`, `https`, `ssh` or `git`; `git@host:x` is `ssh`. */
   scheme: string;
@@ -122,7 +122,7 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
   return values;
 }
 
-/** Without a value it is on. */
+/** A switch without a value is on. */
 function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: Refuse): boolean | undefined {
   const value = values.get(name);
   if (value === undefined) return undefined;
@@ -131,7 +131,7 @@ function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: R
   throw refuse(`invalid ${name} value: ${JSON.stringify(value)}`);
 }
 
-/** As Go reads one; `undefined` for what is none. */
+/** Reads what Go's `strconv.ParseBool` reads; `undefined` for anything else. */
 export function parseBoolean(value: string): boolean | undefined {
   if (/^(1|t|T|TRUE|true|True)$/.test(value)) return true;
   if (/^(0|f|F|FALSE|false|False)$/.test(value)) return false;

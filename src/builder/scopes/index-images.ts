@@ -56,7 +56,7 @@ const paths: Readonly<Record<keyof IndexFiles, string>> = {
   steps: "/bough-cache/steps",
 };
 
-/** More than an index ever has: each part of it is bounded. */
+/** No index is larger: each part of it is bounded. */
 const maxBytes = 32 * 1024 * 1024;
 
 /** `undefined`: there is no such file, or no such image any more. */

@@ -3,7 +3,7 @@ import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { ScopeService } from "./index-images.ts";
 import type { Entry } from "./scope-index.ts";
 
-/** More than a build has steps that are new; each is a request. */
+/** Builds have fewer new steps, and each takes a request. */
 const maxMeasured = 200;
 const maxConcurrent = 4;
 

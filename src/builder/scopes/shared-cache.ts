@@ -211,7 +211,7 @@ function isOfFiles(question: string): boolean {
   return /^(directory|file|link|text|digest) /.test(question);
 }
 
-/** Longer ones are asked for again: an image's table of users has no more. */
+/** Longer answers are asked for again: an image's table of users is shorter. */
 const maxAnswerCharacters = 16 * 1024;
 
 function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {

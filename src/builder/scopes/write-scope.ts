@@ -22,7 +22,7 @@ export interface WrittenScope {
   all: number;
 }
 
-/** More than that are never at it. What is lost then stays in the writer's own image, and comes back with the next write. */
+/** Fewer write at once. What is lost after these rounds stays in the writer's own image, and comes back with the next write. */
 const maxRounds = 10;
 
 /**

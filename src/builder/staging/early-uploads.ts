@@ -49,7 +49,7 @@ interface Content {
   outcome: "under way" | "sent" | "reused";
 }
 
-/** More are not worth the memory that it takes to wait in line. */
+/** A longer line is not worth its memory. */
 const maxWaiting = 10_000;
 /** How many are looked up in one go, to find those that are known already. */
 const maxBatch = 500;

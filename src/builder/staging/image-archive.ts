@@ -16,7 +16,7 @@ import { contentOf, entriesOf } from "./tar-content.ts";
 
 /** Contents of a copy that go to the service one by one, as they are read. */
 export const maxSingleFiles = 1000;
-/** More that it does not have go as one archive: they are fetched anew, and requests for each would take far longer. */
+/** More missing files go as one archive: fetching each by a request would take far longer. */
 const maxFetchedFiles = 100;
 
 /** Staged files in one archive that the instance unpacks. */

@@ -19,7 +19,7 @@ import { uploadStaged } from "./upload.ts";
 
 /** What the next operation starts from, and what its request still has to bring. */
 interface Placement extends Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries"> {
-  /** To be ended once the operation is over. */
+  /** A loan that must be ended once the operation is over. */
   loan?: StagedLoan;
 }
 

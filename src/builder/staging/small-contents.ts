@@ -8,7 +8,7 @@ export interface SmallContents {
   take(sha256: string): Uint8Array | undefined;
 }
 
-/** Larger files are read fast enough. */
+/** To read a larger file again costs little beside sending it. */
 const maxFileBytes = 64 * 1024;
 const maxBytes = 32 * 1024 * 1024;
 /** Each takes some hundred bytes beside its own. */

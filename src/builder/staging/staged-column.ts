@@ -3,7 +3,7 @@ import { type Column, TextMap } from "../../text-map.ts";
 import { ContextFile } from "./context-file.ts";
 import type { StagedDirectory, StagedEntry } from "./staged.ts";
 
-/** With fewer a plain map takes less time: there may be thousands of COPYs. */
+/** For fewer entries a plain map takes less time: there may be thousands of COPYs. */
 const manyEntries = 1000;
 
 /** Returns an empty map for `count` entries or more. */
@@ -17,7 +17,7 @@ export function stagedMap(count: number): Map<string, StagedEntry> | TextMap<Sta
  */
 export class StagedColumn implements Column<StagedEntry> {
   #length = 0;
-  /** Of each row the place of its part; of a file of the context its index in the list, and its mode. */
+  /** Each row has the place of its part; a file of the context also its index in the list, and its mode. */
   #numbers = new Uint32Array(columns);
   #parts: Part[] = [];
   /** Places of the latest of their kind: most rows have the same part as the one before. */

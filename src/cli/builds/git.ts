@@ -7,7 +7,7 @@ import type { Runtime } from "../process/runtime.ts";
 /** A list of the files of a large repository has some; a server that sends names without end has more. */
 const maxOutputBytes = 64 * 1024 * 1024;
 const endMilliseconds = 1000;
-/** In which `ulimit -f` counts. */
+/** `ulimit -f` counts in these. */
 const blockBytes = 512;
 
 /** The machine's git: it dies with this process, and writes no file larger than it may. */

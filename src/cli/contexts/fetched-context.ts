@@ -15,7 +15,7 @@ export interface FetchedContext {
   name: string;
   /** The address without ref and directory, as it may be shown; `-` for standard input. */
   shown: string;
-  /** Of a git repository. */
+  /** The commit, where the context is a git repository. */
   repository?: FoundCommit;
   /** The digest of an archive or Dockerfile, and the text of the latter, which comes without any files. */
   sha256?: string;

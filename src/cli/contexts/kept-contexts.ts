@@ -36,7 +36,7 @@ export interface StartedContext extends Disposable {
   keep(name: string): HeldContext;
 }
 
-/** Of one session: more than a few branches are rarely built in turns. */
+/** The maximum for one session: rarely are more branches built in turns. */
 const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
 /** The processes that use a context have a file each in here. */

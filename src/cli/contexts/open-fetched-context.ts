@@ -111,7 +111,7 @@ function requireOtherFile({ absolutePath }: DockerfilePlace): void {
   });
 }
 
-/** Of this machine. */
+/** Reads a file of this machine, not of the context. */
 async function readNamed(
   place: DockerfilePlace,
   { name, dockerfile }: FetchedContext,

@@ -82,7 +82,7 @@ export function invocationFor(
   return { ...invocation, values, globals, runtime, log };
 }
 
-/** Of the options that have a value. */
+/** Returns the names of the options that have a value. */
 function namesOf(given: Readonly<Record<string, unknown>>): string[] {
   return Object.keys(given).filter((name) => given[name] !== undefined);
 }

@@ -67,7 +67,7 @@ function partForAgent(part: string): string | undefined {
   return isKnown && !commandLines.test(told) ? told : undefined;
 }
 
-/** Without backticks, and options of one letter. */
+/** Finds command lines without backticks, and options of one letter. */
 const commandLines =
   /\bbough (-|\.\.\.|(auth|build|cp|engine|images|push|run|session|shell)\b)|(?<!\S)-[a-zA-Z]\b/;
 

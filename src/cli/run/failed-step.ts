@@ -24,7 +24,7 @@ export interface FailedStep {
   result: string | undefined;
 }
 
-/** With all that the step had, secrets included: for this process alone. */
+/** Has all that the step had, secrets included: it must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
   { request, user, lent }: StepPlace,

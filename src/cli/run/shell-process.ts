@@ -3,7 +3,7 @@ import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import type { Service } from "../../service/client.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 
-/** Before anything else it tells its number, between characters that no shell begins with. It prompts, though it has no terminal. */
+/** The shell first prints its process number, between characters that no shell begins with. It prompts, though it has no terminal. */
 export function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec" }>): ExpandedCommand {
   const [program = "sh"] = words;
   const shell = words.map(quote).join(" ");

@@ -51,7 +51,7 @@ export function openToHash(entry: FileToHash) {
   };
 }
 
-/** In one go, without giving way. */
+/** Hashes the file in one go, without giving way. */
 function hashSmall(
   entry: FileToHash,
   buffer: Buffer,

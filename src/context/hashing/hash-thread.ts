@@ -3,7 +3,7 @@ import { createPace } from "../../pace.ts";
 import { serveThread } from "../../thread.ts";
 import { createFileHasher, type FileToHash } from "./hash-file.ts";
 
-/** For a bar that moves. */
+/** The progress bar moves at least that often. */
 const reportedBytes = 32 * 1024 * 1024;
 
 const hashFile = createFileHasher(createPace(undefined));

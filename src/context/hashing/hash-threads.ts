@@ -9,9 +9,9 @@ interface ThreadOptions<Entry> {
   onBytes: (bytes: number) => void;
 }
 
-/** Below it, threads take longer to start than they save. */
+/** Fewer bytes take less time than threads take to start. */
 const worthBytes = 128 * 1024 * 1024;
-/** More read faster than most disks give. */
+/** Four threads read as fast as most disks give. */
 const maxThreads = 4;
 
 /** One file is one thread's: there have to be several. */

@@ -108,7 +108,7 @@ interface Break {
   kind: "slash" | "class" | "gap";
 }
 
-/** More than anyone writes; steps grow with the square of it. */
+/** Nobody writes more, and the steps of a match grow with the square of it. */
 const maxOptionalBreaks = 64;
 
 function compile(tokens: readonly GlobToken[]): PathPattern {

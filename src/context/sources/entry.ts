@@ -26,7 +26,7 @@ interface DirectoryEntry extends EntryBase {
 
 interface SymlinkEntry extends EntryBase {
   type: "symlink";
-  /** As stored in the link: never followed. */
+  /** The target as the link has it, never followed. */
   target: string;
 }
 

@@ -77,7 +77,7 @@ function growTree(matches: readonly SourceMatch[]): Node {
   /** The directory of the file before, with all that are above it, and its path. */
   let chain = [root];
   let last = "";
-  /** Of files of that directory that are not counted yet: most of a row are of one. */
+  /** The files of that directory that are not counted yet: neighbours mostly share one. */
   let [files, bytes] = [0, 0];
   const count = () => {
     for (const node of chain) {

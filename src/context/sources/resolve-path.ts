@@ -9,7 +9,7 @@ import type { FileSystem } from "../file-system/file-system.ts";
 export type Resolution =
   | {
       kind: "found";
-      /** Without links; "" is the context root. */
+      /** The path without links; "" is the context root. */
       contextPath: string;
       absolutePath: string;
       stats: Stats;

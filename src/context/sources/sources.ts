@@ -108,7 +108,7 @@ function isFound(search: SourceSearch, path: string): boolean {
   return resolveInContext(search.root, path, search.files).kind === "found";
 }
 
-/** More than these are counted, not named. */
+/** The rest are counted, not named. */
 const maxNamed = 5;
 
 function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {

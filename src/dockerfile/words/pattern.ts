@@ -13,7 +13,7 @@ type Token = string | typeof anyCharacter;
 
 const anyCharacter = 0;
 
-/** More than this in one pattern is refused: it would only slow the search down. */
+/** A longer pattern is refused: it would only slow the search down. */
 const maximumTokens = 1024;
 
 /** Reads a pattern, or says what is wrong with it. */

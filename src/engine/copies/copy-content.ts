@@ -2,7 +2,7 @@ import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { bytesOf, type Path } from "./path.ts";
 
-/** Below it a copy is over before a task could be handed to another thread. */
+/** A smaller copy takes less time than handing it to another thread. */
 const smallBytes = 256 * 1024;
 
 const buffer = Buffer.allocUnsafe(smallBytes);

@@ -12,7 +12,7 @@ export interface CopyJob {
 /** What is not in place of a batch, each with its file's place in the batch. */
 export type CopyProblems = readonly (readonly [index: number, problem: CopyProblem])[];
 
-/** More write faster than most file systems make files. */
+/** Three threads write as fast as most file systems make files. */
 const maxThreads = 3;
 /** Batches at a thread, so that it need not wait until this thread has time for it. */
 const maxWaiting = 2;

@@ -18,7 +18,7 @@ import type { PlacedFile } from "./file-spec.ts";
 /** Why a file is not in place: its bytes are not what was hashed, or a directory is where it was to come. */
 export type CopyProblem = "changed" | "directory";
 
-/** Below it a copy is over before a task could be handed to another thread for its bytes alone. */
+/** A smaller copy takes less time than handing its bytes to another thread. */
 export const smallBytes = 256 * 1024;
 const chunkBytes = 1024 * 1024;
 

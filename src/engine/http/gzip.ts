@@ -1,6 +1,6 @@
 type Handler = (request: Request) => Promise<Response>;
 
-/** Below it the headers of a packed body are longer than what they save. */
+/** A smaller body saves less than its gzip headers take. */
 const minBytes = 1024;
 
 /**

@@ -97,7 +97,7 @@ async function decompressArchive(
   return plain;
 }
 
-/** By its first bytes. */
+/** Tells the compression by the file's first bytes. */
 export async function compressionOf(path: string): Promise<"none" | "gzip" | "zstd"> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);

@@ -21,9 +21,9 @@ export interface FilePart {
   path: string;
   offset: number;
   length: number;
-  /** For messages. */
+  /** The file's name in messages. */
   name: string;
-  /** More of open(2)'s flags. */
+  /** Additional flags of open(2). */
   flags?: number;
 }
 

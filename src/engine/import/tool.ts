@@ -6,7 +6,7 @@ import { dyingWithParent, endHelper, sendLine, startHelper } from "../system/hel
 import { recordHelper } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 
-/** Not before it is noted who it is, and not where bough was killed meanwhile. */
+/** Waits until its process is noted; the tool does not start if bough was killed meanwhile. */
 const script = `read -r go && exec "$@"`;
 
 /** Runs skopeo in the operation's directory. Rejects with the last words of one that fails. */

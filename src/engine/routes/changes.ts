@@ -3,7 +3,7 @@ import { readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { unpackedLayers } from "./layers.ts";
 
-/** More than anybody reads; an answer is held as a whole. */
+/** Nobody reads a longer list, and the response is held as a whole. */
 const maxListed = 100_000;
 
 /** What an image's layers add, change and delete: the extension `changes`. */

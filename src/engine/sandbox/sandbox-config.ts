@@ -9,7 +9,7 @@ import { seccompFilter } from "./seccomp.ts";
 export interface SandboxProcess {
   args: readonly string[];
   env: Readonly<Record<string, string>>;
-  /** More variables, which are in no record; processes beside the command do not have them. */
+  /** Variables that no record has, nor any process beside the command. */
   secretEnv?: Readonly<Record<string, string>>;
   cwd: string;
   uid: number;

@@ -60,7 +60,7 @@ export interface SandboxRequest {
   process: (root: string) => SandboxProcess;
   hostname: string;
   network: NetworkMode;
-  /** Of `/etc/hosts` and `/etc/resolv.conf`. */
+  /** `/etc/hosts` and `/etc/resolv.conf` are read-only. */
   hasReadonlyNetworkFiles: boolean;
   /** What the standard input begins with; more goes through `input`, unless that is all. */
   stdin: InputSpec;

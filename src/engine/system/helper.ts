@@ -69,7 +69,7 @@ export function startHelper(
   });
 }
 
-/** As `startHelper`, of a program that hands its standard streams on to one that may open them by name, such as `/dev/stdout`. */
+/** Does what `startHelper` does, with pipes that the program's own children may open by name, such as `/dev/stdout`. */
 export function startPipedHelper(command: readonly string[], place: HelperPlace): Helper {
   return startOnPipes((pipes) =>
     Bun.spawn([...command], {

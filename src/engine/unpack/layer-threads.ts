@@ -17,9 +17,9 @@ export interface LayerThreads {
   close(): Promise<void>;
 }
 
-/** Below it, a thread takes longer to start than it saves. */
+/** A smaller layer takes less time than a thread takes to start. */
 const worthBytes = 4 * 1024 * 1024;
-/** More write faster than most disks take. */
+/** Four threads write as fast as most disks take. */
 const maxThreads = 4;
 /** Small layers that are read at once. */
 const maxSmall = 4;

@@ -43,7 +43,7 @@ const whiteoutPrefix = ".wh.";
 /** The prefix of a layer's marks; all but one are AUFS's own. */
 const metaPrefix = ".wh..wh.";
 const opaqueMark = ".wh..wh..opq";
-/** More links than that to what is not there are no image's. */
+/** No image has more links to what is not there. */
 const maxLinks = 100_000;
 /** Directories whose time is set at the end; of more, those that came first get theirs earlier. */
 const maxTimes = 200_000;

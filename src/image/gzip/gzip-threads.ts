@@ -12,7 +12,7 @@ interface Gzip {
 
 /** Fewer blocks are compressed before a thread would have started. */
 const blocksWithoutThreads = 4;
-/** More compress faster than one thread reads and hashes. */
+/** Six threads compress as fast as one reads and hashes. */
 const maxThreads = 6;
 
 /** Compresses blocks here, and once there are several on all processors: into the same bytes. */

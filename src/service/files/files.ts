@@ -31,9 +31,9 @@ interface FilesOptions {
 
 export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "findFile">;
 
-/** Above it a question is cheaper than sending the bytes for nothing. */
+/** To ask for a larger file costs less than to send it for nothing. */
 const askFirstAboveBytes = 1024 * 1024;
-/** Of what is sent beside it, too. */
+/** Leaves time for what is sent beside it. */
 const uploadTimeoutMilliseconds = 180_000;
 const guardEveryMilliseconds = 1000;
 /** A server that reads so slowly counts as one that does not read at all. */

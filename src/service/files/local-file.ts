@@ -35,7 +35,7 @@ interface FileBody {
   close(): void;
 }
 
-/** Less costs speed, more costs memory: several files are sent at once. */
+/** Smaller chunks cost speed, larger ones memory: several files are sent at once. */
 const chunkBytes = 1024 * 1024;
 
 export function createFileBody(file: LocalFile, onBytes: (taken: number) => void): FileBody {

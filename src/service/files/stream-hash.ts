@@ -14,7 +14,7 @@ interface StreamHash {
   close(): void;
 }
 
-/** Smaller ones cost more turns of the event loop; larger ones cost memory, and no time less. */
+/** Smaller pieces cost more turns of the event loop; larger ones cost memory and save no time. */
 const pieceBytes = 1024 * 1024;
 /** One that is being sent, one that is being filled, and one more, so that neither waits for the other. */
 const bufferCount = 3;

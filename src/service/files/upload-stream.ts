@@ -22,7 +22,7 @@ const serviceIdleMilliseconds = 120_000;
 /** How long the source may have nothing to give. */
 const sourceIdleMilliseconds = 60_000;
 
-/** From here on, a thread that hashes while this one sends saves more than its start takes. */
+/** For a longer stream a thread that hashes while this one sends saves more than its start takes. */
 const threadedBytes = 128 * 1024 * 1024;
 
 /** What `body`, `progress` or `inspect` fails with is passed on as it is. */

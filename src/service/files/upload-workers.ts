@@ -1,4 +1,4 @@
-/** How many files are sent at once: eight, and more of small ones where each of them waits for a service that is far away. */
+/** Sends eight files at once, and up to 32 small ones where each request waits for a service that is far away. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import { createDeadline, type Deadline } from "../http/deadline.ts";
@@ -18,13 +18,13 @@ export interface UploadWorker {
   deadline: Deadline;
 }
 
-const leastWorkers = 8;
-const mostWorkers = 32;
-/** What more than eight send at once: together no more than eight files of 1 MiB, which a slow line has to take in time. */
-const extraBytes = 64 * 1024;
-/** Whoever takes so long for a small file is far away, or slow: in either case not kept busy by eight. */
+const minWorkers = 8;
+const maxWorkers = 32;
+/** Workers beyond the first eight send smaller files only: a slow line has to take all that is sent at once in time. */
+const maxExtraBytes = 64 * 1024;
+/** A service that takes longer for a small file is far away or slow: eight requests at once do not keep the line busy. */
 const farMilliseconds = 20;
-/** Eight small files at once over a slow line. */
+/** Leaves time for eight files of 1 MiB at once over a slow line. */
 const smallFileMilliseconds = 180_000;
 
 /** Sends each file, taken when its turn comes; the first failure stops the others. */
@@ -38,26 +38,26 @@ export async function sendEach(
   let next = iterator.next();
   const workers: Promise<void>[] = [];
   let working = 0;
-  let most = mostWorkers;
+  let limit = maxWorkers;
 
   function add(): void {
-    if (working >= most) return;
-    workers.push(work(working++ >= leastWorkers));
+    if (working >= limit) return;
+    workers.push(work(working++ >= minWorkers));
   }
 
   async function work(isExtra: boolean): Promise<void> {
     const deadline = createDeadline({ clock, milliseconds: smallFileMilliseconds, parent: stop.signal });
     try {
       while (!stop.signal.aborted && next.done !== true) {
-        if (isExtra && (working > most || next.value.size > extraBytes)) break;
+        if (isExtra && (working > limit || next.value.size > maxExtraBytes)) break;
         const file = next.value;
         next = iterator.next();
         const since = clock.now();
         const requests = await send(file, { stop: stop.signal, deadline });
-        // It takes no more than it is sent, or the line breaks: more at once would make that worse.
-        if (requests > 1) most = leastWorkers;
+        // The service refuses requests, or the line breaks: more at once would make that worse.
+        if (requests > 1) limit = minWorkers;
         const isFar = requests === 1 && clock.now() - since >= farMilliseconds;
-        if (isFar && file.size <= extraBytes) add();
+        if (isFar && file.size <= maxExtraBytes) add();
       }
     } catch (error) {
       // Later failures are the stop's own doing.
@@ -68,7 +68,7 @@ export async function sendEach(
     }
   }
 
-  for (let count = 0; count < leastWorkers; count++) add();
+  for (let count = 0; count < minWorkers; count++) add();
   try {
     // While they are waited for, others are added.
     for (const worker of workers) await worker;

@@ -3,7 +3,7 @@
 /** Lists, objects, and their members: each takes memory that its few characters don't show. */
 const maxMembers = 4_000_000;
 const maxDepth = 256;
-/** Less text can't do harm, whatever is in it. */
+/** A shorter text can't do harm, whatever is in it. */
 const harmlessCharacters = 64 * 1024;
 
 /** Thrown instead of a SyntaxError for JSON that would take more memory than any answer is worth. */

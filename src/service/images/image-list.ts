@@ -42,7 +42,7 @@ export interface ImageListOptions {
   capabilities: LearntCapabilities;
 }
 
-/** More than any person looks through, and than this machine should hold. */
+/** Nobody looks through a longer list, and it should not fill this machine's memory. */
 const maxListed = 200_000;
 /** Enough pages for a service whose pages are small. */
 const maxPages = 2000;

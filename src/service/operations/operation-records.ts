@@ -50,7 +50,7 @@ export interface OperationRecords {
 }
 
 const pageSize = 1000;
-/** More than any person looks through, and than this machine should hold. */
+/** Nobody looks through a longer list, and it should not fill this machine's memory. */
 const maxListed = 200_000;
 
 export function createOperationRecords(

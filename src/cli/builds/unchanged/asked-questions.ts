@@ -7,7 +7,7 @@ import { readAtMost } from "../../../streams.ts";
 /** A request that changes nothing when it is made once more. */
 export interface AskedQuestion {
   method: "GET" | "PATCH" | "POST";
-  /** From `/v1/` on, with the query. */
+  /** The path from `/v1/` on, with the query. */
   path: string;
   /** JSON. */
   body?: string;

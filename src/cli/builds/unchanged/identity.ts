@@ -18,7 +18,7 @@ export interface BuildIdentity {
   directories: readonly string[];
 }
 
-/** With any other option a build does more than to build, or what it does depends on more than is looked at here. */
+/** Any other option makes a build do more than build, or depend on more than is compared here. */
 const plainOptions: ReadonlySet<string> = new Set([
   "dockerfile",
   "tag",

@@ -3,7 +3,7 @@ import { isMissing } from "../../../context/file-system/file-error.ts";
 import type { FileSystem } from "../../../context/file-system/file-system.ts";
 import { lookAt, type PathStates, StateColumns } from "./path-states.ts";
 
-/** Above it, what is remembered of a build would take as long to read as the files take to be looked at. */
+/** A record of more paths would take as long to read as the files take to be looked at. */
 const maxPaths = 50_000;
 
 /**
@@ -62,7 +62,7 @@ export class ObservedFiles implements FileSystem {
     this.#directories.clear();
   }
 
-  /** By paths relative to `root`. `undefined` where it is not certain that every change since the start would show. */
+  /** Returns states by paths relative to `root`; `undefined` where a change since the start might not show. */
   states(root: string): PathStates | undefined {
     for (const path of [root, ...this.#directories]) this.#note(path, lookAt(path));
     if (this.#isOver || !exactTypes.has(statfsSync(root).type)) return undefined;

@@ -28,7 +28,7 @@ export interface Recording extends ServiceWatcher {
   save(): Promise<void>;
 }
 
-/** Of lines and events, against Dockerfiles without end. */
+/** The maximum of lines and events together, against endless Dockerfiles. */
 const maxTold = 20_000;
 
 /** What a build tells that has nothing to do. */
@@ -46,7 +46,7 @@ const idleEvents: ReadonlySet<BuildEvent["type"]> = new Set([
   "finished",
 ]);
 
-/** To be called before anything is read. `undefined` for a build of which nothing can be remembered. */
+/** Must be called before anything is read. Returns `undefined` for a build that cannot be recorded. */
 export function startRecording(
   identity: BuildIdentity | undefined,
   invocation: Invocation,
@@ -80,7 +80,7 @@ function record(
   const questions: Promise<AskedQuestion | undefined>[] = [];
   const told: Told[] = [];
   let context: RememberedBuild["context"] | undefined;
-  /** Of a build without a session nothing counts as used. */
+  /** A build without a session marks nothing as used. */
   let usedAt = startedAt;
   let isIdle = true;
 

@@ -36,7 +36,7 @@ type Place = Pick<BuildIdentity, "directory" | "name">;
 const format = 1;
 /** What builds use is told from what they don't by the hour of their last one: see `noteBuild` of the store's sessions. */
 const maxAgeMilliseconds = 3_600_000;
-/** Above it the oldest goes. */
+/** One more removes the oldest. */
 const maxBuilds = 100;
 /** Characters. */
 const maxLength = 4 * 1024 * 1024;

@@ -12,7 +12,7 @@ interface DeviceInstruction {
   code: number;
   to?: number;
   from?: number;
-  /** From a register's address, or how many instructions to leave out. */
+  /** The distance from a register's address, or the number of instructions to skip. */
   offset?: number;
   operand?: number;
 }

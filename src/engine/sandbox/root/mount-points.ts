@@ -170,7 +170,7 @@ function noteMade({ upper, made }: Place, path: string, make: () => void): void 
   }
 }
 
-/** Below the upper directory; a command may have put a link to this machine's own files in a directory's place. */
+/** Follows no link: a command may have replaced a directory by a link to this machine's own files. */
 function lookUp(upper: string, path: string): Stats | undefined {
   let reached = upper;
   let stats: Stats | undefined;

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, readFileSync, writeFileSync } from "node:fs";
 import { libc } from "../../system/libc.ts";
 
-/** Of linux/memfd.h and linux/fcntl.h. */
+/** The values of linux/memfd.h and linux/fcntl.h. */
 const [memfdCloseOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];
 const [addSeals, allSeals] = [1033, 0xf];
 

@@ -8,13 +8,13 @@ export interface SystemCall {
   arm64?: number;
   /** Up to six; text and zeros are passed by their address. */
   args?: readonly Argument[];
-  /** By `int 0x80`, as a program for the 32-bit processor does; the number is that one's then. */
+  /** The call is made by `int 0x80`, as 32-bit programs make it; the number is one of theirs. */
   is32Bit?: boolean;
   /** The error number that it is to fail with, 0 for none; where it does not, the program ends with `unexpected` and the call's index. */
   expects?: number;
 }
 
-/** Less than this are exit codes that are error numbers. */
+/** Exit codes below this one are error numbers. */
 export const unexpected = 150;
 
 /**
