@@ -65,7 +65,7 @@ bring_programs() {
     say "  sudo $install"
     exit 1
   fi
-  command -v apt-get >/dev/null || { say "error: missing:$missing, and this is no Debian: install them with your system's package manager"; exit 1; }
+  command -v apt-get >/dev/null || { say "error: missing:$missing, and this is not a Debian: install them with your system's package manager"; exit 1; }
   say "installing$missing from Debian's packages"
   export DEBIAN_FRONTEND=noninteractive
   # dpkg's progress is of no interest, its complaints are.

@@ -48,7 +48,7 @@ export function makeFile(path: string): bigint {
   }
 }
 
-/** Returns whether SQLite says that a file is no database, or a broken one. */
+/** Returns whether SQLite says that a file is not a database, or a broken one. */
 export function isDamaged(error: unknown): boolean {
   return /^SQLITE_(NOTADB|CORRUPT)/.test(errorCode(error) ?? "");
 }

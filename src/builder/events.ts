@@ -101,7 +101,7 @@ interface Warning {
   line: number | undefined;
 }
 
-/** A warning without one is of the command line, or of a line that is no instruction. */
+/** A warning without one is of the command line, or of a line that is not an instruction. */
 interface NoPlace {
   stage?: undefined;
   step?: undefined;

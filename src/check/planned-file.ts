@@ -22,7 +22,7 @@ export interface PlannedFile {
   /** `undefined`: a name, which the image gives a number. */
   uid: number | undefined;
   gid: number | undefined;
-  /** Bytes; `undefined` for a URL, and for what is no file. */
+  /** Bytes; `undefined` for a URL, and for what is not a file. */
   size: number | undefined;
 }
 

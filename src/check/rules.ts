@@ -67,7 +67,7 @@ export const errorRules = [
   "InvalidStage",
   /** `# check=error=true`, and one of Docker's checks has something to say. */
   "LintViolation",
-  /** The text is no Dockerfile. */
+  /** The text is not a Dockerfile. */
   "ParseError",
   /** Right for Docker, refused here: leaving it out would give another image. */
   "Unsupported",

@@ -34,5 +34,5 @@ const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*'|
 /** `ENV NAME value`, up to the line's end. */
 const legacyEnv = /^(\s*ENV[ \t]+)([A-Za-z_]\w*)([ \t]+)([^=\s].*)$/gim;
 const queryParameter = /([?&])([\w.-]+)=([^\s&#'"]+)/g;
-/** The name of another variable, or a command that will say the value, is no secret. */
+/** The name of another variable, or a command that will say the value, is not a secret. */
 const reference = /^"?(\$(\w+|\{\w+\})"?$|\$\()/;

@@ -9,7 +9,7 @@ export interface Secrets {
   mask(text: string): string;
 }
 
-/** A value that is in another by chance is no secret's. */
+/** A value that is in another by chance is not a secret's. */
 const minLength = 4;
 /** Looking for more of them in every text would take too long: then nothing is shown. */
 const maxValues = 1000;

@@ -35,7 +35,7 @@ export type Attest = (image: ImageContent, digest: string) => Promise<readonly A
 export interface LayerContent {
   /** Names this archive among all of the service, where it does. */
   id?: string;
-  /** What `open` gives where that is no plain archive: the bytes that the layer has been stored as before. */
+  /** What `open` gives where that is not a plain archive: the bytes that the layer has been stored as before. */
   stored?: LayerBlob | undefined;
   /** The uncompressed archive, or what is `stored`, where `known` does not say that it need not be written. */
   open(): Promise<AsyncIterable<Uint8Array>>;

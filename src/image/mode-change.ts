@@ -15,7 +15,7 @@ export function parseMode(text: string): ModeChange {
   const clauses = text.split(",").map((clause) => {
     const match = /^([ugoa]*)((?:[-+=][rwxXst]*|[-+=][ugo])+)$/.exec(clause);
     if (match === null) {
-      throw new BoughError(`--chmod=${text} is no file mode`, {
+      throw new BoughError(`--chmod=${text} is not a valid file mode`, {
         kind: "usage",
         hint: "Write octal digits, such as --chmod=755, or symbols, such as --chmod=u+x,go-w.",
       });

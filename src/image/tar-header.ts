@@ -77,7 +77,7 @@ export function isZeroBlock(block: Uint8Array): boolean {
   return block.every((byte) => byte === 0);
 }
 
-/** `undefined` where the checksum says that this is no header. */
+/** `undefined` where the checksum says that this is not a header. */
 export function parseHeader(block: Uint8Array, text: DecodeText = decode): TarHeader | undefined {
   const sum = block.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 32 : byte), 0);
   if (sum !== numberAt(block, 148, 8)) return undefined;

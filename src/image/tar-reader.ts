@@ -80,7 +80,7 @@ export function readTar(
  * lost, and the end may be missing, as it is in what some programs write.
  */
 export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): AsyncGenerator<TarEntry> {
-  return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is no layer` });
+  return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is not a layer` });
 }
 
 interface Style {
@@ -168,7 +168,7 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
   const stored = "123456".includes(flag) ? 0 : size;
   const isSparse = records.has("GNU.sparse.major");
   const realSize = isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored;
-  if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is no size");
+  if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is invalid");
   let left = stored + padding(stored);
   async function* raw(length: number): AsyncGenerator<Uint8Array> {
     for await (const part of fromStart(source.pass(length))) {

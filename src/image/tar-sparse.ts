@@ -59,7 +59,7 @@ async function readNumbers({ stored, take, fail }: SparseFile): Promise<{ number
         numbers.push(number);
         number = 0;
         digits = 0;
-      } else throw fail("a sparse file's map has something in it that is no number");
+      } else throw fail("a sparse file's map has something in it that is not a number");
     }
     if (isWhole()) return { numbers, read };
   }

@@ -10,7 +10,7 @@ import { createStepLabels } from "./step-count.ts";
 
 /** How a build is shown while it goes on. */
 export interface Progress {
-  /** Takes everything that is no event of the build. */
+  /** Takes everything that is not an event of the build. */
   log: Log;
   emit: Emit;
   /** What the build has ended with. True: that is told, and must not be said again. */

@@ -19,7 +19,7 @@ export function stageName({ index, name }: StageLabel): string {
 /** Tells steps apart that are at work at once. */
 interface StepLabels {
   note(event: BuildEvent): void;
-  /** `[build 2/5] ` for all lines of a step that is shown by its stage; empty for others, and for what is no step's. */
+  /** `[build 2/5] ` for all lines of a step that is shown by its stage; empty for others, and for what is not a step's. */
   labelOf(place: { step?: number | undefined }): string;
   /** Steps at work. */
   readonly running: number;

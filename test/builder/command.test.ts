@@ -61,7 +61,7 @@ test("a here-document with a #! line is run as a program, and the shell gives ba
   expect(await shell.exited).toBe(0);
 });
 
-test.each([["app"], ["app:app"], ["1000:app"], [""], ["-1"]])("USER %p is no number", (user) => {
+test.each([["app"], ["app:app"], ["1000:app"], [""], ["-1"]])("USER %p is not a number", (user) => {
   expect(numericUser(user)).toBeUndefined();
 });
 

@@ -29,7 +29,7 @@ describe("a platform as containerd spells it", () => {
   ])("%s is %s", (given, spelt) => expect(formatPlatform(parsePlatform(given))).toBe(spelt));
 
   test.each(["", "linux", "linux/", "/amd64", "linux/arm/v7/x", "linux/am d64", "*"])("%j is none", (given) =>
-    expect(() => parsePlatform(given)).toThrow("is no platform"),
+    expect(() => parsePlatform(given)).toThrow("invalid platform"),
   );
 });
 

@@ -81,7 +81,7 @@ describe("the text of a secret is kept nowhere", () => {
     expect(JSON.stringify(inputsOf(stage, { ...step, directive }, "salt"))).not.toContain("hunter2");
   });
 
-  test("a name that only sounds like one: a public key is no secret", () => {
+  test("a name that only sounds like one: a public key is not a secret", () => {
     const stage = withVariables({ PUBLIC_KEY: "ssh-ed25519 AAAA", KEYBOARD: "us" });
     expect(inputsOf(stage, step, "salt").env).toEqual({
       PUBLIC_KEY: { text: "ssh-ed25519 AAAA" },

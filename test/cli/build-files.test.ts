@@ -101,7 +101,7 @@ describe("what an earlier build has left is gone after", () => {
     ["a Dockerfile that does not parse", { Dockerfile: "FROMM base:1\n" }, []],
     ["a --build-arg without a value", {}, ["--build-arg", "X"]],
     ["a --tag that is none", {}, ["--tag", "UP:per:x"]],
-    ["a --timeout that is no number", {}, ["--timeout", "soon"]],
+    ["a --timeout that is not a number", {}, ["--timeout", "soon"]],
     ["a --progress that is none", {}, ["--progress", "fancy"]],
     ["a --progress that needs a terminal", {}, ["--progress", "tty"]],
   ])("%s", async (_, files, words) => {
@@ -119,7 +119,7 @@ describe("refused before anything is built, with every file as it was:", () => {
     [[...usable, "--iidfile", "nowhere/x"], "--iidfile nowhere/x: there is no directory nowhere"],
     [[...usable, "--iidfile", "a/x"], "--iidfile a/x: a is not a directory"],
     [[...usable, "--iidfile", "a/x/y"], "--iidfile a/x/y: a part of the path is not a directory"],
-    [[...usable, "--iidfile", "."], "--iidfile .: this is no file"],
+    [[...usable, "--iidfile", "."], "--iidfile .: this is not a file"],
     [[...usable, "--iidfile", "new/"], "--iidfile new/: a file's path has no slash at its end"],
     [[...usable, "--iidfile", "n".repeat(300)], `--iidfile ${"n".repeat(300)}: the name is too long`],
     [["--metadata-file", ""], '--metadata-file takes the path of a file, not ""'],

@@ -100,7 +100,7 @@ test.each([
   ["fancy", '[ERROR] --progress takes auto, tty, compact, plain or json, not "fancy"\n'],
   ["tty", "[ERROR] --progress tty needs a terminal on standard error\n"],
   ["compact", "[ERROR] --progress compact needs a terminal on standard error\n"],
-])("--progress %s, where standard error is no terminal, is refused", async (mode, message) => {
+])("--progress %s, where standard error is not a terminal, is refused", async (mode, message) => {
   const { exitCode, stderr } = await build("--progress", mode);
   expect(stderr).toStartWith(message);
   expect(exitCode).toBe(2);

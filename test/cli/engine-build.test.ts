@@ -223,7 +223,7 @@ test("a base image's own WORKDIR, USER and ENV hold; its SHELL and triggers do n
   expect(built.stderr).toContain('[WARN] line 1: configured:1: its SHELL ["/bin/ash","-ec"] is not used');
 });
 
-test("a copied file keeps its time, which is no part of what its layer is found by", async () => {
+test("a copied file keeps its time, which is not part of what its layer is found by", async () => {
   const context = makeContext("COPY a /a\nRUN stat -c %Y /a\n", { a: "timed" });
   utimesSync(join(context, "a"), 1_000_000_000, 1_000_000_000);
   expect((await build(context)).stderr).toContain("\n1000000000\n");

@@ -77,7 +77,7 @@ describe("values", () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test("are no part of a layer's hash: with others everything is cached", async () => {
+  test("are not part of a layer's hash: with others everything is cached", async () => {
     const { bough, fake, sent } = await start();
     await bough("build", ".");
     expect(sent()).toEqual([undefined, undefined]);

@@ -89,7 +89,7 @@ test.each([
   [["run", "--env-file", "none.env", "base:1", "env"], "cannot read --env-file none.env"],
   [["run", "--env-file", "bad.env", "base:1", "env"], "--env-file bad.env: line 2 begins with no name"],
   [["run", "-v", "src", "base:1", "ls"], '--volume takes DIR:PATH[:ro], not "src"'],
-  [["run", "-v", "src:w", "base:1", "ls"], '--volume src:w: "w" is no absolute path in the image'],
+  [["run", "-v", "src:w", "base:1", "ls"], '--volume src:w: "w" is not an absolute path in the image'],
   [["run", "-v", "src:/w:z", "base:1", "ls"], '--volume src:/w:z: unknown option "z": it is ro or rw'],
 ])("%j", async (words, message) => {
   const ended = await bough(words);

@@ -233,7 +233,7 @@ describe("--secret and --ssh", () => {
     [
       "a key in place of an agent",
       ["--secret", "id=s", "--ssh", "default=here"],
-      "here is no agent's socket",
+      "here is not an agent's socket",
     ],
   ])("%s is told before anything runs", async (_, options, message) => {
     const { exitCode, stderr } = await build(options, { SSH_AUTH_SOCK: "" });

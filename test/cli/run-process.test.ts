@@ -166,7 +166,7 @@ describe("a reader that has read enough", () => {
     expect(lastOperation()?.status).toBe("CANCELLED");
   });
 
-  test("of a list is no error either", async () => {
+  test("of a list is not an error either", async () => {
     await serve({});
     for (let count = 0; count < 3000; count++) service.state.addImage();
     const command = `'${compileBough()}' images -q | head -1`;

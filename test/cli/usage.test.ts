@@ -295,7 +295,7 @@ test.each([
   expect(JSON.parse(stderr)).toMatchObject({ error: { code: "usage" } });
 });
 
-test("what follows -- is no option of bough's", async () => {
+test("what follows -- is not an option of bough's", async () => {
   const { stderr } = await runBough(["images", "--nonsense", "--", "-f", "json"], { workingDirectory: "/" });
   expect(stderr).toStartWith("[ERROR] bough images: unknown option --nonsense\n");
 });

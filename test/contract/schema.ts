@@ -33,7 +33,7 @@ export function findFaults(value: unknown, schema: Schema, schemas: Schemas, pla
   if (schema.type !== undefined && !isOfType(value, schema.type))
     return [`${place}: ${JSON.stringify(value)} is no ${schema.type}`];
   if (schema.format === "date-time" && Number.isNaN(Date.parse(String(value))))
-    return [`${place}: ${JSON.stringify(value)} is no date`];
+    return [`${place}: ${JSON.stringify(value)} is not a date`];
   if (Array.isArray(value))
     return value.flatMap((item, index) =>
       findFaults(item, schema.items ?? {}, schemas, `${place}[${index}]`),

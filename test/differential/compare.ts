@@ -63,7 +63,7 @@ function sameBeginning(one: TreeEntry, other: TreeEntry): boolean {
   return Buffer.compare(one.beginning, other.beginning) === 0;
 }
 
-/** Nothing of what is no text. */
+/** Nothing of what is not text. */
 function showText(bytes: Uint8Array): string {
   const text = new TextDecoder().decode(bytes);
   return text.includes("\0") ? "" : ` ${JSON.stringify(text)}`;

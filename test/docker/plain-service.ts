@@ -16,7 +16,7 @@ export function hideExtensions(engine: Answer): Answer {
     const body = asRecord(await request.clone().json());
     if (body?.command === "") return refuse(400, "command is required");
     const unknown = findUnknownField(body, "InstanceSpawnRequest");
-    return unknown === undefined ? engine(request) : refuse(400, `${unknown} is no known field`);
+    return unknown === undefined ? engine(request) : refuse(400, `${unknown} is not a known field`);
   };
 }
 

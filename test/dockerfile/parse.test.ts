@@ -46,7 +46,7 @@ test("a refusal is a usage error that holds every problem with its place", () =>
   ]);
 });
 
-test("a file that is no Dockerfile at all is not read to its end", () => {
+test("a file that is not a Dockerfile at all is not read to its end", () => {
   const text = Array.from({ length: 5000 }, (_, index) => `line ${index}`).join("\n");
   const message = refusal(text);
   expect(message.match(/^Dockerfile:\d+: unknown instruction/gm)).toHaveLength(100);

@@ -65,7 +65,11 @@ describe("the words of an exec form", () => {
     ["unknown names are empty", ["echo", "[$UNKNOWN]", "[${UNKNOWN}]"], ["echo", "[]", "[]"]],
     ["a value is one word whatever is in it", ["echo", "$QUOTE;$MSG"], ["echo", 'say "hi";hello world']],
     ["quotes and backslashes stay", ["sed", "s/\\./'\"/", "\\$A"], ["sed", "s/\\./'\"/", "\\$A"]],
-    ["what is no name stays", ["awk", "{ print $1, $$ }", "$", "${"], ["awk", "{ print $1, $$ }", "$", "${"]],
+    [
+      "what is not a name stays",
+      ["awk", "{ print $1, $$ }", "$", "${"],
+      ["awk", "{ print $1, $$ }", "$", "${"],
+    ],
     ["operators of declared names", ["echo", "${A:-x}", "${EMPTY:-x}"], ["echo", "1", "x"]],
     [
       "a shell's script is a shell's script",

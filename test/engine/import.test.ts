@@ -204,7 +204,7 @@ describe("what makes no sense is refused at once", () => {
       '"alpine" names no image: expected docker://HOST/NAME:TAG',
     ],
     ["an unknown transport", { registry: { url: "ftp://x/y" } }, "names no image"],
-    ["a bad tag", { registry: { url: "docker://docker.io/library/x" }, tag: "A B" }, "is no tag"],
+    ["a bad tag", { registry: { url: "docker://docker.io/library/x" }, tag: "A B" }, "is not a valid tag"],
     [
       "half a login",
       { registry: { url: "docker://x/y", credentials: { username: "x" } } },

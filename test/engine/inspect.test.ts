@@ -85,7 +85,7 @@ describe("download", () => {
     expect(bytes.every((byte) => byte === 120)).toBe(true);
   });
 
-  test("what is no regular file is refused, and a pipe never opened", async () => {
+  test("what is not a regular file is refused, and a pipe never opened", async () => {
     for (const path of ["/d", "/d/pipe"]) {
       const response = await inspect("download", path);
       expect(await response.json()).toEqual({ error: `${path} is not a regular file`, status: 404 });

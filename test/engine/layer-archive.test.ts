@@ -32,7 +32,7 @@ describe("a layer's archive", () => {
     expect(names).toEqual(["./", ".wh.a", "b/", "b/.wh..wh..opq", "b/new", ".wh.b.txt"]);
   });
 
-  test("keeps links, extended attributes and names that are no text", async () => {
+  test("keeps links, extended attributes and names that are not text", async () => {
     const layer = temporaryDirectory();
     writeFileSync(join(layer, "file"), "content");
     linkSync(join(layer, "file"), join(layer, "second"));

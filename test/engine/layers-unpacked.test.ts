@@ -218,7 +218,7 @@ describe("an image of layers with", () => {
     expect(await linesOf(layers)).toEqual(lines);
   });
 
-  test("extended attributes, but not overlayfs's, and names that are no UTF-8", async () => {
+  test("extended attributes, but not overlayfs's, and names that are not UTF-8", async () => {
     const odd = Buffer.concat([Buffer.from("n"), Buffer.from([0xff])]).toString("latin1");
     const bytes = tarOf([
       pax("SCHILY.xattr.user.note", "kept"),
@@ -255,7 +255,7 @@ describe("an image of layers with", () => {
 
   test.each<[string, RawEntry[], string]>([
     ["a hard link to nothing", [hardLink("x", "nothing")], 'a hard link leads to "nothing"'],
-    ["a hard link to a directory", [directory("d"), hardLink("x", "d")], 'leads to "d", which is no file'],
+    ["a hard link to a directory", [directory("d"), hardLink("x", "d")], 'leads to "d", which is not a file'],
     ["a file in a file", [file("x"), file("x/y")], '"/x" is a file, and something is to be in it'],
     ["links in a circle", [link("x", "y"), link("y", "x"), file("x/z")], "too many links"],
     ["a type that no layer has", [{ name: "x", flag: "V" }], '"x" is of no type that a layer has'],

@@ -102,7 +102,7 @@ describe("the networks of an engine", () => {
 
   test.each([
     ["a mode that there is not", { mode: "bridge" }, "networking.mode must be default, none or host"],
-    ["a mode that is no string", { mode: 1 }, "mode must be a string"],
+    ["a mode that is not a string", { mode: 1 }, "mode must be a string"],
     ["a switch that is none", { enabled: "no" }, "enabled must be true or false"],
     ["a string", "none", "networking must be an object"],
   ])("%s is refused", async (_, networking, message) => {

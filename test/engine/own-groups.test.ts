@@ -126,7 +126,7 @@ describe("devices of a group of version 2", () => {
     process.off("SIGWINCH", ignore);
   });
 
-  test("a directory that is no group is refused", () => {
+  test("a directory that is not a group is refused", () => {
     expect(() => keepDevices(nodes, openDevices)).toThrow("does not keep devices");
   });
 });

@@ -9,7 +9,7 @@ test.each<[string, InputSink]>([
   ["the write", { write: refuse, flush: () => 0, end: () => 0 }],
   ["the rest", { write: () => 0, flush: refuse, end: refuse }],
   ["all of it", { write: refuse, flush: refuse, end: refuse }],
-])("a process that has closed its input is no error: %s", async (_, sink) => {
+])("a process that has closed its input is not an error: %s", async (_, sink) => {
   const bytes = new Uint8Array(4);
   await new ProcessInput().connect(sink, { bytes, close: true });
   const open = new ProcessInput();

@@ -52,7 +52,7 @@ test.each<[string, string, unknown, string]>([
   ],
   ["what is signed", "oci-archive:/a.tar", { default: signed }, "does not accept"],
   ["no requirement at all", "oci:/srv/a:1", { default: [] }, "does not accept"],
-  ["nobody knows what", "oci:/srv/a:1", "{", "is no JSON"],
+  ["nobody knows what", "oci:/srv/a:1", "{", "is not JSON"],
 ])("a policy that accepts %s", (_, url, policy, message) => {
   expect(() => check(url, policy)).toThrow(message);
 });

@@ -119,7 +119,7 @@ describe("a process beside the command", () => {
 
   test.each<[string, object, number, string]>([
     ["is not there", { command: "nope" }, 127, "not found"],
-    ["is no program", { command: "/etc/passwd" }, 126, "permission denied"],
+    ["is not a program", { command: "/etc/passwd" }, 126, "permission denied"],
     ["has a directory that is not there", { command: "true", cwd: "/nope" }, 126, "/nope"],
   ])("whose command %s ends with what a shell would say", async (_, spec, code, said) => {
     await whileRunning({}, async (instance) => {
@@ -297,10 +297,10 @@ describe("who asks for what is not there", () => {
         [
           await engine.fetch("POST", pathOf(instance), { command: "x", image: "y" }),
           400,
-          "image is no known field",
+          "image is not a known field",
         ],
         [await engine.fetch("POST", pathOf(instance), { command: "x", cwd: "/proc/self/fd/3" }), 400, "cwd"],
-        [await write(instance, 1, { value: "", end: true }), 400, "end is no known field"],
+        [await write(instance, 1, { value: "", end: true }), 400, "end is not a known field"],
         [await write(instance, 1, {}), 400, "value is missing"],
         [await other.fetch("POST", pathOf(instance), { command: "true" }), 409, "another bough"],
         [await other.fetch("DELETE", pathOf(instance, 1)), 409, "another bough"],

@@ -122,7 +122,7 @@ test.each([
   [{ terminal: { columns: 0, rows: 1 } }, 400, "terminal.columns must be a whole number of at least 1"],
   [{ terminal: { columns: 70_000, rows: 1 } }, 400, "terminal.columns must be at most 65535"],
   [{ terminal: { columns: 80 } }, 400, "terminal.rows is missing"],
-  [{ terminal: { ...size, color: true } }, 400, "terminal.color is no known field"],
+  [{ terminal: { ...size, color: true } }, 400, "terminal.color is not a known field"],
   [{ terminal: size, command: "", copies: [] }, 400, "terminal must be left out where there is no command"],
 ])("refused: %j", async (request, status, message) => {
   const body = { image: base, command: "true", shell: true, ...request };

@@ -137,7 +137,7 @@ test.each([
   ["type=oci,dest=x,level=3", "there is no level here"],
   ["type=oci,dest=x,compression=lz4", "compression is gzip, zstd or uncompressed"],
   ["type=oci,dest=x,tar=maybe", "tar is true or false"],
-  ["type=oci,dest", "is no KEY=VALUE"],
+  ["type=oci,dest", "is not a KEY=VALUE"],
   ["type=registry", "there is no name to push under"],
   ["type=image,name=app", "the image stays with the service"],
   ["type=registry,name=app:1", "app:1 does not say which registry to push to"],

@@ -314,7 +314,7 @@ describe("a place", () => {
 
   test("that is a device stays one, and a link stays a link", async () => {
     const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", "tar:/dev/null"]);
-    expect(stderr).toContain("/dev/null is no regular file");
+    expect(stderr).toContain("/dev/null is not a regular file");
     expect(exitCode).toBe(1);
     writeFileSync(join(places, "led-to.tar"), "");
     symlinkSync("led-to.tar", join(places, "link.tar"));
@@ -327,7 +327,7 @@ describe("a place", () => {
     ["oci", "names no place for an image"],
     ["ostree:/x", "names no place for an image"],
     ["docker:///x", "names no place in a registry"],
-    ["oci:x:a b", "is no name for an image"],
+    ["oci:x:a b", "is not a valid image name"],
   ])("must be one: %s", async (place, problem) => {
     const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", place]);
     expect(stderr).toContain(problem);

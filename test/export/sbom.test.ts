@@ -128,7 +128,7 @@ test("goes beside the image, with --provenance as well", async () => {
   expect(readFileSync(join(places, "two.tar")).equals(readFileSync(join(places, "one.tar")))).toBe(true);
 });
 
-test("a database that is not read is no list of nothing", async () => {
+test("a database that is not read is not a list of nothing", async () => {
   const { exitCode, stderr } = await bough("build", "rpm", "--sbom", "-o", "type=oci,dest=rpm.tar");
   expect(stderr).toContain("--sbom: the packages of the image are rpm's");
   expect(exitCode).toBe(1);

@@ -27,7 +27,7 @@ export function listImages({ state, recorded }: RouteCall): Response {
 export async function importImage({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(request, recorded));
   const unknown = findUnknownField(body, "ImageImportRequest");
-  if (unknown !== undefined) return answerWith.error(400, `${unknown} is no known field`);
+  if (unknown !== undefined) return answerWith.error(400, `${unknown} is not a known field`);
   const url = asText(asRecord(body?.registry)?.url);
   if (url === undefined) return answerWith.error(400, "registry.url is required");
   const tag = asText(body?.tag);

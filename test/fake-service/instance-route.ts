@@ -9,7 +9,7 @@ import { endOperation, perform } from "./run.ts";
 /** Checks the request as a service would, and starts what the script says. */
 export async function startInstance({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(request, recorded));
-  const fault = body === undefined ? "the body is no JSON object" : faultOf(body, options);
+  const fault = body === undefined ? "the body is not a JSON object" : faultOf(body, options);
   if (fault !== undefined) return answerWith.error(400, fault);
   const instance = body as unknown as InstanceRequest;
   const missing = (error: string) => {
@@ -62,5 +62,5 @@ function faultOf(body: Record<string, unknown>, { extensions }: RouteCall["optio
   }
   // What a service can do beyond the document has fields of its own.
   const unknown = extensions === undefined ? findUnknownField(body, "InstanceSpawnRequest") : undefined;
-  return unknown === undefined ? undefined : `${unknown} is no known field`;
+  return unknown === undefined ? undefined : `${unknown} is not a known field`;
 }

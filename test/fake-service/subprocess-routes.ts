@@ -17,7 +17,7 @@ export async function createProcess(call: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(call.request, call.recorded));
   if (asText(body?.command) === undefined) return answerWith.error(400, "command is required");
   const unknown = findUnknownField(body, "ExecSpec");
-  if (unknown !== undefined) return answerWith.error(400, `${unknown} is no known field`);
+  if (unknown !== undefined) return answerWith.error(400, `${unknown} is not a known field`);
   const request = body as Partial<InstanceRequest>;
   const stdin = asRecord(body?.stdin);
   const process: FakeProcess = {

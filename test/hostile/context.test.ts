@@ -128,7 +128,7 @@ test.each(["pipe", "zero"])("one that is named outright is an error: %s", async 
   expect(shown).not.toContain("bough itself failed");
 });
 
-describe("a Dockerfile that is no file", () => {
+describe("a Dockerfile that is not a file", () => {
   test("is not waited for where the context brings it", async () => {
     Bun.spawnSync(["mkfifo", join(context, "Dockerfile")]);
     const words = ["--url", service.url, "build", context];

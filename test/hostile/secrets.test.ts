@@ -57,7 +57,7 @@ describe("the token", () => {
       "repeats it in its page",
       ({ headers }) => new Response(`<title>${headers.get("authorization")}</title>`, { status: 502 }),
     ],
-    ["repeats it in what is no JSON", ({ headers }) => new Response(`${headers.get("authorization")} {`)],
+    ["repeats it in what is not JSON", ({ headers }) => new Response(`${headers.get("authorization")} {`)],
     [
       "sends it elsewhere",
       ({ headers }) =>

@@ -149,12 +149,12 @@ describe("a redirect", () => {
 
   test.each([
     ["to another protocol", "file:///etc/passwd"],
-    ["to something that is no address", "http://["],
+    ["to something that is not an address", "http://["],
   ])("%s is refused", async (_, location) => {
     const source = serve(() => new Response(null, { status: 302, headers: { location } }));
     const ended = await build(`ADD ${source.url}/x /f`);
     expect(ended.exitCode).toBe(1);
-    expect(ended.stderr).toContain("redirects to something that is no web address; refused");
+    expect(ended.stderr).toContain("redirects to something that is not a web address; refused");
   });
 
   test("in a circle comes to an end", async () => {

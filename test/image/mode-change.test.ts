@@ -35,6 +35,6 @@ test.each([
 test.each(["", "8", "07777", "99", "u", "u+q", "rwx", "u+x,", "-1", "0x1ff", "u +x"])(
   "--chmod=%p is refused",
   (given) => {
-    expect(() => parseMode(given)).toThrow("is no file mode");
+    expect(() => parseMode(given)).toThrow("is not a valid file mode");
   },
 );

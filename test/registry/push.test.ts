@@ -139,7 +139,7 @@ test("a registry that is not there is named", async () => {
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test("what is no registry", async () => {
+test("what is not a registry", async () => {
   const refusing = await bough(["push", "base:1", "127.0.0.1:1/app:1"]);
   expect(refusing.stderr).toContain("pushing docker://127.0.0.1:1/app:1 failed: skopeo: pinging container");
   expect(refusing.stderr).toContain(

@@ -107,7 +107,7 @@ describe("in CI", () => {
   });
 });
 
-describe("a branch whose name is no scope's, or a request's", () => {
+describe("a branch whose name is not a scope's, or a request's", () => {
   const scopeOf = (branch: string) => chooseAutomatically({ ...gitLab, CI_COMMIT_BRANCH: branch }, "/").to;
   test.each([
     ["Fix-Über/it", /^fix-ber-it-[0-9a-f]{8}$|^fix-.*-[0-9a-f]{8}$/],

@@ -6,7 +6,7 @@ test.each<[name: string, answer: unknown, extensions: readonly string[]]>([
   ["names some", { extensions: ["resource-limits", "x"] }, ["resource-limits", "x"]],
   ["names none", { permissions: {} }, []],
   ["says something else by that name", { extensions: { mounts: true } }, []],
-  ["names some that are no names", { extensions: [1, null, "x"] }, ["x"]],
+  ["names some that are not names", { extensions: [1, null, "x"] }, ["x"]],
   ["has no such route", undefined, []],
 ])("extensions of a service that %s", async (_, answer, extensions) => {
   const fake = await startFakeService({

@@ -132,7 +132,7 @@ describe("which service", () => {
       { kind: "remote", url: "https://env.example", token: "k", project: "p", source: "CONTREE_URL" },
     ],
     [
-      "a variable of other tools alone is no service",
+      "a variable of other tools alone is not a service",
       { files: [], environment: { NEBIUS_API_KEY: "k" } },
       { kind: "embedded" },
     ],

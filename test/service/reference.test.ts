@@ -89,7 +89,7 @@ test.each([
   ["bad_host.example:port/app", "no registry host"],
   ["app@sha256:abc", "no digest"],
   ["app:a:b", "no repository name"],
-])("%p is no reference: %s", (text, reason) => {
+])("%p is not a reference: %s", (text, reason) => {
   expect(() => parseReference(text)).toThrow(reason);
   expect(() => parseReference(text)).toThrow(BoughError);
 });

@@ -169,7 +169,7 @@ describe("a call is sent again", () => {
     expect(notices).toMatchObject([{ level: "warn" }]);
   });
 
-  test("after answers that are no JSON, three times in all", async () => {
+  test("after answers that are not JSON, three times in all", async () => {
     const fake = await start({
       intercept: () => page("<html><title>Log in to the Wi-Fi</title></html>", 200),
     });
@@ -303,7 +303,7 @@ describe("starting an instance", () => {
   test.each([
     ["the connection breaks", (): string => ""],
     ["a proxy gives up", () => rawAnswer("504 Gateway Timeout", "")],
-    ["the answer is no JSON", () => rawAnswer("201 Created", "<html>")],
+    ["the answer is not JSON", () => rawAnswer("201 Created", "<html>")],
   ])("is never sent twice: %s", async (_, answer) => {
     const server = await startRawServer((socket) => {
       const text = answer();

@@ -71,7 +71,7 @@ test("others can't read it: directories 0700, all files 0600", () => {
 describe("what can't be opened names the file and what to do", () => {
   test.each([
     [
-      "a file that is no database",
+      "a file that is not a database",
       (path: string) => writeFileSync(path, "no database ".repeat(100)),
       "file is not a database",
       /^The next `bough build` sets it aside/,

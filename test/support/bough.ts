@@ -75,7 +75,7 @@ export async function runBough(words: readonly string[], options: BoughOptions):
         options.onStderr?.(written);
       },
       writeAlone() {
-        throw new Error("help is no error");
+        throw new Error("help is not an error");
       },
       flush: async () => {},
       isTerminal: options.hasErrorTerminal === true,

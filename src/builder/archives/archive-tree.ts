@@ -45,7 +45,7 @@ export function createArchiveTree(
       path.push(part);
       if (waiting.length === 0) break;
       const entry = found.get(path.join("/"));
-      if (entry?.type === "file") throw refuse(`has ${name} in it, and ${entry.path} is no directory`);
+      if (entry?.type === "file") throw refuse(`has ${name} in it, and ${entry.path} is not a directory`);
       if (entry?.type !== "symlink") continue;
       if (++links > maxLinksOnTheWay)
         throw refuse(`has ${name} in it, with links on the way that lead round`);
@@ -71,7 +71,7 @@ export function createArchiveTree(
   function originalOf(entry: TarEntry): CopiedEntry {
     const original = found.get(resolve(entry.target));
     if (original !== undefined && original.type !== "directory") return original;
-    throw refuse(`has ${entry.name} in it as a link to ${entry.target}, which is no file of it`);
+    throw refuse(`has ${entry.name} in it as a link to ${entry.target}, which is not a file in it`);
   }
 
   function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
@@ -98,7 +98,7 @@ export function createArchiveTree(
       const path = resolve(entry.name);
       // The destination itself keeps what it has.
       if (path === "") return;
-      if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is no number`);
+      if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is not a number`);
       const made = toEntry(entry, path, sha256);
       makeParents(path);
       const before = found.get(path);

@@ -50,7 +50,7 @@ async function hashOf(
 ): Promise<string> {
   if (item.kind === "url") return (await addFromUrl(item.url, checksum, build)).sha256;
   const { entry } = item;
-  if (entry.type !== "file") throw new Error(`${entry.absolutePath} is no file`);
+  if (entry.type !== "file") throw new Error(`${entry.absolutePath} is not a file`);
   const { signal, clock, hashes: cache, inputs } = build;
   const early = { offer: () => undefined };
   await hashSources([entry], { signal, clock, cache, early, inputs });

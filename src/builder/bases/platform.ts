@@ -98,7 +98,7 @@ const aliases: Readonly<Record<string, string>> = {
 const usualVariants: Readonly<Record<string, string>> = { amd64: "v1", arm64: "v8" };
 
 function invalid(text: string): BoughError {
-  return new BoughError(`${JSON.stringify(text)} is no platform`, {
+  return new BoughError(`invalid platform ${JSON.stringify(text)}`, {
     kind: "usage",
     hint: "A platform reads linux/amd64 or linux/arm64.",
   });

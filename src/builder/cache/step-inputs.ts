@@ -112,7 +112,7 @@ function describeFiles(all: readonly Staged[], secrets: Secrets): Record<string,
   return described;
 }
 
-/** What is no link has nothing of a secret's in it. */
+/** What is not a link has nothing of a secret's in it. */
 function describe(entry: StagedEntry, secrets: Secrets): string {
   return entry.type === "symlink" ? secrets.mask(describeFile(entry)) : describeFile(entry);
 }

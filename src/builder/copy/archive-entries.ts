@@ -37,7 +37,7 @@ export async function* checkArchive(
     const isElsewhere = name.startsWith("/") || parts.includes("..") || name.includes("\0");
     if (isElsewhere) throw refuse(`has a name in it that leads elsewhere: ${JSON.stringify(name)}`);
     if (name.length > maxPathLength) throw refuse(`has a name of ${name.length} characters in it`);
-    // What the decoder puts in place of bytes that are no UTF-8.
+    // What the decoder puts in place of bytes that are not UTF-8.
     if (name.includes("\ufffd")) throw refuse(`has a name in it that is not UTF-8: ${JSON.stringify(name)}`);
     return parts.join("/");
   };
@@ -46,7 +46,7 @@ export async function* checkArchive(
       const above = path.slice(0, end);
       const type = seen.get(above);
       if (type === "directory" || type === "implied") return;
-      if (type !== undefined) throw refuse(`has ${path} in it, and ${above} is no directory`);
+      if (type !== undefined) throw refuse(`has ${path} in it, and ${above} is not a directory`);
       seen.set(above, "implied");
     }
   };
@@ -64,11 +64,11 @@ export async function* checkArchive(
     const before = seen.get(path);
     if (before !== undefined && !(before === "implied" && entry.type === "directory"))
       throw refuse(`has ${path} in it twice`);
-    if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is no number`);
+    if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is not a number`);
     if (entry.isDevice) throw refuse(`has a device in it: ${path}`);
     const original = entry.type === "hardlink" ? relativePath(entry.target) : undefined;
     if (original !== undefined && seen.get(original) !== "file")
-      throw refuse(`has ${path} in it as a link to ${entry.target}, which is no file of it`);
+      throw refuse(`has ${path} in it as a link to ${entry.target}, which is not a file in it`);
     seen.set(path, entry.type);
     yield { path, entry, original };
   }

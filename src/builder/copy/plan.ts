@@ -32,7 +32,7 @@ import { type CopyWords, isArchive, type RemoteSource } from "./words.ts";
 /** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
 export interface CopyPlan {
   destination: Destination;
-  /** Several sources go to a destination that is no directory. */
+  /** Several sources go to a destination that is not a directory. */
   isOneFile: boolean;
   items: PlannedItems;
   warnings: readonly ContextWarning[];

@@ -121,8 +121,7 @@ function requireAddable(
   if (checksum !== "" && mode === "docker" && repositories.length + urls.length > 1)
     throw new BoughError("ADD --checksum goes with a single source", { kind: "usage" });
   const bad = urls.find((source) => !URL.canParse(source));
-  if (bad !== undefined)
-    throw new BoughError(`ADD ${redactUrl(bad)}: this is no valid address`, { kind: "usage" });
+  if (bad !== undefined) throw new BoughError(`ADD ${redactUrl(bad)}: invalid address`, { kind: "usage" });
 }
 
 /** Refuses addresses: a COPY takes them for paths, which the context does not have. */
@@ -142,7 +141,7 @@ function toAddress(
   { checksum, keepGitDir }: { checksum: string; keepGitDir: boolean | undefined },
 ): RepositoryAddress {
   const address = parseRepositoryAddress(word);
-  if (address === undefined) throw new Error("this is no repository's address");
+  if (address === undefined) throw new Error("this is not a repository's address");
   const { keepsGitDirectory = keepGitDir, commit = checksum === "" ? undefined : checksum } = address;
   const refuse = (flag: string) =>
     new BoughError(`ADD ${redactUrl(word)}: --${flag} says something else than the address does`, {
@@ -158,7 +157,7 @@ function parseChecksum(text: string): string | undefined {
   if (text === "") return undefined;
   const match = /^sha256:([0-9a-f]{64})$/i.exec(text);
   if (match?.[1] !== undefined) return match[1].toLowerCase();
-  throw new BoughError(`--checksum=${text} is no SHA-256 digest`, {
+  throw new BoughError(`--checksum=${text} is not a SHA-256 digest`, {
     kind: "usage",
     hint: "Write --checksum=sha256: and 64 hexadecimal digits, as sha256sum prints them.",
   });

@@ -18,7 +18,7 @@ export interface StageScope extends Scope {
   unknown: ReadonlyMap<string, boolean>;
   /** The base image's, with what the instructions make of it. `Env` stays the base's own: what the Dockerfile sets is in `env`. */
   config: ImageConfig;
-  /** True if the stage has a CMD of its own, which is no part of `config`. */
+  /** True if the stage has a CMD of its own, which is not part of `config`. */
   ownsCmd?: boolean;
   /** MAINTAINER, which an image has beside its `config`. */
   author?: string;
@@ -100,7 +100,7 @@ export function createIsKnown(
 ): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
-      // The image has been asked, or is no part of this.
+      // The image has been asked, or is not part of this.
       if (inherited !== undefined) return true;
       if (unknown.get(name) === true) return false;
       // What says itself what stands for a missing value is taken at its word.

@@ -145,7 +145,7 @@ function redirectTarget(url: string, from: URL, location: string, { subject }: R
   const hint = "Name the final address if you trust it.";
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next === undefined || !/^https?:$/.test(next.protocol)) {
-    const message = `${subject} ${redactUrl(url)}: the server redirects to something that is no web address; refused`;
+    const message = `${subject} ${redactUrl(url)}: the server redirects to something that is not a web address; refused`;
     throw new BoughError(message, { hint });
   }
   // Credentials are what the Dockerfile gives, not what a server wants to be sent on.

@@ -19,7 +19,7 @@ export interface ScopeKeys {
 /**
  * `signing`: of `--cache-sign`. What it signs is believed, too: else its own index would be none for the next write.
  *
- * @throws BoughError of kind `usage` for what is no Ed25519 key
+ * @throws BoughError of kind `usage` for what is not an Ed25519 key
  */
 export function readScopeKeys(signing: KeyFile | undefined, verifying: readonly KeyFile[]): ScopeKeys {
   const own = signing && readKey(signing, "--cache-sign", createPrivateKey);

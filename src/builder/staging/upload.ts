@@ -65,7 +65,7 @@ function isUnpacked({ content: { kind } }: StagedFile): boolean {
   return kind === "archive" || kind === "repository";
 }
 
-/** Contents that are no file of the context: a here-document, or a URL whose upload the service has lost. */
+/** Contents that are not a file of the context: a here-document, or a URL whose upload the service has lost. */
 async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
   switch (content.kind) {
     case "text": {

@@ -21,7 +21,7 @@ export function lintExpose({ instructions }: Dockerfile): Finding[] {
   });
 }
 
-/** `${PORT:-80}` is no mapping. */
+/** `${PORT:-80}` is not a mapping. */
 function withoutVariables(port: string): string {
   return port.replace(/\$\{[^}]*\}/g, "");
 }

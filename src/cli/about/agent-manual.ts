@@ -75,7 +75,7 @@ Then mend the Dockerfile and build again: what was built before the step stays c
   bough -S k run -D -f json -- echo hi          {"operation", "exitCode", "image", "stdout", "stderr", ...}
 - -I FILE runs a local script, its arguments behind IMAGE or --; --env-file FILE has a variable a line; -v DIR:PATH[:ro]
   mounts a directory of this machine itself (bough's own engine).
-- The first word that is no option is an image: without one the command stands after --. It gets what is piped in
+- The first word that is not an option is an image: without one the command stands after --. It gets what is piped in
   as its standard input: give it </dev/null in scripts whose own input stays open. There is no terminal in it:
   \`run -it\` and \`bough shell\` are for people.
 - Ctrl-C and SIGTERM cancel the operation on the service.

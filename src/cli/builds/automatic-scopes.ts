@@ -56,7 +56,7 @@ export function chooseAutomatically(environment: Environment, context: string | 
   return { from: scopes(own, mainScope), to: own, reason: `${system} builds branch ${branch}, and ${known}` };
 }
 
-/** `undefined`: this is no CI job, or none of a system that is known here. */
+/** `undefined`: this is not a CI job, or none of a system that is known here. */
 function describeJob(environment: Environment): Job | undefined {
   const get = (name: string) => environment[name] || undefined;
   const isSet = (name: string) => get(name)?.toLowerCase() === "true";
@@ -127,7 +127,7 @@ function numberIn(text: string | undefined): string | undefined {
 const digestDigits = 8;
 const cleanedCharacters = 80;
 
-/** A branch whose name is no scope's has its digest in it, so that no two have one scope. Those of requests are theirs alone. */
+/** A branch whose name is not a scope's has its digest in it, so that no two have one scope. Those of requests are theirs alone. */
 function scopeOfBranch(branch: string): string {
   if (isScopeName(branch) && !/^pull(\/|$)/.test(branch)) return branch;
   const digest = sha256Of(branch).slice(0, digestDigits);

@@ -156,7 +156,7 @@ function requireSocket(id: string, path: string): void {
 
 function socketProblem(path: string): string | undefined {
   try {
-    return statSync(path).isSocket() ? undefined : `${displayPath(path)} is no agent's socket`;
+    return statSync(path).isSocket() ? undefined : `${displayPath(path)} is not an agent's socket`;
   } catch (error) {
     return fileError("use", path, error).message;
   }

@@ -15,7 +15,7 @@ export function habitOf([name = "", ...words]: readonly string[]): string | unde
 }
 
 interface Given {
-  /** The first word that is no option. */
+  /** The first word that is not an option. */
   place: string | undefined;
   /** The word behind one of these options. */
   valueOf(...options: string[]): string | undefined;

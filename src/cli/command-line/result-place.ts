@@ -27,7 +27,7 @@ export function findPlace(option: string, given: string, workingDirectory: strin
   // The resolved path has lost it.
   if (given.endsWith("/") || given.endsWith(sep))
     throw unusablePlace(place, "a file's path has no slash at its end");
-  if (statsOf(place.path, place)?.isFile() === false) throw unusablePlace(place, "this is no file");
+  if (statsOf(place.path, place)?.isFile() === false) throw unusablePlace(place, "this is not a file");
   return place;
 }
 

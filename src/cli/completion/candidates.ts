@@ -77,7 +77,7 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
   return place;
 }
 
-/** A word that is no option: a command, or an argument of one. */
+/** A word that is not an option: a command, or an argument of one. */
 async function enter(place: Place, word: string): Promise<void> {
   const entry = place.table !== undefined && Object.hasOwn(place.table, word) ? place.table[word] : undefined;
   if (entry === undefined) {

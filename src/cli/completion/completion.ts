@@ -35,7 +35,7 @@ async function complete({ values, runtime, commands }: Invocation): Promise<void
 
 /**
  * Names come from services and images, and a shell puts them into a command line unquoted: one that a shell would act upon
- * is no candidate. Descriptions are only shown.
+ * is not a candidate. Descriptions are only shown.
  */
 function lineOf(candidate: string): string {
   const [word = "", ...description] = candidate.split("\t");

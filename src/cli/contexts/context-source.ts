@@ -53,7 +53,7 @@ export function contextGroup(place: string): string {
   return sha256Of(place).slice(0, 16);
 }
 
-/** Returns the same of a session; `undefined` if that is no build's. */
+/** Returns the same of a session; `undefined` if that is not a build's. */
 export function contextGroupOf(session: string): string | undefined {
   return /^build:([0-9a-f]{16})$/.exec(session)?.[1];
 }

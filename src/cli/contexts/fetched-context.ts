@@ -27,7 +27,7 @@ export interface OpenedContext extends Disposable {
   context: BuildContext;
   /** What names the build session: the context's absolute path, or where it was fetched from. */
   place: string;
-  /** Where the context came from, if it is no directory of this machine. */
+  /** Where the context came from, if it is not a directory of this machine. */
   fetched: FetchedContext | undefined;
   dockerfile: DockerfileText;
   ignore: IgnoreRules;

@@ -37,7 +37,7 @@ interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {
 }
 
 /**
- * Puts the files of an archive, plain or compressed, into `place/tree`. What is no archive is a Dockerfile: it goes to
+ * Puts the files of an archive, plain or compressed, into `place/tree`. What is not an archive is a Dockerfile: it goes to
  * `place/Dockerfile`, and the tree is empty. Returns the SHA-256 of all that came, and how much that was.
  */
 export async function unpackContext(
@@ -100,7 +100,7 @@ async function writeDockerfile(
   name: string,
 ): Promise<void> {
   const { bytes, isWhole } = await readAtMost(maxDockerfileBytes, content);
-  if (!isWhole) throw refuse(name, "is no tar archive, and too large for a Dockerfile");
+  if (!isWhole) throw refuse(name, "is not a tar archive, and too large for a Dockerfile");
   onDisk(dirname(path), () => writeFileSync(path, bytes));
 }
 

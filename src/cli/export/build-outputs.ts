@@ -153,7 +153,7 @@ function readFields(text: string): Map<string, string> {
     fields.map((field): [string, string] => {
       const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
       if (key === undefined || value === undefined)
-        throw unusable(text, `${JSON.stringify(field)} is no KEY=VALUE`);
+        throw unusable(text, `${JSON.stringify(field)} is not a KEY=VALUE`);
       return [key.toLowerCase(), value];
     }),
   );

@@ -68,7 +68,7 @@ export function goesToStandardOutput(destination: Destination): boolean {
 /** Refuses an archive on a terminal, as docker buildx does: nobody reads it there. */
 export function refuseTerminal(destination: Destination, { isTerminal }: Pick<Output, "isTerminal">): void {
   if (!isTerminal || !goesToStandardOutput(destination)) return;
-  throw new BoughError("standard output is a terminal, and an archive is no text", {
+  throw new BoughError("standard output is a terminal, and an archive is not text", {
     kind: "usage",
     hint: "Name a file, or send it on: `... > image.tar`, `... | docker load`.",
   });
@@ -86,7 +86,7 @@ function checkName(kind: "oci" | "oci-archive" | "docker-archive", name: string,
   if (kind === "docker-archive") return withLatest(name);
   // https://github.com/opencontainers/image-spec/blob/main/annotations.md (org.opencontainers.image.ref.name)
   if (/^[A-Za-z0-9]+([-._:@+/]+[A-Za-z0-9]+|--[A-Za-z0-9]+)*$/.test(name)) return name;
-  throw new BoughError(`${JSON.stringify(text)}: ${JSON.stringify(name)} is no name for an image`, {
+  throw new BoughError(`${JSON.stringify(text)}: ${JSON.stringify(name)} is not a valid image name`, {
     kind: "usage",
   });
 }

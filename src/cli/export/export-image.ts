@@ -121,7 +121,7 @@ function readManifests(path: string): object[] {
   } catch (error) {
     throw new BoughError(`${path} cannot be read: is its directory an OCI image layout?`, { cause: error });
   }
-  throw new BoughError(`${path} lists no images: its directory is no OCI image layout`);
+  throw new BoughError(`${path} lists no images: its directory is not an OCI image layout`);
 }
 
 function nameIn(manifest: object): unknown {

@@ -20,7 +20,7 @@ export function writeWholeFile<T>(path: string, write: (temporary: string) => Pr
     throw new BoughError(`${displayPath(path)} is a directory, and a file is to be written there`);
   // A device or a pipe would be replaced by the file.
   if (stats?.isFile() === false) {
-    throw new BoughError(`${displayPath(path)} is no regular file`, {
+    throw new BoughError(`${displayPath(path)} is not a regular file`, {
       hint: "Standard output is named -, as in tar:-.",
     });
   }

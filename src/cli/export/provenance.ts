@@ -84,7 +84,7 @@ function contextDigest(files: ReadonlyMap<string, string>): string {
   return digestOf(lines.map(([, line]) => line).join(""));
 }
 
-/** Leaves the values of what is no secret; of the others, the names. */
+/** Leaves the values of what is not a secret; of the others, the names. */
 function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets) {
   const secrets = secretsAmong([...values, ...secretTexts(given)]);
   const entries = inOrder(values);

@@ -32,7 +32,7 @@ async function printFiles(invocation: Invocation): Promise<void> {
     const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
     const content = await connection.service.openFile(image, path);
     if (content === undefined) {
-      throw new BoughError(`${path} is no regular file`, {
+      throw new BoughError(`${path} is not a regular file`, {
         hint: `\`bough ls ${given}\` lists a directory.`,
       });
     }

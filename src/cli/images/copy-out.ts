@@ -34,7 +34,7 @@ export async function copyFile(
   { runtime }: Invocation,
 ): Promise<CopyResult> {
   const isDirectory = statsOf(local)?.isDirectory() === true;
-  if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is no directory`, { kind: "usage" });
+  if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is not a directory`, { kind: "usage" });
   const name = posix.basename(path);
   if (isDirectory) checkLocalName(name, runtime.platform);
   const to = isDirectory ? join(local, name) : local;

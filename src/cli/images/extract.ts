@@ -150,7 +150,7 @@ function existingFile(root: string, { name, target }: TarEntry, directories: Dir
   const path = makeParents(root, partsOf(target), directories);
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) return path;
   throw new BoughError(
-    `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is no file of it`,
+    `the archive from the service links ${displayPath(name)} to ${displayPath(target)}, which is not a file in it`,
   );
 }
 

@@ -23,7 +23,7 @@ import { writeFiles } from "./tools/write-files.ts";
 const instructions = `bough builds images from Dockerfiles and runs commands in them, in sandboxes.
 - \`build\` with docker: true builds what \`docker build\` would; without it every stage is built, COPY --from, CMD, ENTRYPOINT and their kind are skipped with a warning, and .git, node_modules, dist, build and the like are left out of every COPY.
 - \`run\` throws the changes of the command away unless keep is true; then its result is the session's image, and \`rollback\` takes it back. Give every task a session of its own.
-- A command that exits with another code than 0 is no error of \`run\`: look at exitCode. A failed build is an error, with the step's output; \`run\` with failed_step: true runs in that step's place.
+- A command that exits with another code than 0 is not an error of \`run\`: look at exitCode. A failed build is an error, with the step's output; \`run\` with failed_step: true runs in that step's place.
 - The resource bough://manual is the manual of the command line, which does more than these tools.`;
 
 /** Serves until standard input ends; what still runs is cancelled then. */
@@ -75,7 +75,7 @@ async function prepareEngine({ runtime, globals }: Invocation): Promise<void> {
   }
 }
 
-/** A shorter one is found in any text, and is no token. */
+/** A shorter one is found in any text, and is not a token. */
 const minTokenLength = 8;
 
 /** No message has the service's token in it, whatever it is about. */

@@ -39,7 +39,7 @@ export function createStdioTransport(
     await Promise.race([answered, clock.sleep(lastAnswersMilliseconds)]);
   }
 
-  /** False where no whole line is left. A line that is no message is passed over, and said to be. */
+  /** False where no whole line is left. A line that is not a message is passed over, and said to be. */
   function deliverNext(): boolean {
     try {
       const message = buffer.readMessage();

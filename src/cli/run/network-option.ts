@@ -12,7 +12,7 @@ export function networkDefinition(whose: string): ArgumentDefinition {
   };
 }
 
-/** Rejects what is no mode. */
+/** Rejects what is not a mode. */
 export function readNetworkMode(given: string | undefined): NetworkMode {
   return oneOf(given ?? "default", networkModes, "--network");
 }

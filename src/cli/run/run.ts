@@ -68,7 +68,7 @@ export const run = command({
   agentNote: [
     "This command is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
     "There is no terminal without -it, which needs one here: commands that ask get the standard input that is piped in, else none.",
-    "The first word that is no option is IMAGE; a command for the session's image stands after --.",
+    "The first word that is not an option is IMAGE; a command for the session's image stands after --.",
     "COMMAND is run as it stands: the image's ENTRYPOINT isn't put before it.",
     "A failing command keeps its changes as well; the exit code is the command's own.",
     "Of each output stream 16 MiB arrive at least; what is cut off is said to be. For more, write a file and `bough cp` it.",

@@ -65,7 +65,7 @@ async function openShell(invocation: Invocation): Promise<number> {
   return await runToItsEnd(asked, invocation, connection);
 }
 
-/** A name that is no image's may be a session's. */
+/** A name that is not an image's may be a session's. */
 async function findPlace(
   invocation: Invocation,
   { service, store }: Connection,

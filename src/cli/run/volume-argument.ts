@@ -12,7 +12,7 @@ export function parseVolume(text: string, workingDirectory: string): InstanceMou
   const usage = (message: string, hint = example) => new BoughError(message, { kind: "usage", hint });
   if (source === "") throw usage(`--volume takes DIR:PATH[:ro], not ${JSON.stringify(text)}`);
   if (!target.startsWith("/"))
-    throw usage(`--volume ${text}: ${JSON.stringify(target)} is no absolute path in the image`);
+    throw usage(`--volume ${text}: ${JSON.stringify(target)} is not an absolute path in the image`);
   if (option !== undefined && option !== "ro" && option !== "rw")
     throw usage(`--volume ${text}: unknown option ${JSON.stringify(option)}: it is ro or rw`);
   return { type: "host", source: resolve(workingDirectory, source), target, readonly: option === "ro" };

@@ -199,7 +199,7 @@ export type ListedFile = FileEntry & { list: EntryList; index: number };
 
 export type ListedEntry = ListedFile | Exclude<ContextEntry, FileEntry>;
 
-/** What a list keeps of an entry's `stat`; of what is no file, the mode alone. */
+/** What a list keeps of an entry's `stat`; of what is not a file, the mode alone. */
 type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs">;
 
 const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctimeMs: 0 };

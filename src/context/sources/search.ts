@@ -81,7 +81,7 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
 export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning {
   const isDefault = rule.origin.kind === "default";
   const advice = isDefault ? "; --no-default-excludes turns that list off" : "";
-  // Docker's check is about paths: the root of the context is no path that a rule could mean, unless it means everything.
+  // Docker's check is about paths: the root of the context is not a path that a rule could mean, unless it means everything.
   const isRoot = contextPathOf(source) === "" && !["*", "**", "**/*"].includes(rule.text);
   return {
     rule: isDefault ? "DefaultExclude" : isRoot ? "CopyMatchesNothing" : "CopyIgnoredFile",

@@ -64,7 +64,7 @@ export async function walkDirectory(
         entries.add(number, name, stats, target);
         if (type === "directory") await visit(childPaths(parent, name), enterFilters(parentFilters, name));
       } else {
-        // Most of what a long list leaves out is no directory, and to enter it takes as long as the list.
+        // Most of what a long list leaves out is not a directory, and to enter it takes as long as the list.
         const below = mayPassBelow(parentFilters, name) ? enterFilters(parentFilters, name) : undefined;
         const stats = below !== undefined && mayKeepBelow(below) ? statChild(parent, name, files) : undefined;
         if (below === undefined || stats?.isDirectory() !== true) {

@@ -1,7 +1,7 @@
 import type { DockerfileWarning } from "../instruction.ts";
 import type { Problem } from "./problem.ts";
 
-/** A file that is no Dockerfile at all has a problem in each line; nobody reads more of them than this. */
+/** A file that is not a Dockerfile at all has a problem in each line; nobody reads more of them than this. */
 const maximumProblems = 100;
 
 /** What is found while a file is read. */

@@ -5,7 +5,7 @@ export type EscapeCharacter = "\\" | "`";
 const form = /^#[\t\n\f\r ]*([a-zA-Z][a-zA-Z0-9]*)[\t\n\f\r ]*=[\t\n\f\r ]*(.+?)[\t\n\f\r ]*$/;
 const knownNames = new Set(["syntax", "escape", "check"]);
 
-/** Takes the file's lines from the top; the first line that is no directive ends the directives for good. */
+/** Takes the file's lines from the top; the first line that is not a directive ends the directives for good. */
 export class DirectiveReader {
   readonly values = new Map<string, string>();
   escape: EscapeCharacter = "\\";

@@ -74,7 +74,7 @@ export function replaceMatches(
   while (from <= characters.length) {
     const match = findMatch(characters, from, pattern.pieces);
     if (match === undefined) break;
-    // An empty match right behind the last one is no match of its own (Go's rule).
+    // An empty match right behind the last one is not a match of its own (Go's rule).
     if (match.end > copied || match.start === 0 || match.start > copied) {
       const kept = characters.slice(copied, match.start).join("");
       length += kept.length + replacement.length;

@@ -42,7 +42,7 @@ const hiddenSetter = /(?:\.|source|eval|let|trap|alias|function|coproc)(?=\s)/y;
 const settersArgument = /["'\\]?(?:([A-Za-z_]\w*)(?![\w$`{])|[-+\d])/y;
 const arithmeticAssignment = /(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--/;
 
-/** Finds what a POSIX shell would expand in a script. Never fails: text that is no script has no references. */
+/** Finds what a POSIX shell would expand in a script. Never fails: text that is not a script has no references. */
 export class ShellScan {
   readonly references: Reference[] = [];
   /** Names that the script sets, or that every shell sets by itself. */

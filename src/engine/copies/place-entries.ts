@@ -6,7 +6,7 @@ import { createDirectoryMaker } from "./directory-maker.ts";
 import type { PlacedEntry } from "./entry-spec.ts";
 import { giveAttributes, type UpperTree } from "./upper-tree.ts";
 
-/** Makes directories and links in a tree that is not mounted, as a COPY of them does: a link replaces what is no directory. */
+/** Makes directories and links in a tree that is not mounted, as a COPY of them does: a link replaces what is not a directory. */
 export async function placeEntries(
   to: UpperTree,
   entries: readonly PlacedEntry[],

@@ -46,7 +46,7 @@ function splitAtPivot(word: string): { base: string; below: string } {
   return { base, below: below.replace(/^\/|\/$/g, "") };
 }
 
-/** A name that is no UTF-8 is matched byte by byte. */
+/** A name that is not UTF-8 is matched byte by byte. */
 export function textOf(name: Path): string {
   return typeof name === "string" ? name : name.toString("latin1");
 }

@@ -179,7 +179,7 @@ export function giveAttributes(path: Path, owner: Ids, { mode }: { mode: number 
 }
 
 /**
- * Gives `path`, which is no link, all of `source` but its content. Extended attributes come after the owner, whose change takes
+ * Gives `path`, which is not a link, all of `source` but its content. Extended attributes come after the owner, whose change takes
  * capabilities away.
  */
 export function copyMetadata(source: Path, path: Path, stats: Stats): void {

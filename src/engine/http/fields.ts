@@ -56,7 +56,7 @@ export function optionalFields(fields: Fields, name: string): Fields | undefined
 export function refuseUnknown(fields: Fields, known: readonly string[], within?: string): void {
   const unknown = Object.keys(fields).find((name) => !known.includes(name));
   if (unknown !== undefined)
-    refuse(within === undefined ? unknown : `${within}.${unknown}`, "is no known field");
+    refuse(within === undefined ? unknown : `${within}.${unknown}`, "is not a known field");
 }
 
 export function refuse(name: string, problem: string): never {

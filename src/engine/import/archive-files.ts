@@ -30,7 +30,7 @@ export async function openArchiveFiles(
   for await (const entry of readTar(content, path)) {
     signal.throwIfAborted();
     if (members.size >= maxArchiveEntries) {
-      throw new BoughError(`${path} holds more than ${maxArchiveEntries} files: that is no image`);
+      throw new BoughError(`${path} holds more than ${maxArchiveEntries} files: that is not an image`);
     }
     const name = memberName(entry.name);
     // Whoever asked for a name that an archive has twice would get another file from each program.
@@ -46,7 +46,7 @@ function memberOf({ type, target, offset, size, isSparse }: TarEntry, name: stri
   // A symbolic link counts from its own directory, a hard link from the archive's.
   if (type === "symlink") return { target: posix.join(posix.dirname(name), target) };
   if (type === "hardlink") return { target: memberName(target) };
-  return { unreadable: "is no file" };
+  return { unreadable: "is not a file" };
 }
 
 function findMember(

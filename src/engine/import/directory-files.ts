@@ -16,7 +16,7 @@ export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles
       const stats = lstatSync(path, { throwIfNoEntry: false });
       if (stats === undefined) return undefined;
       if (!isPlain(path)) throw new BoughError(`${path} is or leads through a symbolic link: not read`);
-      if (!stats.isFile()) throw new BoughError(`${path} is no regular file`);
+      if (!stats.isFile()) throw new BoughError(`${path} is not a regular file`);
       const { size } = stats;
       const place = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
       return { name: path, size, place, isOwn };

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 
 /** The files of an image on disk by their names, such as `index.json`: those of a directory, or of an archive. */
 export interface ImageFiles {
-  /** `undefined`: there is none of that name. Throws where it is no regular file of the image's own. */
+  /** `undefined`: there is none of that name. Throws where it is not a regular file of the image's own. */
   find(name: string): ImageFile | undefined;
 }
 
@@ -55,7 +55,7 @@ export function openRegular(path: string, flags = 0): { descriptor: number; size
   const stats = fstatSync(descriptor);
   if (stats.isFile()) return { descriptor, size: stats.size };
   closeSync(descriptor);
-  throw new BoughError(`${path} is no regular file`);
+  throw new BoughError(`${path} is not a regular file`);
 }
 
 /** Reads in pieces. Rejects where it is in no regular file, cannot be read, or the file has become shorter. */

@@ -52,7 +52,7 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
   return { kind, name, path, reference: reference === "" ? undefined : reference };
 }
 
-/** Reads the name as Docker does: without a dot, a colon or `localhost` the first segment is no host, and Docker Hub is meant. */
+/** Reads the name as Docker does: without a dot, a colon or `localhost` the first segment is not a host, and Docker Hub is meant. */
 export function registryHost(name: string): string {
   const [first, ...rest] = name.split("/");
   const isHost = first !== undefined && rest.length > 0 && (/[.:]/.test(first) || first === "localhost");

@@ -17,7 +17,7 @@ export function parseJson(bytes: Uint8Array, name: string): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    throw new BoughError(`${name} is no JSON`);
+    throw new BoughError(`${name} is not JSON`);
   }
 }
 

@@ -28,7 +28,7 @@ export async function readOciLayout(
   name: string,
 ): Promise<ImageParts> {
   const file = files.find("index.json");
-  if (file === undefined) throw new BoughError(`${name} is no OCI image layout: it has no index.json`);
+  if (file === undefined) throw new BoughError(`${name} is not an OCI image layout: it has no index.json`);
   const index = asObject(parseJson(await readSmall(file), file.name), file.name);
   const manifests = asObjects(index.manifests, file.name);
   const chosen = chooseByName(manifests, reference, name);
@@ -39,7 +39,7 @@ export async function readOciLayout(
 export async function readSkopeoDirectory(files: ImageFiles, name: string): Promise<ImageParts> {
   const file = files.find("manifest.json");
   if (file === undefined)
-    throw new BoughError(`${name} is no directory of an image: it has no manifest.json`);
+    throw new BoughError(`${name} is not a directory of an image: it has no manifest.json`);
   const find: FindBlob = (digest) => {
     const hex = hexOf(digest);
     return files.find(hex) ?? files.find(`${hex}.manifest.json`);

@@ -21,7 +21,7 @@ interface FileItem {
   is_symlink: boolean;
   is_socket: boolean;
   is_fifo: boolean;
-  /** Empty for what is no link. */
+  /** Empty for what is not a link. */
   symlink_to: string;
 }
 

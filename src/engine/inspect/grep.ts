@@ -78,7 +78,7 @@ function optionsOf(query: GrepQuery): string[] {
   ];
 }
 
-/** ripgrep's own records, one a line; text that is no UTF-8 comes as base64. */
+/** ripgrep's own records, one a line; text that is not UTF-8 comes as base64. */
 interface GrepRecord {
   type: string;
   data: {

@@ -37,7 +37,7 @@ export class CapturedStream {
     this.#keep(bytes.subarray(0, whole));
   }
 
-  /** What is still held back was no character after all. */
+  /** What is still held back was not a character after all. */
   end(): void {
     this.#keep(this.#pending);
     this.#pending = new Uint8Array();

@@ -128,7 +128,7 @@ export function layerChain(database: Database, id: number): number[] {
 
 /**
  * overlayfs's options for `layers`, with names relative to the directory of the layers. With an `operation` directory
- * changes go to its `upper`; without, the mount is read-only. `isRoot: false`: it is no root file system of a sandbox.
+ * changes go to its `upper`; without, the mount is read-only. `isRoot: false`: it is not a root file system of a sandbox.
  */
 export function overlayOptions(
   layout: Layout,

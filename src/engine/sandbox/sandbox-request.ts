@@ -40,7 +40,7 @@ export interface RequestMounts {
 export interface PlacedMounts {
   mounts: readonly SandboxMount[];
   locate: Locate;
-  /** Throws for a path without links that is no safe working directory. */
+  /** Throws for a path without links that is not a safe working directory. */
   requireStable: (directory: string) => void;
 }
 

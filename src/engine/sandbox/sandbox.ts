@@ -183,7 +183,7 @@ function writeFile(path: string, content: string, mode: number): string {
   return path;
 }
 
-/** The file has what docker build's has: names that this machine gives to others are no part of what an image is built from. */
+/** The file has what docker build's has: names that this machine gives to others are not part of what an image is built from. */
 function hostsOf(hostname: string): string {
   return [
     "127.0.0.1\tlocalhost",

@@ -1,5 +1,5 @@
 /**
- * Paths in a layer as text that has one character for each byte (latin1): nothing is lost of a name that is no UTF-8, and pieces
+ * Paths in a layer as text that has one character for each byte (latin1): nothing is lost of a name that is not UTF-8, and pieces
  * can be compared and put together.
  */
 import type { Path } from "../copies/path.ts";

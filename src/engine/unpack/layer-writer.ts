@@ -100,7 +100,7 @@ export class LayerWriter {
   }
 
   #writeRoot(entry: TarEntry): void {
-    if (entry.type !== "directory") throw new BoughError("its root is no directory");
+    if (entry.type !== "directory") throw new BoughError("its root is not a directory");
     this.#hasRoot = true;
     this.#describeDirectory(this.#directory.root, entry, false);
   }
@@ -174,7 +174,7 @@ export class LayerWriter {
       return;
     }
     if (found.stats.isDirectory() || isWhiteout(found.stats))
-      throw new BoughError(`a hard link leads to ${showPath(target)}, which is no file`);
+      throw new BoughError(`a hard link leads to ${showPath(target)}, which is not a file`);
     if (found.path !== path) this.#make(path, () => linkSync(toPath(found.path), toPath(path)));
   }
 
@@ -236,6 +236,6 @@ function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
 
 /** Puts a device's numbers together as Linux does: it has 12 bits for the first and 20 for the second. */
 function deviceNumber({ name, major, minor }: TarEntry): number {
-  if (major >= 2 ** 12 || minor >= 2 ** 20) throw new BoughError(`${showPath(name)} is no device of Linux's`);
+  if (major >= 2 ** 12 || minor >= 2 ** 20) throw new BoughError(`${showPath(name)} is not a Linux device`);
   return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
 }

@@ -35,7 +35,7 @@ export interface UnpackedLayer extends Descriptor {
 
 /**
  * Reads a layer's file once: verifies it, and unpacks and copies it meanwhile. Rejects where its bytes are not what the manifest says,
- * or it is no layer. Whether its content is what the configuration says is for the caller to see.
+ * or it is not a layer. Whether its content is what the configuration says is for the caller to see.
  */
 export async function unpackLayer(job: LayerJob, totals: Totals): Promise<UnpackedLayer> {
   const [stored, content] = [createDigest(), createDigest()];

@@ -10,7 +10,7 @@ export interface StoredFile {
   sha256: string | undefined;
 }
 
-/** The question saves work, so it is not worth any: whatever is no clear answer means that the file is sent. */
+/** The question saves work, so it is not worth any: whatever is not a clear answer means that the file is sent. */
 const noAnswer = [400, 401, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
 
 /** The service's answer about a file that it has; `undefined` where it has none or does not say. */

@@ -16,7 +16,7 @@ export interface Answer {
   body: unknown;
 }
 
-/** What a caller can't do without. An answer that lacks it is as good as one that is no JSON. */
+/** What a caller can't do without. An answer that lacks it is as good as one that is not JSON. */
 export interface Requirement {
   /** `the file's uuid`: for the message. */
   what: string;

@@ -131,7 +131,7 @@ export function createImages(options: ImagesOptions): Images {
         return await followImport(operation, url, onProgress);
       } catch (error) {
         if (signal.aborted) await operations.cancel(operation);
-        // The spec's own server answers with the image: the id is no operation's.
+        // The spec's own server answers with the image: the id is not an operation's.
         if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
         throw error;
       }

@@ -15,7 +15,7 @@ type ImageReference =
   | { kind: "tag"; tag: string }
   /**
    * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest, and for a name that
-   * is no tag there (capital letters).
+   * is not a valid tag there (capital letters).
    */
   | { kind: "registry"; url: string; tag: string | undefined }
   | LocalReference;
@@ -39,7 +39,7 @@ const pathTransport = /^(oci|oci-archive|docker-archive|dir):(?=[/.])(.*)$/s;
 /** Those that no image is taken from: other programs' stores, and files that another program would have to read. */
 const refusedTransport = /^((?:sif|tarball):(?=[/.])|(?:docker-daemon|containers-storage|ostree):(?=.))/;
 
-/** Rejects with a BoughError where `text` is no reference. */
+/** Rejects with a BoughError where `text` is not a reference. */
 export function parseReference(text: string): ImageReference {
   if (text === "" || /[\s\u0000-\u001f\u007f]/.test(text))
     throw invalid(text, "it is empty or has a space in it");
@@ -102,14 +102,15 @@ function parseDockerReference(reference: string, whole: string): DockerReference
   const host = !hasHost || first === "index.docker.io" ? "docker.io" : first.toLowerCase();
   const rest = hasHost ? name.slice(slash + 1) : name;
   const repository = host === "docker.io" && !rest.includes("/") ? `library/${rest}` : rest;
-  if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?$/.test(host)) throw invalid(whole, `${first} is no registry host`);
+  if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?$/.test(host))
+    throw invalid(whole, `${first} is not a valid registry host`);
   if (!/^[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/.test(repository)) {
     const lower = /[A-Z]/.test(repository) ? ": a repository's name is in lower case" : "";
-    throw invalid(whole, `${rest === "" ? "the repository" : rest} is no repository name${lower}`);
+    throw invalid(whole, `${rest === "" ? "the repository" : rest} is not a valid repository name${lower}`);
   }
-  if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(tag)) throw invalid(whole, `${tag} is no tag`);
+  if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(tag)) throw invalid(whole, `${tag} is not a valid tag`);
   if (digest !== undefined && !isDigest(digest)) {
-    throw invalid(whole, `${digest} is no digest (sha256: and 64 hexadecimal digits)`);
+    throw invalid(whole, `${digest} is not a valid digest (sha256: and 64 hexadecimal digits)`);
   }
   const path = `${host}/${repository}`;
   return { url: `docker://${path}${digest === undefined ? `:${tag}` : `@${digest}`}`, path, tag, digest };

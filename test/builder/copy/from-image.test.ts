@@ -265,7 +265,7 @@ describe("what is refused", () => {
         { name: "l", flag: "2", target: "/etc" },
         { ...file, name: "l/f" },
       ],
-      "l is no directory",
+      "l is not a directory",
     ],
     ["a name twice", [file, { ...file, name: "./f" }], "has f in it twice"],
     [
@@ -289,7 +289,7 @@ describe("what is refused", () => {
     [
       "a link to a file that is not there",
       [{ name: "h", flag: "1", target: "gone" }],
-      "which is no file of it",
+      "which is not a file in it",
     ],
     ["a name that is not UTF-8", [{ ...file, name: "\ufffd" }], "has a name in it that is not UTF-8"],
   ])("an archive with %s", async (_, entries, message) => {

@@ -150,7 +150,7 @@ test("a whole image, without what the sandbox mounts", async () => {
   expect(files.map(({ path }) => path).filter((path) => ["proc", "sys"].includes(path))).toEqual([]);
 });
 
-test("names that are no UTF-8", async () => {
+test("names that are not UTF-8", async () => {
   const source = await engine.importConfigured({
     prepare(root) {
       const make =

@@ -19,7 +19,7 @@ const copy = { image: "BASE", sources: ["/etc/passwd"], destination: "/p" };
 
 test.each<[string, object, number, string]>([
   ["no list", { copies: copy }, 400, "copies must be a list"],
-  ["an unknown field", { copies: [{ ...copy, from: 1 }] }, 400, "copies[0].from is no known field"],
+  ["an unknown field", { copies: [{ ...copy, from: 1 }] }, 400, "copies[0].from is not a known field"],
   ["no sources", { copies: [copy, { ...copy, sources: [] }] }, 400, "copies[1]: sources must not be empty"],
   [
     "a relative destination",
@@ -34,12 +34,17 @@ test.each<[string, object, number, string]>([
     "copies[0]: sources must not contain a NUL character",
   ],
   [
-    "an owner that is no number",
+    "an owner that is not a number",
     { copies: [{ ...copy, uid: "root" }] },
     400,
     "copies[0]: uid must be a whole number",
   ],
-  ["a mode that is none", { copies: [{ ...copy, chmod: "9" }] }, 400, "copies[0]: --chmod=9 is no file mode"],
+  [
+    "a mode that is none",
+    { copies: [{ ...copy, chmod: "9" }] },
+    400,
+    "copies[0]: --chmod=9 is not a valid file mode",
+  ],
   ["a pattern that is none", { copies: [{ ...copy, exclude: ["["] }] }, 400, "copies[0]: --exclude=["],
   ["an unknown image", { copies: [{ ...copy, image: "nobody" }] }, 404, "there is no image nobody"],
   [

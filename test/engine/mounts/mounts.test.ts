@@ -224,7 +224,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     [
       "a target that is a file",
       () => [{ target: "/etc/passwd", type: "tmpfs" }],
-      "cannot mount at /etc/passwd: a directory cannot be mounted on what is no directory",
+      "cannot mount at /etc/passwd: a directory cannot be mounted on what is not a directory",
     ],
     [
       "a file on a directory",

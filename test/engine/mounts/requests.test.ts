@@ -42,7 +42,7 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
   ["too many", Array.from({ length: 1001 }, () => secret), 400, "mounts must be at most 1000"],
   ["an unknown type", [{ ...bind, type: "volume" }], 400, "mounts[0].type must be bind, cache"],
   ["no type", [{ target: "/m" }], 400, "type is missing"],
-  ["an unknown field", [bind, { ...bind, from: "x" }], 400, "mounts[1].from is no known field"],
+  ["an unknown field", [bind, { ...bind, from: "x" }], 400, "mounts[1].from is not a known field"],
   ["a relative target", [{ ...bind, target: "m" }], 400, "mounts[0].target must be an absolute path"],
   [
     "the root as target",
@@ -78,7 +78,7 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
     "mounts[0].sharing must be shared, private or locked",
   ],
   ["a mode that is none", [{ ...cache, mode: "9" }], 400, 'mounts[0].mode is "9"'],
-  ["an owner that is no number", [{ ...cache, uid: "root" }], 400, "uid must be a whole number"],
+  ["an owner that is not a number", [{ ...cache, uid: "root" }], 400, "uid must be a whole number"],
   ["no size", [{ type: "tmpfs", target: "/m", size: 0 }], 400, "size must be a whole number"],
   [
     "a variable's name that is none",

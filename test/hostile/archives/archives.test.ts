@@ -79,7 +79,7 @@ describe("what is in it beside the image is never unpacked:", () => {
   });
 });
 
-describe("a part of the image that is no file of the archive:", () => {
+describe("a part of the image that is not a file of the archive:", () => {
   test.each<[string, (canary: string) => RawEntry, string]>([
     [
       "a link out of it",
@@ -101,9 +101,9 @@ describe("a part of the image that is no file of the archive:", () => {
       (canary) => ({ name: "index.json", flag: "1", target: `${canary}/secret` }),
       "leads to no file of it",
     ],
-    ["a device", () => ({ name: "index.json", flag: "3" }), "is no file"],
-    ["a pipe", () => ({ name: "index.json", flag: "6" }), "is no file"],
-    ["a directory", () => ({ name: "index.json/", flag: "5" }), "is no file"],
+    ["a device", () => ({ name: "index.json", flag: "3" }), "is not a file"],
+    ["a pipe", () => ({ name: "index.json", flag: "6" }), "is not a file"],
+    ["a directory", () => ({ name: "index.json/", flag: "5" }), "is not a file"],
   ])("%s", async (_, entry, message) => {
     const files = without(ociFiles(image()), "index.json");
     await room.expectRefused(write("oci-archive", archiveOf(files, [entry(room.canary.path)])), message);
@@ -139,8 +139,8 @@ test.each<[string, (directory: string) => string]>([
       return join(directory, "pipe");
     },
   ],
-])("%s is no archive", async (_, makePath) => {
-  await room.expectRefused(`oci-archive:${makePath(temporaryDirectory())}`, "is no regular file");
+])("%s is not an archive", async (_, makePath) => {
+  await room.expectRefused(`oci-archive:${makePath(temporaryDirectory())}`, "is not a regular file");
 });
 
 describe("an archive that costs:", () => {
@@ -181,7 +181,7 @@ describe("an archive that costs:", () => {
       "a manifest that is a million lists",
       "oci-archive",
       () => archiveOf(new Map([["index.json", Buffer.from("[".repeat(1_000_000))]])),
-      "is no JSON",
+      "is not JSON",
     ],
     ["cut short", "oci-archive", () => archiveOf(ociFiles(image())).slice(0, 2000), "is damaged"],
     [
@@ -221,7 +221,7 @@ describe("what docker save writes, changed:", () => {
       () => of((same) => ({ ...same, Layers: ["../../../etc/shadow"] })),
       "there is no such file",
     ],
-    ["layers that are no list", () => of((same) => ({ ...same, Layers: "layer.tar" })), "is malformed"],
+    ["layers that are not a list", () => of((same) => ({ ...same, Layers: "layer.tar" })), "is malformed"],
     ["nothing but nothing", () => of(() => null), "is malformed"],
     [
       "no layer, where the configuration has one",

@@ -69,7 +69,7 @@ describe("a manifest that does not fit:", () => {
       "bytes, and should have 1",
     ],
     [
-      "with a size that is no number",
+      "with a size that is not a number",
       () => layered(([first, ...rest]) => [{ ...first, size: "1" } as unknown as RawDescriptor, ...rest]),
       "without its size",
     ],
@@ -111,7 +111,7 @@ describe("a manifest that does not fit:", () => {
       "where a digest is expected",
     ],
     [
-      "with content digests that are no list",
+      "with content digests that are not a list",
       () => image({ config: { rootfs: { diff_ids: { length: 1 } } } }),
       "is malformed",
     ],
@@ -121,7 +121,7 @@ describe("a manifest that does not fit:", () => {
       "1 layer, its configuration 0",
     ],
     [
-      "with layers that are no list",
+      "with layers that are not a list",
       () => image({ manifest: (manifest) => ({ ...manifest, layers: 1 }) }),
       "is malformed",
     ],
@@ -272,8 +272,12 @@ describe("a layout whose parts are elsewhere:", () => {
       },
       "through a symbolic link",
     ],
-    ["an index that is a pipe", (directory) => makePipe(join(directory, "index.json")), "is no regular file"],
-    ["a layer that is a pipe", (directory) => makePipe(layerPath(directory)), "is no regular file"],
+    [
+      "an index that is a pipe",
+      (directory) => makePipe(join(directory, "index.json")),
+      "is not a regular file",
+    ],
+    ["a layer that is a pipe", (directory) => makePipe(layerPath(directory)), "is not a regular file"],
     [
       "an index that is a device",
       (directory) => {
@@ -288,7 +292,7 @@ describe("a layout whose parts are elsewhere:", () => {
         rmSync(join(directory, "index.json"));
         mkdirSync(join(directory, "index.json"));
       },
-      "is no regular file",
+      "is not a regular file",
     ],
     [
       "an index of 10 TB of holes",
@@ -296,9 +300,9 @@ describe("a layout whose parts are elsewhere:", () => {
       "more than any manifest has",
     ],
     [
-      "an index that is no text",
+      "an index that is not text",
       (directory) => writeFileSync(join(directory, "index.json"), Buffer.from([0xff, 0xfe, 0])),
-      "is no JSON",
+      "is not JSON",
     ],
   ])("%s", async (_, change, message) => {
     const directory = layoutOf(ociFiles(image()));
@@ -350,9 +354,9 @@ describe("a layer that costs:", () => {
     [
       "a header of 2 MB",
       () => tarOf([{ name: "p", flag: "x", content: new Uint8Array(2 * 1024 ** 2) }]),
-      "is no layer",
+      "is not a layer",
     ],
-    ["no archive", () => Buffer.from("no archive at all".repeat(100)), "is no layer"],
+    ["no archive", () => Buffer.from("no archive at all".repeat(100)), "is not a layer"],
     [
       "of a format that bough does not unpack",
       () => Buffer.from("BZh9 and more"),

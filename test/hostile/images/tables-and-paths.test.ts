@@ -21,7 +21,7 @@ describe("a process starts all the same with", () => {
     ["a negative gid of a group", user, "bad:x:-1:mallory\ngood:x:50:mallory", "1000 1000 50"],
     ["a gid beyond all numbers", user, "bad:x:99999999999999999999:mallory", "1000 1000"],
     ["a gid of 2^32", user, "bad:x:4294967296:mallory\ngood:x:50:mallory", "1000 1000 50"],
-    ["a gid that is no number", user, "bad:x:0x10:mallory\nworse:x:1e3:mallory", "1000 1000"],
+    ["a gid that is not a number", user, "bad:x:0x10:mallory\nworse:x:1e3:mallory", "1000 1000"],
     ["a negative primary gid", "mallory:x:1000:-5::/:/bin/sh", "", "1000 0"],
     ["a primary gid beyond all numbers", "mallory:x:1000:4294967295::/:/bin/sh", "", "1000 0"],
     ["a user without a name", ":x:1000:7::/:/bin/sh", "bad:x:50:", "1000 7"],

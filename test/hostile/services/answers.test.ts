@@ -202,7 +202,7 @@ describe("events of a build: what the record says of the step counts", () => {
     ["an event of millions of lists", poured(["data: [", members("[],"), "0]\n\n"], 12, { type }), ""],
     ["an id of a megabyte", poured(["id: ", megabyte, "\ndata: {}\n\n"], 1, { type }), ""],
     [
-      "ids that are no header",
+      "ids that are not a header",
       poured(["", 'id: \u0001\u00ff\ndata: {"type":"stdout","data":{"value":"x"}}\n\n', ""], 9, { type }),
       "",
     ],

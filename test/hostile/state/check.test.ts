@@ -122,7 +122,7 @@ const cases: Case[] = [
     isQuick: true,
   },
   {
-    name: "an image whose configuration is no JSON",
+    name: "an image whose configuration is not JSON",
     attack: ({ sql }) => sql("UPDATE images SET config = '{' WHERE layer = 3"),
     damage: [{ kind: "image", problem: "its record is damaged", tags: ["app:1"] }],
     isQuick: true,

@@ -30,12 +30,12 @@ const attacks: Attack[] = [
     runs: [],
   },
   {
-    name: "an unfinished operation's metadata is no JSON",
+    name: "an unfinished operation's metadata is not JSON",
     sql: () => operation(crypto.randomUUID(), "{"),
     runs: [],
   },
   {
-    name: "all metadata is no JSON",
+    name: "all metadata is not JSON",
     sql: () => "UPDATE operations SET metadata = 'x', result = '['",
     runs: [],
   },
@@ -53,7 +53,7 @@ const attacks: Attack[] = [
   { name: "an uploaded file has a size below any", sql: () => "UPDATE files SET size = -1", runs: [] },
   { name: "an uploaded file has no name", sql: () => "UPDATE files SET sha256 = ''", runs: [] },
   {
-    name: "the last image's configuration is no JSON",
+    name: "the last image's configuration is not JSON",
     sql: () => "UPDATE images SET config = '{' WHERE layer = 3",
     runs: ["cat"],
   },

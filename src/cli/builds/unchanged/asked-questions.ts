@@ -17,7 +17,7 @@ export interface AskedQuestion {
 
 /** A service that takes longer is not asked once more before a build: see `areAnsweredAlike`, which waits twice as long. */
 const patienceMilliseconds = 500;
-/** What is longer is no answer to a question for an image. */
+/** What is longer is not an answer to a question for an image. */
 const maxAnswerBytes = 1024 * 1024;
 
 /**

@@ -156,7 +156,7 @@ function inputPaths(invocation: Invocation): string[] {
 /** What is read until it ends is another one each time. */
 const lookForFile: Look = (path) => {
   const stats = lookBehind(path);
-  if (stats !== undefined && !stats.isFile()) throw new Error(`${path} is no file`);
+  if (stats !== undefined && !stats.isFile()) throw new Error(`${path} is not a file`);
   return stats;
 };
 

@@ -16,7 +16,7 @@ const output = z.object({
   image: z.string(),
   path: z.string(),
   content: z.string(),
-  encoding: z.enum(["utf-8", "base64"]).describe("base64 for what is no text"),
+  encoding: z.enum(["utf-8", "base64"]).describe("base64 for what is not text"),
   bytes: z.number().describe("How many are here, of the file's"),
   truncated: z.boolean().describe("There are more: read on with offset"),
 });
@@ -32,7 +32,7 @@ export const readFile: Tool<typeof input, typeof output> = {
     withImagePath(given, call, async ({ image, path }, { service }) => {
       const stream = await service.openFile(image, path);
       if (stream === undefined)
-        throw new BoughError(`${path} is no regular file`, {
+        throw new BoughError(`${path} is not a regular file`, {
           hint: "The tool `list_files` lists a directory.",
         });
       const { bytes, isWhole } = await readPart(stream, given.offset, given.max_bytes, call.signal);

@@ -54,7 +54,7 @@ export const run: Tool<typeof input, typeof output> = {
   name: "run",
   title: "Run a command in an image",
   description:
-    "Run a command in the session's image or another one, in a sandbox. With neither command nor script the image's ENTRYPOINT and CMD. Another exit code than 0 is no error of this tool: look at exitCode. Cancelling ends the command.",
+    "Run a command in the session's image or another one, in a sandbox. With neither command nor script the image's ENTRYPOINT and CMD. Another exit code than 0 is not an error of this tool: look at exitCode. Cancelling ends the command.",
   input,
   output,
   annotations: additive,

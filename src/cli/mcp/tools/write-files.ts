@@ -104,7 +104,7 @@ async function place(
 function decode({ path, content, encoding }: z.infer<typeof file>): Uint8Array<ArrayBuffer> {
   if (encoding === "utf-8") return new TextEncoder().encode(content);
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(content.replace(/\s/g, "")))
-    throw new BoughError(`the content of ${path} is no base64`, {
+    throw new BoughError(`the content of ${path} is not base64`, {
       kind: "usage",
       hint: "Text is given as it is, with the encoding utf-8.",
     });

@@ -12,7 +12,7 @@ export interface Watcher {
 }
 
 const betweenLooks = 500;
-/** Milliseconds in which every look finds new refusals: who goes on like that is no build that makes do with fewer. */
+/** Milliseconds in which every look finds new refusals: who goes on like that is not a build that makes do with fewer. */
 const patience = 5_000;
 /** A command that starts another hog after so many were ended does nothing else. */
 const maxKills = 10;

@@ -44,7 +44,7 @@ function requireReadable(root: string, path: string): void {
 /** Linux lets a process have no more (NGROUPS_MAX). */
 const maxGroups = 65_536;
 
-/** What is no number of a group, a negative one for instance, is left out: no process could start with it. */
+/** What is not a number of a group, a negative one for instance, is left out: no process could start with it. */
 function groupsOf(name: string, groups: string): Iterable<number> {
   if (name === "") return [];
   return accountRows(groups)
