@@ -1,7 +1,7 @@
 /** Spaces between two columns. */
 const gap = 2;
 /** A cell that is cut to fewer characters says nothing. */
-const narrowest = 8;
+const minColumns = 8;
 
 /**
  * Widths of a table's columns that together fit `columns`, as far as that can be done: the widest column gives way
@@ -13,7 +13,7 @@ export function fitWidths(
   columns: number,
 ): number[] {
   const widths = [...natural];
-  const minimum = header.map((title) => Math.max(narrowest, Bun.stringWidth(title)));
+  const minimum = header.map((title) => Math.max(minColumns, Bun.stringWidth(title)));
   for (const givesWay of [(column: number) => isId[column] !== true, () => true]) {
     for (;;) {
       const excess = widths.reduce((sum, width) => sum + width + gap, -gap) - columns;

@@ -1,7 +1,5 @@
 /** What is sent to the service before the RUN that needs it, and what is not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
-import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunScript } from "../fake-service/state.ts";
@@ -64,22 +62,6 @@ test("on an image that no layer is known of, files are sent as soon as they are 
   const ended = await build("FROM base:1\nCOPY a /\nENV PATH=/opt:$PATH\nRUN one\n");
   expect(ended.exitCode).toBe(0);
   expect(sent()).toBe(1);
-});
-
-test("small files are sent as they were hashed, whatever becomes of them", async () => {
-  const names = Array.from({ length: 60 }, (_, number) => `data/${number}`);
-  writeFiles(context, Object.fromEntries(names.map((name) => [name, `content of ${name}`])));
-  await service.close();
-  service = await startFakeService({
-    async intercept({ method, url }) {
-      if (method === "POST" && url.endsWith("/v1/files"))
-        rmSync(join(context, "data"), { recursive: true, force: true });
-      return undefined;
-    },
-  });
-  service.state.addImage("base:1");
-  const ended = await build("FROM base:1\nCOPY data /data\nRUN one\n");
-  expect(ended).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("60 files uploaded") });
 });
 
 test("where layers are known, nothing is sent that no RUN is certain to need", async () => {

@@ -1,21 +1,50 @@
 import { expect, test } from "bun:test";
+import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createSmallContents } from "../../src/builder/staging/small-contents.ts";
+import { fileStatOf } from "../../src/context/sources/entry-of.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+
+function write(text = "") {
+  const absolutePath = join(temporaryDirectory(), "file");
+  writeFileSync(absolutePath, text);
+  return { absolutePath, contextPath: "file", size: text.length, stat: fileStatOf(lstatSync(absolutePath)) };
+}
 
 const bytes = (size: number) => new Uint8Array(size).fill(7);
 
 test("what was kept is taken once, as it was then", () => {
   const contents = createSmallContents();
   const buffer = new Uint8Array([1, 2, 3]);
-  contents.keep("a", buffer);
+  contents.keep("a", buffer, write());
   buffer.fill(0);
   expect(contents.take("a")).toEqual(new Uint8Array([1, 2, 3]));
   expect(contents.take("a")).toBeUndefined();
 });
 
+test.each<[string, (path: string) => void]>([
+  ["is written to", (path) => writeFileSync(path, "longer")],
+  ["is gone", (path) => rmSync(path)],
+  [
+    "is replaced by an equal one",
+    (path) => {
+      writeFileSync(`${path}2`, "abc");
+      renameSync(`${path}2`, path);
+    },
+  ],
+])("what a file had in it that %s is not taken", (_, change) => {
+  const contents = createSmallContents();
+  const file = write("abc");
+  contents.keep("a", bytes(3), file);
+  change(file.absolutePath);
+  expect(contents.take("a")).toBeUndefined();
+});
+
 test("a file over 64 KiB is not kept", () => {
   const contents = createSmallContents();
-  contents.keep("fits", bytes(64 * 1024));
-  contents.keep("is larger", bytes(64 * 1024 + 1));
+  const file = write();
+  contents.keep("fits", bytes(64 * 1024), file);
+  contents.keep("is larger", bytes(64 * 1024 + 1), file);
   expect(contents.take("fits")?.length).toBe(64 * 1024);
   expect(contents.take("is larger")).toBeUndefined();
 });
@@ -25,9 +54,10 @@ test.each([
   ["10,000 files", 1, 10_000],
 ])("no more than %s are kept, the latest", (_, size, most) => {
   const contents = createSmallContents();
-  for (let number = 0; number < most + 10; number++) contents.keep(String(number), bytes(size));
+  const file = write();
+  for (let number = 0; number < most + 10; number++) contents.keep(String(number), bytes(size), file);
   // Again, which takes no room.
-  contents.keep(String(most), bytes(size));
+  contents.keep(String(most), bytes(size), file);
   const kept = Array.from({ length: most + 10 }, (_, number) => contents.take(String(number)) !== undefined);
   expect(kept.indexOf(true)).toBe(10);
   expect(kept.slice(10)).not.toContain(false);
@@ -35,8 +65,9 @@ test.each([
 
 test("what was taken makes room", () => {
   const contents = createSmallContents();
-  for (let number = 0; number < 512; number++) contents.keep(String(number), bytes(64 * 1024));
+  const file = write();
+  for (let number = 0; number < 512; number++) contents.keep(String(number), bytes(64 * 1024), file);
   contents.take("100");
-  contents.keep("new", bytes(64 * 1024));
+  contents.keep("new", bytes(64 * 1024), file);
   expect(contents.take("0")).toBeDefined();
 });

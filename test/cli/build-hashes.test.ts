@@ -105,7 +105,7 @@ test.each([
   ["just before it was read is not remembered: it may be written again without a trace", 0, false],
   ["a minute before it was read is remembered", 60_000, true],
 ])("a file that was written %s", async (_, milliseconds, isRemembered) => {
-  const now = Date.now() + milliseconds;
+  const now = Math.trunc(statSync(join(context, "a")).ctimeMs) + milliseconds;
   await build({ ...systemClock, now: () => now });
   const { store, hashes, state, path } = openHashes();
   expect(hashes.get(path, state) !== undefined).toBe(isRemembered);

@@ -265,7 +265,7 @@ describe("on a service", () => {
     [
       "write_files",
       { image: "base:1", files: [{ path: "/a", content: "?", encoding: "base64" }] },
-      "no base64",
+      "not base64",
     ],
     ["rollback", { session: "none" }, 'there is no session "none"'],
     ["sessions", { session: "none" }, 'there is no session "none"'],

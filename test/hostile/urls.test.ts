@@ -92,7 +92,7 @@ describe("credentials in an address", () => {
   test.each<[string, string, (host: string) => string]>([
     ["an answer of 404", "answers 404", (host) => `ADD http://us3r:p4ssw0rd@${host}/missing /f`],
     ["a git repository", "git repositories", (host) => `ADD http://us3r:p4ssw0rd@${host}/app.git /f`],
-    ["no valid address", "no valid address", () => "ADD http://us3r:p4ssw0rd@[::1/x /f"],
+    ["invalid address", "invalid address", () => "ADD http://us3r:p4ssw0rd@[::1/x /f"],
     ["no file name", "ends in no file name", (host) => `ADD http://us3r:p4ssw0rd@${host}/ /f/`],
     [
       "a wrong checksum",

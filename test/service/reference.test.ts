@@ -81,14 +81,14 @@ test.each([
   ["", "empty"],
   ["two words", "space"],
   ["MyImage", "lower case"],
-  ["app:", "no repository name"],
-  [":1", "no repository"],
-  ["a//b", "no repository name"],
-  ["-app", "no repository name"],
-  ["registry.example/", "no repository"],
-  ["bad_host.example:port/app", "no registry host"],
-  ["app@sha256:abc", "no digest"],
-  ["app:a:b", "no repository name"],
+  ["app:", "not a valid repository name"],
+  [":1", "not a valid repository name"],
+  ["a//b", "not a valid repository name"],
+  ["-app", "not a valid repository name"],
+  ["registry.example/", "not a valid repository name"],
+  ["bad_host.example:port/app", "not a valid registry host"],
+  ["app@sha256:abc", "not a valid digest"],
+  ["app:a:b", "not a valid repository name"],
 ])("%p is not a reference: %s", (text, reason) => {
   expect(() => parseReference(text)).toThrow(reason);
   expect(() => parseReference(text)).toThrow(BoughError);

@@ -1,10 +1,16 @@
+import { lstatSync } from "node:fs";
+import type { ContentListener, FileToHash } from "../../context/hashing/hash-file.ts";
+import { isSameStat } from "../../context/hashing/stat-cache.ts";
+import { fileStatOf } from "../../context/sources/entry-of.ts";
+
 /**
- * What was in small files when they were hashed, until it is sent: to open and read one again, and to hash it once more, takes about
- * as long as sending it.
+ * The contents of small files from when they are hashed until they are sent: to open and read a file again, and to hash it once
+ * more, takes about as long as to send it.
  */
 export interface SmallContents {
   /** Copies the bytes; the oldest go where there is no room. */
-  keep(sha256: string, bytes: Uint8Array): void;
+  keep: ContentListener;
+  /** Returns `undefined`, too, where the file has changed since: whoever reads it then says so. */
   take(sha256: string): Uint8Array | undefined;
 }
 
@@ -15,24 +21,29 @@ const maxBytes = 32 * 1024 * 1024;
 const maxFiles = 10_000;
 
 export function createSmallContents(): SmallContents {
-  const contents = new Map<string, Uint8Array>();
+  const contents = new Map<string, Pick<FileToHash, "absolutePath" | "stat"> & { bytes: Uint8Array }>();
   let total = 0;
-  const take = (sha256: string) => {
-    const bytes = contents.get(sha256);
+  const remove = (sha256: string) => {
+    const content = contents.get(sha256);
     contents.delete(sha256);
-    total -= bytes?.length ?? 0;
-    return bytes;
+    total -= content?.bytes.length ?? 0;
+    return content;
   };
   return {
-    keep(sha256, bytes) {
+    keep(sha256, bytes, { absolutePath, stat }) {
       if (bytes.length > maxFileBytes || contents.has(sha256)) return;
       for (const oldest of contents.keys()) {
         if (contents.size < maxFiles && total + bytes.length <= maxBytes) break;
-        take(oldest);
+        remove(oldest);
       }
-      contents.set(sha256, new Uint8Array(bytes));
+      contents.set(sha256, { bytes: new Uint8Array(bytes), absolutePath, stat });
       total += bytes.length;
     },
-    take,
+    take(sha256) {
+      const content = remove(sha256);
+      if (content === undefined) return undefined;
+      const stats = lstatSync(content.absolutePath, { throwIfNoEntry: false });
+      return stats !== undefined && isSameStat(fileStatOf(stats), content.stat) ? content.bytes : undefined;
+    },
   };
 }

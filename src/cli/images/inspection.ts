@@ -78,15 +78,15 @@ const barWidth = 10;
 /** Lines that are shown of what else is in a layer. */
 const maxOthers = 4;
 /** Fewer columns have no room for how many files there are, or how large they are together. */
-const leastForCounts = 64;
-const leastForBytes = 120;
+const minColumnsForCounts = 64;
+const minColumnsForBytes = 120;
 
 function renderMeasured(layers: readonly InspectedLayer[], style: TableStyle): string {
   const { columns = Number.POSITIVE_INFINITY } = style;
   const largest = Math.max(...layers.map(sizeOf));
-  const kinds = columns < leastForCounts ? [] : (["added", "changed", "deleted"] as const);
+  const kinds = columns < minColumnsForCounts ? [] : (["added", "changed", "deleted"] as const);
   const amountOf = ({ files, bytes }: { files: number; bytes: number }) =>
-    files === 0 ? "-" : columns < leastForBytes ? String(files) : `${files}, ${formatBytes(bytes)}`;
+    files === 0 ? "-" : columns < minColumnsForBytes ? String(files) : `${files}, ${formatBytes(bytes)}`;
   const rows = layers.flatMap((layer, index): string[][] => {
     const { instruction, others, changes } = layer;
     const counts = kinds.map((kind) => (changes === null ? "-" : amountOf(changes[kind])));

@@ -102,7 +102,7 @@ function interruptionBy(signal: AbortSignal): AbortSignal {
 /** Clients give up on what says nothing for a minute. */
 const silenceMilliseconds = 10_000;
 /** Each notification has to have come further than the one before. */
-const leastProgress = 0.001;
+const minProgress = 0.001;
 
 interface Progress {
   progress: number;
@@ -118,7 +118,7 @@ function createProgress(
   let progress = 0;
   let last: { message: string; total: number | undefined } = { message: "at work", total: undefined };
   const report: Call["report"] = (message, done = 0, total) => {
-    progress = Math.max(done, progress + leastProgress);
+    progress = Math.max(done, progress + minProgress);
     last = { message, total };
     send({ progress, message, ...(total === undefined ? {} : { total }) });
   };

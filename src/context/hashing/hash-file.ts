@@ -12,18 +12,18 @@ import { isSameStat } from "./stat-cache.ts";
 export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;
 
 const chunkBytes = 1024 * 1024;
-/** Bytes of a buffer, so that it need not grow with every file. */
-const leastBytes = 64 * 1024;
+/** A smaller buffer would grow with every other file. */
+const minBufferBytes = 64 * 1024;
 
-/**
- * Hashes one file after the other, through one buffer.
- *
- * @param onContent called with all that is in a small file; the bytes are others after the call
- */
-export function createFileHasher(pace: Pace, onContent?: (sha256: string, bytes: Uint8Array) => void) {
+/** Hears what is in a small file that was hashed. The bytes are others after the call. */
+export type ContentListener = (sha256: string, bytes: Uint8Array, file: FileToHash) => void;
+
+/** Hashes one file after the other, through one buffer. */
+export function createFileHasher(pace: Pace, onContent?: ContentListener) {
   let buffer = Buffer.alloc(0);
   const bufferFor = (bytes: number) => {
-    if (buffer.length < bytes) buffer = Buffer.allocUnsafe(Math.min(chunkBytes, Math.max(bytes, leastBytes)));
+    if (buffer.length < bytes)
+      buffer = Buffer.allocUnsafe(Math.min(chunkBytes, Math.max(bytes, minBufferBytes)));
     return buffer;
   };
   /**
@@ -56,7 +56,7 @@ function hashSmall(
   entry: FileToHash,
   buffer: Buffer,
   onBytes: (bytes: number) => void,
-  onContent?: (sha256: string, bytes: Uint8Array) => void,
+  onContent?: ContentListener,
 ): string {
   const descriptor = openUnchanged(entry);
   try {
@@ -66,7 +66,7 @@ function hashSmall(
     onBytes(length);
     const bytes = buffer.subarray(0, length);
     const sha256 = Bun.CryptoHasher.hash("sha256", bytes, "hex");
-    onContent?.(sha256, bytes);
+    onContent?.(sha256, bytes, entry);
     return sha256;
   } finally {
     closeSync(descriptor);

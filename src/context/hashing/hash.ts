@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../../clock.ts";
 import { createPace } from "../../pace.ts";
 import type { FileEntry } from "../sources/entry.ts";
-import { createFileHasher } from "./hash-file.ts";
+import { type ContentListener, createFileHasher } from "./hash-file.ts";
 import { hashOnThreads, shouldUseThreads } from "./hash-threads.ts";
 import { type HashCache, isSettled } from "./stat-cache.ts";
 
@@ -14,8 +14,8 @@ export interface HashOptions<Entry extends FileEntry = FileEntry> {
   onProgress?: (done: { files: number; bytes: number }) => void;
   /** Each file's hash as soon as it is known, in no certain order. */
   onHash?: (entry: Entry, sha256: string) => void;
-  /** What is in a small file that had to be read; the bytes are others after the call. */
-  onContent?: ((sha256: string, bytes: Uint8Array) => void) | undefined;
+  /** Called for small files that had to be read. */
+  onContent?: ContentListener | undefined;
   /**
    * Hashes a large file while something else is done with its bytes; `undefined` where there is nothing to be done.
    * `onBytes`: called with the number of bytes that were read since it was called last.

@@ -22,7 +22,7 @@ const manyBytes = 200_000_000;
 const manyFiles = 20_000;
 const maxNamed = 5;
 /** A share of the largest path; what is smaller is not worth a rule. */
-const leastShare = 0.01;
+const minShare = 0.01;
 /** A directory stands for its largest child where that is so much of it. */
 const mainShare = 0.8;
 
@@ -52,7 +52,7 @@ export function findLargeContext(matches: readonly SourceMatch[]): LargeContext 
   const largest = below(growTree(unnamed), tops)
     .map((node) => descend(node, weigh))
     .sort((a, b) => weigh(b) - weigh(a))
-    .filter((node, _, [first = node]) => weigh(node) >= leastShare * weigh(first))
+    .filter((node, _, [first = node]) => weigh(node) >= minShare * weigh(first))
     .slice(0, maxNamed)
     .map((node) => ({ path: node.path, rule: ruleFor(node), files: node.files, bytes: node.bytes }));
   return { files: count, bytes, largest };

@@ -99,7 +99,7 @@ function findTarget(
   const wanted = source === undefined || source.isDirectory() ? "directory" : "file";
   if (stats !== undefined) {
     if (stats.isDirectory() === (wanted === "directory")) return { inside, mode: stats.mode & 0o7777 };
-    throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "a" : "no"} directory`);
+    throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "" : "not "}a directory`);
   }
   // The kernel's own default for memory.
   const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;

@@ -1,7 +1,7 @@
 /** Sends eight files at once, and up to 32 small ones where each request waits for a service that is far away. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
-import { createDeadline, type Deadline } from "../http/deadline.ts";
+import { createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
 import type { LocalFile } from "../service.ts";
 
 interface WorkersOptions {
@@ -15,7 +15,7 @@ export interface UploadWorker {
   /** Aborted once another worker has failed. */
   stop: AbortSignal;
   /** The time limit of a small file's request. */
-  deadline: Deadline;
+  deadline: RequestDeadline;
 }
 
 const minWorkers = 8;
@@ -46,7 +46,11 @@ export async function sendEach(
   }
 
   async function work(isExtra: boolean): Promise<void> {
-    const deadline = createDeadline({ clock, milliseconds: smallFileMilliseconds, parent: stop.signal });
+    const deadline = createRequestDeadline({
+      clock,
+      milliseconds: smallFileMilliseconds,
+      parent: stop.signal,
+    });
     try {
       while (!stop.signal.aborted && next.done !== true) {
         if (isExtra && (working > limit || next.value.size > maxExtraBytes)) break;

@@ -6,7 +6,7 @@ import { type Received, type Requirement, type Result, readAnswer } from "./answ
 import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
-import { type Deadline, DeadlineError, withDeadline } from "./deadline.ts";
+import { DeadlineError, type RequestDeadline, withDeadline } from "./deadline.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
 import { callName, connectionText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
@@ -32,7 +32,7 @@ export interface AttemptParts extends RequestParts {
    */
   timeoutMilliseconds?: number;
   /** Instead of a timeout: of a row of calls, one after the other. */
-  deadline?: Deadline;
+  deadline?: RequestDeadline;
   /** An attempt that is under way when the signal is aborted is given this long to answer. */
   graceMilliseconds?: number;
 }

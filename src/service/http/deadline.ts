@@ -1,7 +1,7 @@
 /** Work that is given up where it takes too long. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "./abort.ts";
-import { startIdleTimer } from "./idle-timer.ts";
+import { type IdleTimer, startIdleTimer } from "./idle-timer.ts";
 
 /** Why a part was ended by its own timer; to its caller a connection fault like any other. */
 export class DeadlineError extends Error {
@@ -16,8 +16,8 @@ interface DeadlineOptions {
   graceMilliseconds?: number | undefined;
 }
 
-/** A time limit for one piece of work after the other. */
-export interface Deadline {
+/** A time limit for each of a row of requests. */
+export interface RequestDeadline {
   /**
    * Runs `work` with a signal that is aborted when its time is over, with a DeadlineError, or with the parent. Rejects as soon as
    * that happens, whether or not `work` listens to it.
@@ -28,10 +28,10 @@ export interface Deadline {
 }
 
 /**
- * A deadline for all the requests of a row: as long as none is missed they share one signal and one timer, which for each of its own
- * would be a good part of what a small request takes.
+ * As long as no request of the row takes too long they share one signal and one timer: one of its own would be a good part of what a
+ * small request takes.
  */
-export function createDeadline(options: DeadlineOptions): Deadline {
+export function createRequestDeadline(options: DeadlineOptions): RequestDeadline {
   let watch: Watch | undefined;
   const release = () => {
     watch?.release();
@@ -57,7 +57,7 @@ export async function withDeadline<T>(
   options: DeadlineOptions,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const deadline = createDeadline(options);
+  const deadline = createRequestDeadline(options);
   try {
     return await deadline.run(work);
   } finally {
@@ -74,13 +74,16 @@ function startWatch({ clock, milliseconds, parent, graceMilliseconds }: Deadline
   const { signal } = child;
   let giveUp: ((reason: unknown) => void) | undefined;
   signal.addEventListener("abort", () => giveUp?.(signal.reason), { once: true });
-  const timer = startIdleTimer(clock, milliseconds, () =>
-    child.abort(new DeadlineError(`no answer within ${milliseconds / 1000} s`)),
-  );
+  let timer: IdleTimer | undefined;
+  const startTimer = () =>
+    startIdleTimer(clock, milliseconds, () =>
+      child.abort(new DeadlineError(`no answer within ${milliseconds / 1000} s`)),
+    );
   return {
     signal,
     async over<T>(work: Promise<T>): Promise<T> {
-      timer.touch();
+      if (timer === undefined) timer = startTimer();
+      else timer.touch();
       // A race against one promise for all would not do: that one would keep every result until the end.
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       giveUp = reject;
@@ -93,7 +96,7 @@ function startWatch({ clock, milliseconds, parent, graceMilliseconds }: Deadline
       }
     },
     release() {
-      timer.stop();
+      timer?.stop();
       child.release();
     },
   };

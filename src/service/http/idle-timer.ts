@@ -19,26 +19,29 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
   const over = new AbortController();
   let last = clock.now();
   let pausedAt: number | undefined;
+  let hasChanged = false;
   async function watch(): Promise<void> {
-    for (
-      let left = milliseconds;
-      left > 0;
-      left = pausedAt !== undefined ? milliseconds : last + milliseconds - clock.now()
-    ) {
+    for (let left = milliseconds; left > 0; ) {
+      hasChanged = false;
       await clock.sleep(left, over.signal);
+      if (pausedAt !== undefined) left = milliseconds;
+      else left = hasChanged ? last + milliseconds - clock.now() : 0;
     }
     onIdle();
   }
   watch().catch(() => undefined);
   return {
     touch() {
+      hasChanged = true;
       last = clock.now();
       pausedAt = undefined;
     },
     pause() {
+      hasChanged = true;
       pausedAt ??= clock.now();
     },
     resume() {
+      hasChanged = true;
       if (pausedAt !== undefined) last += clock.now() - pausedAt;
       pausedAt = undefined;
     },

@@ -16,10 +16,10 @@ export interface Timings {
 
 const maxSlowest = 10;
 /** Steps that take less of the build's time are not worth a line. */
-const leastShare = 0.01;
+const minShare = 0.01;
 
 export function timingsOf({ start, end, steps }: RecordedBuild): Timings {
-  const least = (end - start) * leastShare;
+  const least = (end - start) * minShare;
   const slowest = steps
     .filter((step) => step.end - step.start >= least)
     .sort((one, other) => other.end - other.start - (one.end - one.start))
@@ -51,7 +51,7 @@ export function describeTimings(
 export function renderTimings(timings: Timings, build: RecordedBuild, columns: number): string {
   const { criticalPath, slowest, seconds } = timings;
   const total = Math.max(build.end - build.start, 1);
-  const shown = criticalPath.filter((step) => step.end - step.start >= total * leastShare);
+  const shown = criticalPath.filter((step) => step.end - step.start >= total * minShare);
   const others = criticalPath.filter((step) => !shown.includes(step));
   const barWidth = Math.min(24, Math.floor(columns * 0.3));
   const row = (step: StepSpan, bar: string) => renderRow(step, bar, columns - 1 - barWidth);
