@@ -285,6 +285,31 @@ test("an upload is repeated after a fault, with the same bytes", async () => {
   expect(fake.state.files.get(files[0]?.sha256 ?? "")?.size).toBe(2 * megabyte);
 });
 
+test("a small file that gets no answer in three minutes is sent again, whatever was sent before it", async () => {
+  let hangs = 1;
+  const fake = await start({
+    intercept: ({ headers }) =>
+      headers.get("content-length") === "3" && hangs-- > 0 ? new Promise(() => {}) : undefined,
+  });
+  const clock = createManualClock();
+  const first = Array.from({ length: 20 }, (_, index) => write(`f${index}`, `content ${index}`));
+  let done = 0;
+  const sent = clientOf(fake.url, { clock }).service.uploadFiles(
+    [...first, write("hangs", "abc")],
+    ({ files }) => {
+      done = files;
+    },
+  );
+  while (done < 20 || posts(fake).length < 21) await Bun.sleep(1);
+  await clock.advance(179_000);
+  expect(posts(fake)).toHaveLength(21);
+  await clock.advance(1000);
+  await clock.sleeping();
+  await clock.advance(1000);
+  expect((await sent).size).toBe(21);
+  expect(posts(fake)).toHaveLength(22);
+});
+
 test("a full disk is not waited for, and the hint says what makes room", async () => {
   const fake = await start({
     intercept: ({ method }) =>
