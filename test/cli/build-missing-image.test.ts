@@ -37,6 +37,20 @@ const imageOf = (command: string) => {
   return operation?.record.result?.image ?? "";
 };
 
+test("a stage's name with a slip in it: the failed import names the stage", async () => {
+  const registry = await startFakeService({ importError: () => "manifest unknown" });
+  registry.state.addImage("base:1");
+  writeFiles(context, { Dockerfile: "FROM base:1 AS build\nFROM biuld\nRUN make\n" });
+  const { exitCode, stderr } = await runBough(["--url", registry.url, "--token", "t0ken-t0ken", "build"], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  await registry.close();
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain("Dockerfile:2: importing docker://docker.io/library/biuld:latest failed");
+  expect(stderr).toContain("\nDid you mean the stage build? ");
+});
+
 describe("an image is lost", () => {
   test.each([
     ["of the last layer, with a tag to set", "third", ["--tag", "app"], ["third"]],

@@ -1,8 +1,9 @@
-import type { FromInstruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, FromInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
+import { nearest } from "../../suggest.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { notedConfiguration, notedOrigin } from "../cache/noted-configuration.ts";
@@ -145,13 +146,29 @@ async function freeTag(
 function importBase(
   reference: string,
   { url, tag }: { url: string; tag: string | undefined },
-  { service, emit }: BuildJob,
+  { service, emit, dockerfile }: BuildJob,
 ): Promise<string> {
   emit({ type: "importing", reference, url });
-  return service.importImage({
-    url,
-    tag,
-    timeoutSeconds: importTimeoutSeconds,
-    onProgress: (message) => emit({ type: "import-progress", message }),
-  });
+  return service
+    .importImage({
+      url,
+      tag,
+      timeoutSeconds: importTimeoutSeconds,
+      onProgress: (message) => emit({ type: "import-progress", message }),
+    })
+    .catch((error: unknown) => {
+      throw withStageHint(error, reference, dockerfile);
+    });
+}
+
+/** A stage's name with a slip in it is taken for an image's. */
+function withStageHint(error: unknown, reference: string, { stages }: Dockerfile): unknown {
+  if (!(error instanceof BoughError) || error.kind !== "failed") return error;
+  const meant = nearest(
+    reference,
+    stages.flatMap(({ name }) => name ?? []),
+  );
+  if (meant === undefined || meant === reference) return error;
+  const hint = `Did you mean the stage ${meant}? ${error.hint ?? ""}`.trimEnd();
+  return new BoughError(error.message, { hint, cause: error });
 }
