@@ -191,6 +191,10 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "images import",
       "[ERROR] bough images import: REFERENCE is missing\n`bough images import -h` shows how it is used.\n",
     ],
+    [
+      "completion bash zsh",
+      '[ERROR] bough completion: unexpected argument "zsh"\n`bough completion -h` shows how it is used.\n',
+    ],
     ["cp '' .", "[ERROR] bough cp: SOURCE is empty\n`bough cp -h` shows how it is used.\n"],
     ["rmi a ''", "[ERROR] bough rmi: IMAGE is empty\n`bough rmi -h` shows how it is used.\n"],
     ["run a ''", "[ERROR] bough run: COMMAND is empty\n`bough run -h` shows how it is used.\n"],

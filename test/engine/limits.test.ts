@@ -31,6 +31,11 @@ describe("what a command may take where nothing is said", () => {
   });
 });
 
+test("more processes than Linux can have are as many as it can", () => {
+  const machine = { memory: gibibyte, processors: 2, maxProcesses: 4_194_304 };
+  expect(limitsFor({ max_processes: 99_999_999 }, machine).processes).toBe(4_193_280);
+});
+
 describe("what runc is told of limits", () => {
   const unbounded = { oomScore: 0, processes: Number.POSITIVE_INFINITY, fileSize: Number.POSITIVE_INFINITY };
   const limits = { memory: 1000, processes: 64, cpus: undefined, layerBytes: 2000 };

@@ -104,7 +104,9 @@ export function parseArguments(
   const surplus = open ? undefined : positionals[places.length];
   if (surplus !== undefined) {
     const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
-    throw takesRest ? usage(message, `What is to be run stands after --: ${command} -- ...`) : usage(message);
+    throw takesRest === undefined || takesRest === "hidden"
+      ? usage(message)
+      : usage(message, `What is to be run stands after --: ${command} -- ...`);
   }
 
   return {

@@ -19,6 +19,8 @@ export interface InstanceLimits {
 const minMemory = 6 * 1024 ** 2;
 /** runc can't start a command with fewer. */
 const minProcesses = 8;
+/** A control group takes no more than 4 Mi (Linux's PID_MAX_LIMIT), the programs that start the command's processes included. */
+const maxProcesses = 4 * 1024 ** 2 - 1024;
 const minCpus = 0.01;
 
 /** `resources_limits` of a request. */
@@ -43,7 +45,7 @@ export function readLimits(body: Fields): ResourcesLimits {
 export function limitsFor(requested: ResourcesLimits, machine: MachineSize): InstanceLimits {
   return {
     memory: requested.max_memory_bytes ?? defaultMemory(machine),
-    processes: requested.max_processes ?? defaultProcesses(machine),
+    processes: Math.min(requested.max_processes ?? defaultProcesses(machine), maxProcesses),
     cpus: requested.cpus,
     layerBytes: requested.max_layer_bytes,
   };
