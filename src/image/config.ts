@@ -47,9 +47,12 @@ export function parseImageConfig(
   );
 }
 
-/** What `Env` sets, by name; the last of equal names counts, and one without `=` is empty. */
-export function variablesIn({ Env = [] }: ImageConfig): Record<string, string> {
-  return Object.fromEntries(
+/**
+ * What `Env` sets, by name, in its order, which an object would not keep of a name such as `1`; the last of equal names counts, and
+ * one without `=` is empty.
+ */
+export function variablesIn({ Env = [] }: ImageConfig): Map<string, string> {
+  return new Map(
     Env.map((entry): [string, string] => {
       const end = entry.indexOf("=");
       return end === -1 ? [entry, ""] : [entry.slice(0, end), entry.slice(end + 1)];
@@ -57,8 +60,11 @@ export function variablesIn({ Env = [] }: ImageConfig): Record<string, string> {
   );
 }
 
-export function withVariables(config: ImageConfig, variables: Readonly<Record<string, string>>): ImageConfig {
-  return { ...config, Env: Object.entries(variables).map(([name, value]) => `${name}=${value}`) };
+export function withVariables(
+  config: ImageConfig,
+  variables: Iterable<readonly [string, string]>,
+): ImageConfig {
+  return { ...config, Env: Array.from(variables, ([name, value]) => `${name}=${value}`) };
 }
 
 interface Type {

@@ -9,9 +9,9 @@ export function inheritConfig(
   own: ImageConfig,
   { hasAllButEnv }: { hasAllButEnv: boolean },
 ): ImageConfig {
-  const variables = { ...variablesIn(base), ...variablesIn(own) };
+  const variables = new Map([...variablesIn(base), ...variablesIn(own)]);
   const complete = hasAllButEnv ? own : inherit(base, own);
-  return Object.keys(variables).length === 0 ? complete : withVariables(complete, variables);
+  return variables.size === 0 ? complete : withVariables(complete, variables);
 }
 
 function inherit(base: ImageConfig, own: ImageConfig): ImageConfig {

@@ -90,10 +90,13 @@ describe("the variables", () => {
     ["without a sign it is empty", ["A"], { A: "" }],
     ["the last counts", ["A=1", "B=2", "A=3"], { A: "3", B: "2" }],
   ])("%s", (_name, Env, expected) => {
-    expect(variablesIn(Env === undefined ? {} : { Env })).toEqual(expected);
+    expect(variablesIn(Env === undefined ? {} : { Env })).toEqual(new Map(Object.entries(expected)));
   });
 
   test("replaced, beside all that the configuration has", () => {
-    expect(withVariables(whole, { A: "b=c", B: "" })).toEqual({ ...whole, Env: ["A=b=c", "B="] });
+    expect(withVariables(whole, Object.entries({ A: "b=c", B: "" }))).toEqual({
+      ...whole,
+      Env: ["A=b=c", "B="],
+    });
   });
 });

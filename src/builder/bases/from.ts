@@ -32,7 +32,7 @@ export async function startFromImage(
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
   const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.store));
   warnOfConfiguration(reference, config, instruction, build);
-  return { ...stage, inherited: inheritedVariables(Object.entries(variablesIn(config))) };
+  return { ...stage, inherited: inheritedVariables(variablesIn(config)) };
 }
 
 /** What the service does not know of an image, bough may have noted when it built it; of its base that says nothing. */
@@ -47,7 +47,7 @@ function startFromNoted(
   if (noted === undefined) return startStage(layer, {}, origin);
   const { Env: _, ...config } = noted;
   warnOfConfiguration(reference, config, instruction, build);
-  return { ...startStage(layer, config, origin), env: new Map(Object.entries(variablesIn(noted))) };
+  return { ...startStage(layer, config, origin), env: variablesIn(noted) };
 }
 
 function warnOfConfiguration(

@@ -59,7 +59,7 @@ async function readEnvironment(
   return inheritedVariables(parseEnvironment(known));
 }
 
-export function inheritedVariables(variables: readonly [string, string][]): ReadonlyMap<string, string> {
+export function inheritedVariables(variables: Iterable<[string, string]>): ReadonlyMap<string, string> {
   return new Map([["PATH", defaultPath], ...variables]);
 }
 

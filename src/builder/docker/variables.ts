@@ -28,7 +28,7 @@ export function overrideArguments(args: Arguments, pairs: readonly { key: string
 
 /** Keeps what a name had where an ARG comes to no value. */
 export function keepEarlierArguments(
-  { declarations }: ArgInstruction,
+  declarations: ArgInstruction["declarations"],
   before: Arguments,
   declared: Arguments,
 ): Arguments {

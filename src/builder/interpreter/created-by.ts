@@ -7,7 +7,7 @@ import { portsOf, wordsOf } from "../docker/configuration.ts";
 import { healthcheckOf } from "../docker/healthcheck.ts";
 import { pathInImage } from "./path-in-image.ts";
 import { lookUp, type StageScope } from "./scope.ts";
-import { expandPairs } from "./settings.ts";
+import { expandDeclarations, expandPairs } from "./settings.ts";
 
 interface Surroundings {
   stage: Pick<StageScope, "args" | "config" | "env">;
@@ -30,8 +30,8 @@ export function createdBy(
     case "ONBUILD":
       return undefined;
     case "ARG": {
-      const pairs = instruction.declarations.map(({ key, value }) =>
-        value === undefined ? key : `${key}=${expand(value)}`,
+      const pairs = expandDeclarations(instruction, lookup, escape).map(({ key, value }) =>
+        value === undefined ? key : `${key}=${value}`,
       );
       return `ARG ${pairs.join(" ")}`;
     }

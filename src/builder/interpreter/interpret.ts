@@ -20,7 +20,7 @@ import {
   type StageScope,
   updateUnknown,
 } from "./scope.ts";
-import { declareArguments, expandPairs } from "./settings.ts";
+import { declareGlobals, expandDeclarations, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
@@ -42,8 +42,7 @@ export function interpretGlobal(
   globals: Arguments,
   { buildArgs, escape }: Pick<World<StageScope>, "buildArgs" | "escape">,
 ): Arguments {
-  const declared = { args: globals, env: new Map<string, string>(), inherited: undefined, globals };
-  return declareArguments(instruction, declared, buildArgs, escape);
+  return declareGlobals(instruction, globals, buildArgs, escape);
 }
 
 /** Starts a stage: from an earlier one with all that it has, else from an image. */
@@ -103,10 +102,16 @@ export async function interpretInStage<Stage extends StageScope>(
     case "FROM":
       throw new Error("a FROM starts a stage, and stands in none");
     case "ARG": {
-      const given = instruction.declarations.filter(({ key }) => !buildArgs.has(key));
-      const declared = declareArguments(instruction, { ...scope, globals }, buildArgs, escape);
+      const declarations = expandDeclarations(instruction, lookup, escape);
+      const given = declarations.flatMap(({ key }, index) => {
+        const { value } = instruction.declarations[index] ?? {};
+        return buildArgs.has(key) ? [] : [{ key, value }];
+      });
+      let declared = scope.args;
+      for (const { key, value } of declarations)
+        declared = declareArgument(declared, key, value, buildArgs, globals);
       const args =
-        world.mode === "default" ? declared : keepEarlierArguments(instruction, scope.args, declared);
+        world.mode === "default" ? declared : keepEarlierArguments(declarations, scope.args, declared);
       return { ...stage, args, unknown: updateUnknown(stage.unknown, given, isKnown) };
     }
     case "ENV": {

@@ -15,28 +15,29 @@ export function expandPairs(
   }));
 }
 
-/** What an ARG finds when it is reached. */
-export interface Declared {
-  args: Arguments;
-  /** Empty before the first FROM, as the next one. */
-  env: ReadonlyMap<string, string>;
-  inherited: ReadonlyMap<string, string> | undefined;
-  /** Arguments from before the first FROM. */
-  globals: Arguments;
-}
-
-/** ARG: one may declare several names; each default may use the ones before it. */
-export function declareArguments(
+/** ARG before the first FROM: one may declare several names; each default may use the ones before it, names are as written. */
+export function declareGlobals(
   { declarations }: ArgInstruction,
-  { args, env, inherited, globals }: Declared,
+  globals: Arguments,
   supplied: ReadonlyMap<string, string>,
   escape: EscapeCharacter,
 ): Arguments {
-  let declared = args;
+  let declared = globals;
   for (const { key, value } of declarations) {
-    const lookup = lookUp({ env, args: declared, inherited });
-    const expanded = value === undefined ? undefined : expandWord(value, lookup, escape);
+    const expanded = value === undefined ? undefined : expandWord(value, lookUp({ args: declared }), escape);
     declared = declareArgument(declared, key, expanded, supplied, globals);
   }
   return declared;
+}
+
+/** ARG in a stage: names and defaults all see the values from before the instruction. */
+export function expandDeclarations(
+  { declarations }: ArgInstruction,
+  lookup: Lookup,
+  escape: EscapeCharacter,
+): ArgInstruction["declarations"] {
+  return declarations.map(({ key, value }) => ({
+    key: expandWord(key, lookup, escape),
+    value: value === undefined ? undefined : expandWord(value, lookup, escape),
+  }));
 }

@@ -33,7 +33,7 @@ export async function configureLayer(
     return layer;
   }
   const path: [string, string][] = build.mode === "docker" || env.size > 0 ? [["PATH", defaultPath]] : [];
-  const config = configurationOf(stage, [...path, ...Object.entries(variablesIn(stage.config)), ...kept]);
+  const config = configurationOf(stage, [...path, ...variablesIn(stage.config), ...kept]);
   // The step that has failed is none of the image's.
   const told = keeps.origin && occasion === "result" ? origin : undefined;
   const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, told]));
@@ -68,7 +68,7 @@ function configurationOf(
   variables: Iterable<[string, string]>,
 ): ImageConfig {
   const { WorkingDir, Env: _, ...others } = config;
-  const kept = withVariables(others, Object.fromEntries(variables));
+  const kept = withVariables(others, new Map(variables));
   return {
     ...others,
     ...(kept.Env?.length === 0 ? {} : { Env: kept.Env }),

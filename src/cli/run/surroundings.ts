@@ -57,7 +57,7 @@ export async function findSurroundings(
   );
   return {
     ...processFields(command, whose),
-    env: { ...(noted === undefined ? {} : variablesIn(noted)), ...env },
+    env: { ...(noted === undefined ? {} : Object.fromEntries(variablesIn(noted))), ...env },
     cwd: cwd ?? (config.WorkingDir || place),
   };
 }

@@ -10,6 +10,9 @@ const durations = ["interval", "timeout", "start-period", "start-interval"];
 
 /** `HEALTHCHECK [flags] CMD command` or `HEALTHCHECK NONE` */
 export function parseHealthcheck(statement: Statement): HealthcheckInstruction {
+  // Docker does not look at what flags it has.
+  if (/^none\s*$/i.test(statement.args.text))
+    return { ...baseOf(statement, "HEALTHCHECK", []), ...noHealthcheck };
   const declared = Object.fromEntries([...durations, "retries"].map((name) => [name, "text"] as const));
   const flags = readFlags(statement, declared);
   for (const name of durations) checkFlag(statement, name, flags.text(name), checkDuration);
@@ -69,6 +72,15 @@ function checkForm(statement: Statement, kind: Word, rest: Word): Command | unde
     }
   }
 }
+
+const noHealthcheck = {
+  command: undefined,
+  interval: undefined,
+  timeout: undefined,
+  startPeriod: undefined,
+  startInterval: undefined,
+  retries: undefined,
+};
 
 type Check = (name: string, value: string) => { message: string; expected: string } | undefined;
 

@@ -46,7 +46,7 @@ export async function keepChanges(
   }
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
-  const config = spec.preserveEnv ? withVariables(image.config, spec.env) : image.config;
+  const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
   return () => {
     const { database, layout } = state;
     const createdAt = state.clock.now();

@@ -73,7 +73,7 @@ async function runCommand(
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
-  const ownVariables = spec.ignoresConfig ? {} : variablesIn(image.config);
+  const ownVariables = spec.ignoresConfig ? {} : Object.fromEntries(variablesIn(image.config));
   const env = { PATH: defaultPath, ...ownVariables, ...spec.env };
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
@@ -154,7 +154,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
     deadline.end();
   }
   await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
-  const env = { PATH: defaultPath, ...variablesIn(image.config), ...spec.env };
+  const env = { PATH: defaultPath, ...Object.fromEntries(variablesIn(image.config)), ...spec.env };
   const keep = await keepChanges(state, image, { ...spec, env, linkedLayers }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
