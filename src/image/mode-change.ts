@@ -8,7 +8,7 @@ export type ModeChange = (mode: number, isDirectory: boolean) => number;
  * it with an umask of 0 (Dockerfile reference, "COPY --chmod"). Rejects anything else.
  */
 export function parseMode(text: string): ModeChange {
-  if (/^[0-7]{1,4}$/.test(text)) {
+  if (/^0*[0-7]{1,4}$/.test(text)) {
     const bits = Number.parseInt(text, 8);
     return () => bits;
   }

@@ -13,6 +13,7 @@ import { oncePerCase } from "../differential/once-per-case.ts";
 import { type Tree, treeFormat } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { dockerVersions } from "../support/docker.ts";
+import { writeFiles } from "../support/files.ts";
 import { asItIs, digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { rowsFor } from "../support/rows.ts";
@@ -173,9 +174,15 @@ describe("refused by bough", () => {
 function writeContext(text: string): { context: string; dockerfile: string } {
   const context = mkdtempSync(join(directory, "refused-"));
   const dockerfile = join(context, "Dockerfile");
-  writeFileSync(dockerfile, text);
-  writeFileSync(join(context, "ignored"), "");
-  writeFileSync(join(context, ".dockerignore"), "ignored\n");
+  writeFiles(context, {
+    Dockerfile: text,
+    ".dockerignore": "ignored*\n",
+    ignored: "",
+    "ignored-too/in": "",
+    f: "",
+    "d/f/in": "",
+    "d2/f": "",
+  });
   return { context, dockerfile };
 }
 

@@ -202,6 +202,42 @@ export const refusals: readonly Refusal[] = [
     bough: "cannot copy to non-directory: /d",
   },
   {
+    what: "a directory over another source's file",
+    dockerfile: "FROM busybox:1\nCOPY f d /x/\n",
+    docker: "cannot copy to non-directory: ",
+    bough: "cannot copy to non-directory: /x/f",
+  },
+  {
+    what: "a directory over a file of another directory",
+    dockerfile: "FROM busybox:1\nCOPY d2 d /x/\n",
+    docker: "cannot copy to non-directory: ",
+    bough: "cannot copy to non-directory: /x/f",
+  },
+  {
+    what: "a file over a directory of another directory",
+    dockerfile: "FROM busybox:1\nCOPY d d2 /x/\n",
+    docker: "cannot replace to directory ",
+    bough: "cannot replace to directory /x/f with file",
+  },
+  {
+    what: "a pattern in a directory that is not there",
+    dockerfile: "FROM busybox:1\nCOPY none/* Dockerfile /x/\n",
+    docker: "/none: no such file or directory",
+    bough: "no such file or directory in the build context: none/*",
+  },
+  {
+    what: "a pattern in a directory that an ignore rule leaves out",
+    dockerfile: "FROM busybox:1\nCOPY ignored-too/* Dockerfile /x/\n",
+    docker: "/ignored-too: no such file or directory",
+    bough: "no such file or directory in the build context: ignored-too/*",
+  },
+  {
+    what: "a pattern in a file",
+    dockerfile: "FROM busybox:1\nCOPY f/* Dockerfile /x/\n",
+    docker: "not a directory",
+    bough: "no such file or directory in the build context: f/*",
+  },
+  {
     what: "a directory to be made below a file",
     dockerfile: twoStages("COPY --from=a /etc/passwd /etc/group/x"),
     docker: "/etc/group: not a directory",

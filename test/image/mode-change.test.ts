@@ -22,6 +22,7 @@ test.each([
   ["u+s", 0o755, "4755", "4755"],
   ["g+s", 0o755, "2755", "2755"],
   ["+t", 0o755, "1755", "1755"],
+  ["00755", 0o600, "0755", "0755"],
   ["u-s", 0o4755, "0755", "0755"],
   ["u=rx", 0o4755, "0555", "4555"],
   ["u+r-w", 0o200, "0400", "0400"],
@@ -32,7 +33,7 @@ test.each([
   expect(octal(change(before, true))).toBe(directory);
 });
 
-test.each(["", "8", "07777", "99", "u", "u+q", "rwx", "u+x,", "-1", "0x1ff", "u +x"])(
+test.each(["", "8", "010000", "99", "u", "u+q", "rwx", "u+x,", "-1", "0x1ff", "u +x"])(
   "--chmod=%p is refused",
   (given) => {
     expect(() => parseMode(given)).toThrow("is not a valid file mode");

@@ -3,17 +3,13 @@ import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { BuildJob } from "../job.ts";
-import type { Staged } from "../staging/staged.ts";
+import type { Staged, StagedEntry } from "../staging/staged.ts";
 import type { CopyPlan } from "./plan.ts";
-import { bringsDirectory, type PlannedItem } from "./planned-items.ts";
+import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
-/** Docker sends nothing that is ignored, and so does not find it. By default that is a warning. */
-export function requireSources({ warnings }: CopyPlan): void {
-  const missing = warnings.find((warning) => warning.missing !== undefined)?.missing;
-  if (missing === undefined) return;
-  throw new BoughError(`no such file or directory in the build context: ${missing}`, {
-    hint: "An ignore rule leaves it out. Remove the rule, or re-include the path by one that begins with !.",
-  });
+/** What Docker does not find in the context that it is sent. By default that is a warning. */
+export function requireSources({ refusal }: CopyPlan): void {
+  if (refusal !== undefined) throw refusal;
 }
 
 /** Several sources of one file: Docker leaves the last one there. By default that is taken for a mistake. */
@@ -34,19 +30,43 @@ export function requireFiles(
   emit({ type: "warning", message, line: range.start });
 }
 
-/** Docker puts no directory in a file's place, and no file in a directory's: what is staged counts as if it were in the image. */
+/**
+ * Docker puts no directory in a file's place, and no file in a directory's: what is staged counts as if it were in the image, and so
+ * does what an earlier source of the same instruction brings.
+ */
 export function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
-  if (staged.size === 0) return;
+  const mayMeet = !(items instanceof PlannedItems) || items.mayMeet();
+  if (staged.size === 0 && !mayMeet) return;
+  const brought = new Map<string, PlannedKind>();
   for (const item of items) {
+    const kind = kindOf(item);
     const before = staged.get(item.path);
-    if (before === undefined) continue;
-    const isDirectory = item.kind === "entry" && item.entry.type === "directory";
-    const hint = `An instruction before has put a ${before.type} there.`;
-    if (isDirectory && before.type !== "directory")
-      throw new BoughError(`cannot copy to non-directory: ${item.path}`, { hint });
-    if (!isDirectory && before.type === "directory")
-      throw new BoughError(`cannot replace to directory ${item.path} with file`, { hint });
+    if (before !== undefined)
+      requireSameKind(item.path, kind, before.type, `An instruction before has put a ${before.type} there.`);
+    if (!mayMeet) continue;
+    const other = brought.get(item.path) ?? kind;
+    requireSameKind(
+      item.path,
+      kind,
+      other,
+      `Another source of this instruction has a ${other} of that name.`,
+    );
+    brought.set(item.path, kind);
   }
+}
+
+type PlannedKind = StagedEntry["type"];
+
+function kindOf(item: PlannedItem): PlannedKind {
+  if (item.kind === "repository") return "directory";
+  return item.kind === "entry" ? item.entry.type : "file";
+}
+
+function requireSameKind(path: string, kind: PlannedKind, before: PlannedKind, hint: string): void {
+  if (kind === "directory" && before !== "directory")
+    throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
+  if (kind !== "directory" && before === "directory")
+    throw new BoughError(`cannot replace to directory ${path} with file`, { hint });
 }
 
 /** Returns whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */

@@ -23,17 +23,17 @@ export function isRoot({ uid, gid }: Owner): boolean {
 export type Accounts = Pick<StageState, "layer" | "staged">;
 
 /**
- * `--chown=user[:group]`, by number or by name; names are those of the stage's own passwd and group. A number alone
- * is both uid and gid, a name alone brings its primary group (BuildKit's rule).
+ * A USER, `user[:group]`, by number or by name; names are those of the stage's own passwd and group. A number alone
+ * is both uid and gid, a name alone brings its primary group.
  */
 export async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
-  const { user, group } = splitOwner(chown);
+  const { user, group = "" } = splitOwner(chown);
   const person = await findUser(user, accounts, build);
   return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, accounts, build) };
 }
 
 /**
- * As `resolveOwner`, for files. With `--docker` a name that the image doesn't know is passed over with a warning: BuildKit
+ * As `resolveOwner`, for files by `--chown`, where an empty group (`user:`) is root's, as BuildKit has it. With `--docker` a name that the image doesn't know is passed over with a warning: BuildKit
  * gives the files to root, or to the user's own group.
  */
 export async function resolveFileOwner(
@@ -55,7 +55,7 @@ export async function resolveFileOwner(
     const id = passOver("root as their owner", 0)(error);
     return { uid: id, gid: id };
   });
-  if (group === "") return person;
+  if (group === undefined) return person;
   const gid = await findGroup(group, accounts, build).catch(passOver(`the group ${person.gid}`, person.gid));
   return { uid: person.uid, gid };
 }
@@ -68,12 +68,12 @@ class UnknownAccountError extends BoughError {
 export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | undefined } {
   const { user, group } = splitOwner(chown);
   const uid = user === "" ? 0 : numberOf(user);
-  return { uid, gid: group === "" ? uid : numberOf(group) };
+  return { uid, gid: group === undefined ? uid : numberOf(group || "0") };
 }
 
-/** Either may be empty, and both: root. */
-function splitOwner(chown: string): { user: string; group: string } {
-  const [user = "", group = ""] = chown.split(":", 2);
+/** Either may be empty, and both: root. Without a colon there is no group. */
+function splitOwner(chown: string): { user: string; group: string | undefined } {
+  const [user = "", group] = chown.split(":", 2);
   return { user, group };
 }
 
@@ -111,7 +111,7 @@ async function findUser(user: string, accounts: Accounts, build: BuildJob): Prom
 }
 
 async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
-  if (group === rootName) return 0;
+  if (group === "" || group === rootName) return 0;
   return numberOf(group) ?? idOf((await findRow("/etc/group", group, "group", accounts, build))[2]) ?? 0;
 }
 

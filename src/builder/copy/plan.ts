@@ -38,6 +38,8 @@ export interface CopyPlan {
   warnings: readonly ContextWarning[];
   /** What default excludes left out, relative to the context; the most surprising first. */
   excluded: readonly string[];
+  /** By this Docker refuses the instruction, for which a warning will do by default. */
+  refusal: BoughError | undefined;
   /** The context, where it is larger than was likely meant. */
   largeContext: LargeContext | undefined;
 }
@@ -66,10 +68,10 @@ export async function planCopy(
   instruction: CopyInstruction | AddInstruction,
   options: PlanOptions,
 ): Promise<CopyPlan> {
-  const { matches, counts, warnings, excluded } =
+  const { matches, counts, warnings, excluded, refusal } =
     options.found ??
     (words.paths.length === 0
-      ? { matches: [], counts: [], warnings: [], excluded: [] }
+      ? { matches: [], counts: [], warnings: [], excluded: [], refusal: undefined }
       : await resolveSources({
           context: options.context,
           ignore: options.ignore,
@@ -100,6 +102,7 @@ export async function planCopy(
     items: new PlannedItems(matches, others, { destination, change }),
     warnings,
     excluded,
+    refusal,
     largeContext: findLargeContext(matches),
   };
 }

@@ -65,6 +65,12 @@ export class PlannedItems implements Iterable<PlannedItem> {
     this.#placing = placing;
   }
 
+  /** Returns whether two sources may bring the same path, one of them a directory there and the other something else. */
+  mayMeet(): boolean {
+    if (this.matches.length + this.others.length < 2) return false;
+    return this.matches.some(({ isDirectory }) => isDirectory);
+  }
+
   *[Symbol.iterator](): Generator<PlannedItem, undefined> {
     const { destination, change } = this.#placing;
     let next = 0;

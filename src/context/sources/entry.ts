@@ -44,8 +44,6 @@ export interface FileStat {
 /** A source that comes to something else than its words say. */
 export interface ContextWarning {
   message: string;
-  /** A path that is named outright, of which ignore rules leave nothing: Docker does not find it. */
-  missing?: string;
   /** Its name for `# check=skip=`; the first is Docker's. */
   rule:
     | "CopyIgnoredFile"

@@ -1,3 +1,4 @@
+import type { BoughError } from "../../errors.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { enterFilters, type Filter, mayKeepBelow } from "../patterns/filters.ts";
 import { escapeGlob, hasWildcard, unescapeGlob, validPattern } from "../patterns/glob.ts";
@@ -12,6 +13,7 @@ import {
 import type { Rule } from "../patterns/rules.ts";
 import { childPaths } from "./entry-list.ts";
 import type { EntryPaths } from "./entry-of.ts";
+import { ignoredSource, missingSource, notADirectory } from "./missing-source.ts";
 import { resolveFoundPath } from "./path-source.ts";
 import { contextPathOf, resolveInContext } from "./resolve-path.ts";
 import {
@@ -27,7 +29,7 @@ import { readNames, statChild } from "./walk.ts";
 
 /** A source with wildcards: everything that matches is a source of its own. */
 export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
-  const { paths, ignoredBy, excluded } = await expandGlob(search, source, contextPathOf(source));
+  const { paths, ignoredBy, excluded, refusal } = await expandGlob(search, source, contextPathOf(source));
   const outcomes = [];
   for (const path of paths)
     outcomes.push(
@@ -42,8 +44,8 @@ export async function resolveGlobSource(search: SourceSearch, source: string): P
       special,
       excluded: [...excluded, ...outcomes.flatMap(({ excluded = [] }) => excluded)],
     };
-  if (rule !== undefined) return { matches, warnings: [ignoredSourceWarning(source, rule)] };
-  return { matches, isUnmatched: paths.length === 0 };
+  if (rule !== undefined) return { matches, warnings: [ignoredSourceWarning(source, rule)], refusal };
+  return { matches, isUnmatched: paths.length === 0, refusal };
 }
 
 interface GlobMatches {
@@ -52,6 +54,8 @@ interface GlobMatches {
   ignoredBy: Rule | undefined;
   /** Those that default excludes hide. */
   excluded: string[];
+  /** By this Docker refuses a pattern whose directory it does not find, though one that matches nothing is fine. */
+  refusal?: BoughError;
 }
 
 /**
@@ -66,9 +70,14 @@ export async function expandGlob(search: SourceSearch, source: string, path: str
   const { base, pattern } = parseGlob(source, path);
   const start = resolveInContext(search.root, base, search.files);
   const none = { paths: [], ignoredBy: undefined, excluded: [] };
-  if (start.kind === "missing" || !start.stats.isDirectory()) return none;
+  if (start.kind === "missing")
+    // A link to nothing is there.
+    return start.links.length > 0
+      ? none
+      : { ...none, refusal: missingSource(source, start, search.root, search.files) };
+  if (!start.stats.isDirectory()) return { ...none, refusal: notADirectory(source, base) };
   const rule = ruleAgainst(search, { ...start, name: "" });
-  if (rule !== undefined) return { ...none, ignoredBy: rule };
+  if (rule !== undefined) return { ...none, ignoredBy: rule, refusal: ignoredSource(source) };
   return await findMatches(search, { ...start, relativePath: "" }, pattern);
 }
 

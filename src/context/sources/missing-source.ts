@@ -25,6 +25,20 @@ export function missingSource(
   });
 }
 
+/** The error for a source that Docker does not find, as it sends nothing that is ignored. */
+export function ignoredSource(source: string): BoughError {
+  return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
+    hint: "An ignore rule leaves it out. Remove the rule, or re-include the path by one that begins with !.",
+  });
+}
+
+/** The error for a pattern below what is no directory. */
+export function notADirectory(source: string, path: string): BoughError {
+  return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
+    hint: `${displayPath(path)} is not a directory.`,
+  });
+}
+
 function suggestion(directory: string, name: string, root: string, files: FileSystem): string {
   try {
     const similar = nearest(name, files.readDirectory(`${root}/${directory}`));

@@ -4,6 +4,7 @@ import { excludeFilters } from "../patterns/filters.ts";
 import { decidePath, isMatch, type Rule } from "../patterns/rules.ts";
 import { EntryList } from "./entry-list.ts";
 import { type EntryPaths, entryOf, specialKind } from "./entry-of.ts";
+import { ignoredSource } from "./missing-source.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
   type FoundPath,
@@ -26,7 +27,7 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
   if (ignoredBy === undefined) return outcome;
   const isMissing = outcome.matches.length === 0 && found.contextPath !== "";
   const warning = ignoredSourceWarning(source, ignoredBy);
-  return { ...outcome, warnings: [isMissing ? { ...warning, missing: displayPath(source) } : warning] };
+  return { ...outcome, warnings: [warning], ...(isMissing && { refusal: ignoredSource(source) }) };
 }
 
 /** What a source path comes to, with the rule of the context, if any, that leaves nothing of it. */

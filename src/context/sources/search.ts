@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import type { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
@@ -31,6 +32,8 @@ export interface SourceResult {
   excluded?: readonly string[];
   /** A pattern that nothing has the name for; fine as long as another source comes to something (`yarn.lock*`). */
   isUnmatched?: boolean;
+  /** By this Docker refuses the instruction, for which a warning will do by default. */
+  refusal?: BoughError | undefined;
 }
 
 export type FoundPath = Extract<Resolution, { kind: "found" }> & {

@@ -1,3 +1,4 @@
+import type { BoughError } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import type { BuildContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
@@ -34,6 +35,8 @@ export interface ResolvedSources {
   warnings: readonly ContextWarning[];
   /** What default excludes left out of the matches, relative to the context; the most surprising first. */
   excluded: readonly string[];
+  /** By this Docker refuses the instruction, for which a warning will do by default. */
+  refusal?: BoughError | undefined;
 }
 
 /**
@@ -60,7 +63,8 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const excluded = ambiguousFirst(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
   const counts = outcomes.map((outcome) => outcome.matches.length);
-  return { matches, counts, warnings: [...warnings, ...specialWarnings(special)], excluded };
+  const refusal = outcomes.find((outcome) => outcome.refusal !== undefined)?.refusal;
+  return { matches, counts, warnings: [...warnings, ...specialWarnings(special)], excluded, refusal };
 }
 
 function startSearch({ context, ignore, exclude = [], signal, files }: SourceOptions): SourceSearch {
