@@ -100,7 +100,7 @@ describe("a content is sent", () => {
 describe("at a time", () => {
   /** The most requests at once for `count` files, and where each of them takes `milliseconds`, by the client's clock. */
   async function mostAtOnce(
-    { count = 200, bytes = 10, milliseconds = 0 },
+    { calls = 1, count = 200, bytes = 10, milliseconds = 0 },
     answer: (number: number) => Response | undefined = () => undefined,
   ): Promise<number> {
     const clock = createManualClock((wait) => wait < 10_000);
@@ -113,11 +113,14 @@ describe("at a time", () => {
         return answer(own);
       },
     });
-    const files = Array.from({ length: count }, (_, index) =>
-      write(`f${index}`, `content ${index}`.padEnd(bytes, ".")),
-    );
-    const ids = await clientOf(fake.url, { clock }).service.uploadFiles(files);
-    expect(ids.size).toBe(count);
+    const { service } = clientOf(fake.url, { clock });
+    for (let call = 0; call < calls; call++) {
+      fake.clearRequests();
+      const files = Array.from({ length: count }, (_, index) =>
+        write(`f${index}`, `content ${call} ${index}`.padEnd(bytes, ".")),
+      );
+      expect((await service.uploadFiles(files)).size).toBe(count);
+    }
     return Math.max(...posts(fake).map(({ inFlight }) => inFlight));
   }
 
@@ -127,6 +130,11 @@ describe("at a time", () => {
 
   test("up to 32 small ones are sent to one that is far away", async () => {
     expect(await mostAtOnce({ milliseconds: 30 })).toBe(32);
+  });
+
+  test("as many are sent the next time", async () => {
+    expect(await mostAtOnce({ milliseconds: 30, count: 24 })).toBeLessThan(24);
+    expect(await mostAtOnce({ milliseconds: 30, count: 24, calls: 6 })).toBe(24);
   });
 
   test("eight larger ones are, however far it is", async () => {

@@ -7,7 +7,7 @@ import type { ImageService, LocalFile, UploadProgress } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
-import { sendEach, type UploadWorker } from "./upload-workers.ts";
+import { createUploadWorkers, type UploadWorker } from "./upload-workers.ts";
 
 interface SentFile {
   uuid: string;
@@ -41,6 +41,7 @@ const slowestBytesPerSecond = 64 * 1024;
 
 export function createFiles({ transport, clock, signal, knownFiles }: FilesOptions): Files {
   let canAsk = true;
+  const workers = createUploadWorkers(clock);
 
   async function find(sha256: string, stop: AbortSignal): Promise<Answer | undefined> {
     return canAsk ? await findFile(transport, sha256, stop, () => (canAsk = false)) : undefined;
@@ -142,7 +143,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         return requests;
       }
       try {
-        await sendEach(files, { clock, parent: stopping, send });
+        await workers.sendEach(files, stopping, send);
       } finally {
         knownFiles?.flush?.();
       }
