@@ -32,7 +32,12 @@ export interface CopiedFile extends Entry {
 
 export type CopiedEntry =
   | CopiedFile
-  | (Entry & { type: "directory"; mode: number })
+  | (Entry & {
+      type: "directory";
+      mode: number;
+      /** An archive has nothing of it but what is in it: one that is there already stays as it is. */
+      isImplied?: true;
+    })
   | (Entry & { type: "symlink"; target: string });
 
 /** What the copies from an image came to: an image never changes, so it is kept for good. */

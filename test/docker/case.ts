@@ -36,6 +36,8 @@ export interface CaseSpec {
   files?: Record<string, FileSpec>;
   /** Tar archives of the context by name, which ends as tar(1) knows compressions; without one it is plain. */
   archives?: Record<string, Record<string, FileSpec>>;
+  /** The same without entries for directories. */
+  archivesOfFiles?: Record<string, Record<string, FileSpec>>;
   /** `--secret`, by id. */
   secrets?: Record<string, string>;
   /** What Docker 20.10 leaves where it has mounted something; newer ones take away what is empty, as bough does. */
@@ -76,7 +78,9 @@ function readCase(name: string): DockerCase {
       mkdirSync(directory);
       writeFiles(directory, spec.files ?? {});
       for (const [archive, files] of Object.entries(spec.archives ?? {}))
-        writeArchive(join(directory, archive), files);
+        writeArchive(join(directory, archive), files, topNames);
+      for (const [archive, files] of Object.entries(spec.archivesOfFiles ?? {}))
+        writeArchive(join(directory, archive), files, () => Object.keys(files));
       cpSync(join(cases, name, "Dockerfile"), join(directory, "Dockerfile"));
       setTimes(directory);
     },
@@ -84,8 +88,14 @@ function readCase(name: string): DockerCase {
   };
 }
 
+const topNames = (directory: string): string[] => readdirSync(directory);
+
 /** Its entries have an owner that no other file has. */
-function writeArchive(path: string, files: Readonly<Record<string, FileSpec>>): void {
+function writeArchive(
+  path: string,
+  files: Readonly<Record<string, FileSpec>>,
+  namesIn: (directory: string) => string[],
+): void {
   const directory = mkdtempSync(join(dirname(dirname(path)), "archive-"));
   try {
     writeFiles(directory, files);
@@ -99,7 +109,7 @@ function writeArchive(path: string, files: Readonly<Record<string, FileSpec>>): 
       ...options,
       `--directory=${directory}`,
     ];
-    const { success, stderr } = Bun.spawnSync([...tar, ...readdirSync(directory)]);
+    const { success, stderr } = Bun.spawnSync([...tar, ...namesIn(directory)]);
     if (!success) throw new Error(stderr.toString());
   } finally {
     rmSync(directory, { recursive: true });

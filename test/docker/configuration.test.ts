@@ -54,7 +54,7 @@ const dockerfiles: readonly string[] = [
   'FROM busybox:1 AS a\nCMD ["x"]\nFROM a\nENTRYPOINT ["y"]',
   'FROM busybox:1\nSHELL ["/bin/ash", "-c"]\nCMD ls\nENTRYPOINT ls',
   'FROM busybox:1\nLABEL a=1 b="two words"\nLABEL a=3 "c d"=$PATH',
-  "FROM busybox:1\nEXPOSE 80 53/udp 8000-8002\nEXPOSE 80",
+  "FROM busybox:1\nEXPOSE 80 53/udp 8000-8002 90/\nEXPOSE 80",
   'FROM busybox:1\nVOLUME /data\nVOLUME ["/x y", "/z"]',
   "FROM busybox:1\nSTOPSIGNAL SIGQUIT",
   "FROM busybox:1\nHEALTHCHECK --interval=5s --timeout=1m --retries=2 CMD true",

@@ -1,5 +1,6 @@
 /** Cases that `bough build --docker` builds as Docker does; of the others Docker alone is asked, until bough can build them. */
 export const builtAlike: ReadonlySet<string> = new Set([
+  "add-archive-of-files",
   "add-archive-over",
   "add-archive-zstd",
   "add-archives",

@@ -60,7 +60,7 @@ export function createArchiveTree(
     for (let end = path.indexOf("/"); end > 0; end = path.indexOf("/", end + 1)) {
       const above = path.slice(0, end);
       if (!found.has(above))
-        found.set(above, { type: "directory", path: above, mode: 0o755, uid: 0, gid: 0 });
+        found.set(above, { type: "directory", path: above, mode: 0o755, uid: 0, gid: 0, isImplied: true });
     }
   }
 

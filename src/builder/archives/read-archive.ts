@@ -21,13 +21,16 @@ export async function readArchive(
 ): Promise<readonly CopiedEntry[] | undefined> {
   const { copies } = build.store;
   const image = `archive ${sha256}`;
-  const known = copies.get(image, "unpacked");
+  const known = copies.get(image, unpacked);
   if (known !== undefined) return known[0]?.entries;
   const entries = await sendContents(place, sha256, build);
   const source = { path: "/", name: "", type: "directory" } as const;
-  copies.set(image, "unpacked", entries === undefined ? [] : [{ ...source, entries }]);
+  copies.set(image, unpacked, entries === undefined ? [] : [{ ...source, entries }]);
   return entries;
 }
+
+/** Of entries that say which directories are implied: what was remembered before is not. */
+const unpacked = "unpacked, 2";
 
 /** Reads all of it, whatever is remembered. Rejects where its bytes are no longer those of `sha256`. */
 export async function sendContents(

@@ -33,9 +33,12 @@ export async function stageArchive(
   const { path } = destination;
   const content: StagedContent = { kind: "archive", archive: place, digest };
   const contents = entries.map((entry): Item => {
+    const target = posix.join(path, entry.path);
+    if (entry.type === "directory" && entry.isImplied)
+      return { path: target, entry: undefined, isImplied: true };
     const staged = stageCopied(entry, content, (mode) => mode, { uid: entry.uid, gid: entry.gid, line });
     return {
-      path: posix.join(path, entry.path),
+      path: target,
       entry: staged.type === "directory" ? { ...staged, isExplicit: true } : staged,
     };
   });

@@ -11,12 +11,14 @@ import type { Owned, Staged, StagedContent, StagedEntry } from "../staging/stage
 import { StagedColumn } from "../staging/staged-column.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
-import { isRoot, type Owner } from "./ownership.ts";
+import { isRoot, type Owner, root } from "./ownership.ts";
 
 /** What comes to a place in the image. Without an entry it is a directory that stands for its contents: it only has to exist. */
 export interface Item {
   path: string;
   entry: StagedEntry | undefined;
+  /** It is on the way to others only, and root's where it has to be made. */
+  isImplied?: true;
 }
 
 /** Stages items, and the directories on their way, which belong to `owner` where they have to be made. */
@@ -34,6 +36,7 @@ export async function stageItems(
   let isIntoExisting: boolean | undefined;
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];
+  const implied: string[] = [];
   const paths = new TextColumn();
   const entries = new StagedColumn();
   const amount = { files: 0, bytes: 0 };
@@ -44,7 +47,7 @@ export async function stageItems(
     const { path } = item;
     let { entry } = item;
     if (entry === undefined) {
-      roots.push(path);
+      (item.isImplied ? implied : roots).push(path);
       continue;
     }
     if (entry.type === "directory") {
@@ -69,6 +72,8 @@ export async function stageItems(
     (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
   );
   const addition = beginAddition(staged, paths.length);
+  const unknown = implied.filter((path) => !staged.has(path));
+  for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
   for (let row = 0; row < paths.length; row++) {
     const pause = pace.step();

@@ -79,7 +79,7 @@ export function portsOf(word: string): string[] {
     .filter((part) => part !== "")
     .flatMap((part) => {
       const [, first = "", last = first, protocol = "tcp"] =
-        /^(?:.*:)?(\d+)(?:-(\d+))?(?:\/(tcp|udp|sctp))?$/i.exec(part) ?? [];
+        /^(?:.*:)?(\d+)(?:-(\d+))?(?:\/(tcp|udp|sctp)?)?$/i.exec(part) ?? [];
       const [from, to] = [Number(first), Number(last)];
       if (first === "" || to > 65_535 || from > to)
         refuse(
