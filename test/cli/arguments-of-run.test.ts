@@ -21,7 +21,7 @@ describe("--file", () => {
     ["a:/u1", { ...plain, host: "a", path: "/u1" }],
   ])("%s", (text, expected) => expect(parseFileArgument(text)).toEqual(expected));
 
-  test.each(["", ":/b", "a:", ":u1"])("%p is refused", (text) => {
+  test.each(["", ":/b", "a:", ":u1", "a:/b:m999", "a:/b:m06444:u1"])("%p is refused", (text) => {
     expect(() => parseFileArgument(text)).toThrow("--file takes HOST[:PATH][:uN][:gN][:mMODE]");
   });
 });

@@ -26,7 +26,8 @@ export function parseFileArgument(text: string): FileArgument {
   const colon = rest.indexOf(":", /^[A-Za-z]:\\/.test(rest) ? 2 : 0);
   const host = colon < 0 ? rest : rest.slice(0, colon);
   const path = colon < 0 ? undefined : rest.slice(colon + 1);
-  if (host === "" || path === "") {
+  // A mode such as 999 is not part of the path.
+  if (host === "" || path === "" || /:[ugm]\d+$/.test(rest)) {
     throw new BoughError(`--file takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`, {
       kind: "usage",
       hint: "For example --file ./app.conf:/etc/app.conf:u1000:m0644, or --file ./src for a whole directory.",
