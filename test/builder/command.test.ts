@@ -61,9 +61,12 @@ test("a here-document with a #! line is run as a program, and the shell gives ba
   expect(await shell.exited).toBe(0);
 });
 
-test.each([["app"], ["app:app"], ["1000:app"], [""], ["-1"]])("USER %p is not a number", (user) => {
-  expect(numericUser(user)).toBeUndefined();
-});
+test.each([["app"], ["app:app"], ["1000:app"], [""], ["-1"], ["2147483648"], ["1:4294967296"]])(
+  "USER %p is not a number",
+  (user) => {
+    expect(numericUser(user)).toBeUndefined();
+  },
+);
 
 test.each([["plain"], ["a b"], ["it's"], [""], ["$HOME `id` \\"], ["-n"], ["*"], ["a\nb"], ["ü"], ["~"]])(
   "a shell reads %p, quoted, as that one word",

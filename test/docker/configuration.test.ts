@@ -62,6 +62,7 @@ const dockerfiles: readonly string[] = [
   "FROM busybox:1\nONBUILD RUN true\nONBUILD COPY . /x",
   "FROM onbuild:1",
   "FROM busybox:1\nENV A=1\nCOPY f /",
+  "FROM --platform= busybox:1\nCOPY --from= f /",
   "FROM scratch\nCOPY f /\nENV A=1\nUSER 7",
   "FROM busybox:1 AS a\nENV A=1\nWORKDIR /w\nUSER 3\nLABEL l=1\nFROM busybox:1\nCOPY --from=a /bin/sh /x",
   "FROM busybox:1 AS a\nENV A=1\nWORKDIR /w\nLABEL l=1\nFROM a\nENV B=$A\nWORKDIR v\nLABEL m=2",

@@ -267,6 +267,18 @@ export const refusals: readonly Refusal[] = [
     bough: "ghost",
   },
   {
+    what: "a USER beyond all numbers",
+    dockerfile: "FROM busybox:1\nUSER 2147483648\nRUN true\n",
+    docker: "uids and gids must be in range 0-2147483647",
+    bough: "2147483648 is out of range for a uid or gid",
+  },
+  {
+    what: "an empty field of a mount",
+    dockerfile: "FROM busybox:1\nRUN --mount=,target=/x true\n",
+    docker: "invalid field '' must be a key=value pair",
+    bough: "invalid field '' must be a key=value pair",
+  },
+  {
     what: "a stage that fails",
     dockerfile: "FROM busybox:1 AS a\nRUN exit 7\nFROM busybox:1\nCOPY --from=a /etc /etc\n",
     docker: "[/bin/sh -c exit 7]: exit code: 7",

@@ -1,3 +1,4 @@
+import { idOf } from "../../account-rows.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandExecWords, expandRunLine } from "../../dockerfile/words/run-substitution.ts";
@@ -82,8 +83,9 @@ export function processFields(command: ExpandedCommand, user: string | undefined
 export function numericUser(user: string): { uid: number; gid?: number } | undefined {
   const match = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(user);
   if (match === null) return undefined;
-  const [, uid, gid] = match;
-  return { uid: Number(uid), ...(gid === undefined ? {} : { gid: Number(gid) }) };
+  const [uid, gid] = [idOf(match[1]), idOf(match[2])];
+  if (uid === undefined || (gid === undefined && match[2] !== undefined)) return undefined;
+  return { uid, ...(gid === undefined ? {} : { gid }) };
 }
 
 /** One word for a POSIX shell, whatever is in it. */

@@ -73,8 +73,10 @@ export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | 
 
 /** Either may be empty, and both: root. Without a colon there is no group. */
 function splitOwner(chown: string): { user: string; group: string | undefined } {
-  const [user = "", group] = chown.split(":", 2);
-  return { user, group };
+  const end = chown.indexOf(":");
+  return end < 0
+    ? { user: chown, group: undefined }
+    : { user: chown.slice(0, end), group: chown.slice(end + 1) };
 }
 
 function numberOf(text: string): number | undefined {

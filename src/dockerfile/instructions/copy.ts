@@ -24,7 +24,8 @@ const addFlags: typeof sharedFlags = {
 export function parseCopy(statement: Statement): CopyInstruction {
   const flags = readFlags(statement, copyFlags);
   const fields = parseCopyFields(statement, flags);
-  return { ...baseOf(statement, "COPY", flags.list), ...fields, from: flags.text("from") };
+  // An empty one is the context, as without it.
+  return { ...baseOf(statement, "COPY", flags.list), ...fields, from: flags.text("from") || undefined };
 }
 
 /** `ADD [flags] SOURCE... DESTINATION`: as COPY, with flags for sources that come from elsewhere. */

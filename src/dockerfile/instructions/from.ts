@@ -26,5 +26,5 @@ export function parseFrom(statement: Statement): FromInstruction {
     statement.report({ message, expected: "FROM image or FROM image AS name", at: placeOf(surplus) });
   }
   const base = baseOf(statement, "FROM", flags.list);
-  return { ...base, image: image?.text ?? "", stageName, platform: flags.text("platform") };
+  return { ...base, image: image?.text ?? "", stageName, platform: flags.text("platform") || undefined };
 }

@@ -79,6 +79,7 @@ function readonlyOf(
 }
 
 function checkField(key: string, field: string, value: string | undefined): Complaint | undefined {
+  if (field === "") return { message: "invalid field '' must be a key=value pair" };
   const mayBeBare = keys.get(key);
   if (mayBeBare === undefined) {
     const meant = nearest(key, keys.keys());
@@ -97,7 +98,7 @@ function checkField(key: string, field: string, value: string | undefined): Comp
 
 /** Comma-separated values, of which a whole field may stand in double quotes. */
 function splitFields(text: string): string[] {
-  const fields = text.match(/"(?:[^"]|"")*"|[^,]+/g) ?? [];
+  const fields = text.match(/(?<=^|,)(?:"(?:[^"]|"")*"|[^,]*)(?=,|$)/g) ?? [];
   return fields.map((field) =>
     field.startsWith('"') && field.endsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field,
   );
