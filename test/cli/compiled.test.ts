@@ -42,6 +42,28 @@ test("hashes large files on threads of its own", async () => {
   await fake.close();
 });
 
+test.each(["-", "/dev/stdin"])("reads the Dockerfile from standard input: --dockerfile %s", async (path) => {
+  const fake = await startFakeService({ token: "right-token" });
+  fake.state.addImage("base:1");
+  const context = temporaryDirectory();
+  writeFiles(context, { a: "a" });
+  const env = { PATH: process.env.PATH ?? "", BOUGH_HOME: temporaryDirectory() };
+  const words = ["--url", fake.url, "--token", "right-token", "build", ".", "--dockerfile", path];
+  for (const command of ["first", "second", "second", "first"]) {
+    const stdin = new Blob([`FROM base:1\nCOPY a /\nRUN ${command}\n`]);
+    const build = Bun.spawn([bough, ...words], {
+      cwd: context,
+      env,
+      stdin,
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    expect(await new Response(build.stderr).text()).toContain(` RUN ${command}\n`);
+  }
+  expect(fake.state.instances.map(({ command }) => command)).toEqual(["first", "second"]);
+  await fake.close();
+});
+
 test("imports, builds on the engine, builds again from the cache, and lists what there is", async () => {
   const context = temporaryDirectory();
   const environment = { BOUGH_HOME: temporaryDirectory() };

@@ -244,6 +244,8 @@ describe("on a service", () => {
     ["build", { contxt: "." }, 'Unrecognized key: "contxt"'],
     ["build", { context: "none" }, "the build context none does not exist"],
     ["build", { context: "-" }, "there is no standard input to take it from"],
+    ["build", { dockerfile: "-" }, "there is no standard input to take it from"],
+    ["build", { dockerfile: "/dev/stdin" }, "there is no standard input to take it from"],
     ["build", { context: "http://127.0.0.1:1/x.git" }, "the build context http://127.0.0.1:1/x.git: "],
     ["build", { context: "bad" }, /RUNN/],
     ["build", { context: "app", target: "none" }, /none/],

@@ -231,10 +231,6 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "[ERROR] cannot read the Dockerfile ..: it is a directory\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
     ],
     [
-      "build . --dockerfile -",
-      "[ERROR] cannot read the Dockerfile -: there is no such file\nIt is not taken from standard input by that name; --dockerfile /dev/stdin reads it there.\n",
-    ],
-    [
       "build . --dockerfile other",
       "[ERROR] cannot read the Dockerfile other: there is no such file\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
     ],

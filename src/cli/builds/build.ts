@@ -18,7 +18,7 @@ const definitions: ArgumentDefinitions = {
     completes: "file",
     valueHint: "PATH",
     description:
-      "Dockerfile (default: CONTEXT/Dockerfile); of a context that is fetched, relative to its root",
+      "Dockerfile (default: CONTEXT/Dockerfile), or - for standard input; of a context that is fetched, relative to its root",
   },
   tag: {
     type: "string",

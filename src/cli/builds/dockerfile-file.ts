@@ -67,10 +67,7 @@ function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
   const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",
-    hint:
-      path === "-"
-        ? "It is not taken from standard input by that name; --dockerfile /dev/stdin reads it there."
-        : "Name it with --dockerfile PATH, or give the context directory that holds it.",
+    hint: "Name it with --dockerfile PATH, or give the context directory that holds it.",
     cause: error,
   });
 }

@@ -91,10 +91,11 @@ export async function readBuildInputs(
 /** Where everything is to be looked for, whether or not it is there. */
 export function locateInputs({ values, runtime: { workingDirectory } }: GivenInputs): InputPlaces {
   const context = values.positionals[0] ?? ".";
-  const named = values.text("dockerfile");
+  // As docker build takes it; a file of that name is ./-.
+  const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");
   const source = readContextSource(context, workingDirectory);
   // Of what is fetched, a Dockerfile of this machine is named by its absolute path, as with Docker.
-  if (source.kind !== "directory" && !(named !== undefined && (isAbsolute(named) || named === "-")))
+  if (source.kind !== "directory" && !(named !== undefined && isAbsolute(named)))
     return { isFetched: true, source, dockerfile: undefined };
   const contextPath = resolve(workingDirectory, context);
   const path =

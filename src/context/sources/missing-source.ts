@@ -41,13 +41,18 @@ export function notADirectory(source: string, path: string): BoughError {
 
 function suggestion(directory: string, name: string, root: string, files: FileSystem): string {
   try {
-    const similar = nearest(name, files.readDirectory(`${root}/${directory}`));
+    const names = files.readDirectory(`${root}/${directory}`);
+    if (directory === "" && names.length === 0) return emptyContext;
+    const similar = nearest(name, names);
     if (similar !== undefined) return `Did you mean ${displayPath(posix.join(directory, similar))}?`;
   } catch (error) {
     if (errorCode(error) === "ENOTDIR") return `${displayPath(directory)} is not a directory.`;
   }
   return "Sources count from the context directory, not from the Dockerfile's.";
 }
+
+const emptyContext =
+  "The build context is empty; a Dockerfile that is itself the context (standard input, a URL) comes without files. Give a directory as CONTEXT, and such a Dockerfile with --dockerfile.";
 
 function danglingLink(source: string, link: string, root: string, files: FileSystem): BoughError {
   const target = files.readLink(`${root}/${link}`);

@@ -34,13 +34,16 @@ export const maxBytes = (otherwise: number) =>
     .default(otherwise)
     .describe("Bytes at most; what is left out is said to be");
 
+// Standard input is the protocol's.
+const isNotStdin = (word: string) => word !== "-" && !/^\/(dev\/(stdin|fd\/0)|proc\/self\/fd\/0)$/.test(word);
+const noStdin = "there is no standard input to take it from";
+
 /** What says what is to be built. */
 export const buildInputs = {
   context: z
     .string()
     .min(1)
-    // Standard input is the protocol's.
-    .refine((word) => word !== "-", "there is no standard input to take it from")
+    .refine(isNotStdin, noStdin)
     .default(".")
     .describe(
       "What COPY and ADD take from: a directory on this machine, absolute or from where the server was started, or the address of a git repository (https://HOST/X.git#REF:DIRECTORY) or tar archive",
@@ -48,6 +51,7 @@ export const buildInputs = {
   dockerfile: z
     .string()
     .min(1)
+    .refine(isNotStdin, noStdin)
     .optional()
     .describe(
       "Path on this machine (default: CONTEXT/Dockerfile); where CONTEXT is an address, a relative path is one in what is fetched",
