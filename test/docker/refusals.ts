@@ -238,6 +238,18 @@ export const refusals: readonly Refusal[] = [
     bough: "no such file or directory in the build context: f/*",
   },
   {
+    what: "a directory over a link of the image",
+    dockerfile: "FROM busybox:1\nRUN mkdir -p /x /y && ln -s /y /x/f\nCOPY d /x/\n",
+    docker: "cannot copy to non-directory: ",
+    bough: "cannot copy to non-directory: /x/f",
+  },
+  {
+    what: "a directory over a link of the image, further down",
+    dockerfile: "FROM busybox:1\nRUN mkdir -p /x/d /y && ln -s /y /x/d/f\nCOPY . /x\n",
+    docker: "cannot copy to non-directory: ",
+    bough: "cannot copy to non-directory: /x/d/f",
+  },
+  {
     what: "a directory to be made below a file",
     dockerfile: twoStages("COPY --from=a /etc/passwd /etc/group/x"),
     docker: "/etc/group: not a directory",

@@ -9,6 +9,8 @@ export interface ImageFacts {
   isDirectory(image: string, path: string): Promise<boolean>;
   /** Returns whether there is anything but a directory, links followed. False where the service lacks `inspect`. */
   isFile(image: string, path: string): Promise<boolean>;
+  /** What is there itself, links not followed; `undefined` for nothing, and where the service lacks `inspect`. */
+  typeAt(image: string, path: string): Promise<PathType | undefined>;
   /** The target of a link; `undefined` for anything else, and where the service lacks `inspect`. */
   readLink(image: string, path: string): Promise<string | undefined>;
   /** `undefined`: there is no such file. */
@@ -75,6 +77,16 @@ export function createImageFacts(
       const isFile = type !== undefined && type !== "directory" && type !== "unsupported";
       if (type !== "unsupported") store.set(image, key, isFile ? "yes" : "no");
       return isFile;
+    },
+
+    async typeAt(image, path) {
+      if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
+      const key = `type ${path}`;
+      const known = store.get(image, key);
+      if (known !== undefined) return JSON.parse(known) ?? undefined;
+      const type = (await list(image, posix.dirname(path)))?.get(posix.basename(path));
+      store.set(image, key, JSON.stringify(type ?? null));
+      return type;
     },
 
     async readLink(image, path) {

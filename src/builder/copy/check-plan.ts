@@ -2,6 +2,7 @@
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 import type { CopyPlan } from "./plan.ts";
@@ -30,11 +31,23 @@ export function requireFiles(
   emit({ type: "warning", message, line: range.start });
 }
 
+/** What Docker finds in the places of a copy, staged or in the image, before it puts anything there. */
+export async function requirePlaces(
+  items: Iterable<PlannedItem>,
+  { path }: CopyPlan["destination"],
+  stage: StageState,
+  build: BuildJob,
+): Promise<void> {
+  requireSameKinds(items, stage.staged);
+  const isThere = path === "/" || (await build.facts.isDirectory(stage.layer.image, path));
+  if (isThere) await requireNoLinks(items, path, stage, build);
+}
+
 /**
  * Docker puts no directory in a file's place, and no file in a directory's: what is staged counts as if it were in the image, and so
  * does what an earlier source of the same instruction brings.
  */
-export function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
+function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
   const mayMeet = !(items instanceof PlannedItems) || items.mayMeet();
   if (staged.size === 0 && !mayMeet) return;
   const brought = new Map<string, PlannedKind>();
@@ -52,6 +65,30 @@ export function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): 
       `Another source of this instruction has a ${other} of that name.`,
     );
     brought.set(item.path, kind);
+  }
+}
+
+/**
+ * Docker puts no directory in a link's place either, wherever in the image it leads; only the destination itself may be one. Looked
+ * at is what the image and a source both have a directory for, from the top down.
+ */
+async function requireNoLinks(
+  items: Iterable<PlannedItem>,
+  destination: string,
+  { layer, staged }: Pick<StageState, "layer" | "staged">,
+  { facts }: Pick<BuildJob, "facts">,
+): Promise<void> {
+  const shared = new Set([destination]);
+  for (const item of items) {
+    if (item.kind !== "entry" || item.entry.type !== "directory" || !item.isBelowSource) continue;
+    const { path } = item;
+    if (item.isSourceRoot || staged.has(path) || !shared.has(posix.dirname(path))) continue;
+    const type = await facts.typeAt(layer.image, path);
+    if (type === "symlink")
+      throw new BoughError(`cannot copy to non-directory: ${path}`, {
+        hint: `The image has a link there, and the source a directory. Copy what is in that directory to ${path}/ instead: a destination may be a link.`,
+      });
+    if (type === "directory") shared.add(path);
   }
 }
 

@@ -8,7 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { StagedFile } from "../staging/staged.ts";
-import { mayGoInto, requireFiles, requireSameKinds, requireSources } from "./check-plan.ts";
+import { mayGoInto, requireFiles, requirePlaces, requireSources } from "./check-plan.ts";
 import { copyState, noteState } from "./copy-state.ts";
 import { hashMatches, hashSources } from "./hash-sources.ts";
 import { resolveFileOwner, root } from "./ownership.ts";
@@ -55,14 +55,14 @@ export async function stageCopy(
     const arriving = stagedItems(some, urls, owned);
     return { areSettled, ...(await stageItems(arriving, destination, { owner, line }, before, build)) };
   };
-  const stageBetween = (some: Iterable<PlannedItem>, before: StageState) => {
-    if (build.mode === "docker") requireSameKinds(some, before.staged);
+  const stageBetween = async (some: Iterable<PlannedItem>, before: StageState) => {
+    if (build.mode === "docker") await requirePlaces(some, destination, before, build);
     return stagePlain(some, before);
   };
   const unpacking = { destination, owner, line, words, stageBetween };
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
-  if (build.mode === "docker") requireSameKinds(items, unpacked.stage.staged);
+  if (build.mode === "docker") await requirePlaces(items, destination, unpacked.stage, build);
   const amount = amountOf(items);
   build.emit({ type: "hashing", ...amount });
   const stageAll = async (onProgress?: HashOptions["onProgress"]) => {
