@@ -5,6 +5,7 @@ import {
   MissingImageError,
   retryAfterLoss,
 } from "./cache/missing-image.ts";
+import type { StageState } from "./interpreter/state.ts";
 import { countEvents } from "./interpreter/step-record.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
 import { explainReasonsOnce } from "./interpreter/warnings.ts";
@@ -66,9 +67,16 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
 }
 
 /** Makes the stage's layer the image that the build comes to. */
-async function configureTarget({ stage, job, steps }: BuiltTarget): Promise<BuiltTarget> {
+async function configureTarget({ stage: built, job, steps }: BuiltTarget): Promise<BuiltTarget> {
+  const stage = withLabels(built, job.labels);
   const layer = await detectLoss(stage, job, () => configureLayer(stage, job));
   return { stage: { ...stage, layer }, job, steps };
+}
+
+function withLabels(stage: StageState, labels: BuildRequest["labels"]): StageState {
+  if (labels.size === 0) return stage;
+  const { config } = stage;
+  return { ...stage, config: { ...config, Labels: { ...config.Labels, ...Object.fromEntries(labels) } } };
 }
 
 /** Loaded where that is asked for only. */

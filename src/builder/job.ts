@@ -77,6 +77,8 @@ export interface BuildJob {
   /** Spec 1: `build:<sha16(abspath(context))>`. */
   session: string;
   buildArgs: ReadonlyMap<string, string>;
+  /** Labels of the image, which win over those of the Dockerfile. */
+  labels: ReadonlyMap<string, string>;
   /** False: existing layers are not looked for (`--no-cache`). */
   useCache: boolean;
   /** The timeout of each RUN. */

@@ -116,6 +116,28 @@ test("a build goes on with the configuration of another one's image", async () =
   });
 });
 
+test.each([
+  [
+    "of a stage with LABELs of its own",
+    "FROM busybox:1\nLABEL a=1 b=2\nFROM busybox:1\nLABEL a=3 d=4\nRUN true",
+  ],
+  ["of a base with some", "FROM onbuild:1"],
+  ["of nothing but files", "FROM scratch\nCOPY f /"],
+])("labels that are given win over those of the Dockerfile: %s", async (_, dockerfile) => {
+  const options = ["--label", "a=given", "--label", "e", "--label", "f=g=h", "--label", "a=last $X"];
+  const context = contextOf(dockerfile);
+  const image = await build(context, "--docker", ...options);
+  const { config, history } = await inspect(image);
+  const check = ({ Config, lines }: DockerImage) => {
+    expect(config.Labels).toMatchObject({ a: "last $X", e: "", f: "g=h" });
+    expect(config).toEqual(comparable(Config));
+    expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
+  };
+  await checkWithDocker(dockerfile, check, options);
+  expect(await build(context, "--docker", ...options)).toBe(image);
+  expect(await build(context, "--docker")).not.toBe(image);
+});
+
 test("by default ENV, WORKDIR and USER are kept, and what the base has", async () => {
   const text = "FROM configured:1\nARG S=1\nENV A=$S\nWORKDIR /w\nUSER 5\nCMD x\nLABEL a=b";
   const image = await build(contextOf(text), "--no-docker");
@@ -149,14 +171,18 @@ test("another LABEL is another image over the same layers", async () => {
 });
 
 /** What Docker says of the image that it makes of a Dockerfile. */
-async function checkWithDocker(dockerfile: string, check: (image: DockerImage) => void): Promise<void> {
+async function checkWithDocker(
+  dockerfile: string,
+  check: (image: DockerImage) => void,
+  options: readonly string[] = [],
+): Promise<void> {
   const make = async (): Promise<DockerImage> => {
     const context = contextOf(dockerfile);
     const daemon = await docker.get();
-    const image = await daemon.build({ context, dockerfile: join(context, "Dockerfile") });
+    const image = await daemon.build({ context, dockerfile: join(context, "Dockerfile"), options });
     return { ...(await daemon.inspect(image)), lines: await daemon.history(image) };
   };
-  await kept.check([baseDigests, dockerfile], asItIs<DockerImage>(), make, check);
+  await kept.check([baseDigests, dockerfile, ...options], asItIs<DockerImage>(), make, check);
 }
 
 type DockerImage = Awaited<ReturnType<Docker["inspect"]>> & { lines: Awaited<ReturnType<Docker["history"]>> };

@@ -44,6 +44,12 @@ const definitions: ArgumentDefinitions = {
     description:
       "Steps at work at once, with --docker (default: one a processor on the engine, 4 on a service)",
   },
+  label: {
+    type: "string",
+    valueHint: "KEY[=VALUE]",
+    multiple: true,
+    description: "A label of the image, with --docker: it wins over a LABEL of that name",
+  },
   "build-arg": {
     type: "string",
     valueHint: "KEY[=VALUE]",
@@ -213,7 +219,6 @@ export const build: Command = {
     "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
     "--load": "`-o type=docker,dest=FILE` writes what `docker load -i FILE` takes.",
     "--attest": "`--provenance` keeps beside an image what it was made from, `--sbom` its packages.",
-    "--label": "A LABEL of the Dockerfile is kept with the image, with --docker.",
     "--build-context": "FROM takes images of the service and the stages above.",
   },
 };

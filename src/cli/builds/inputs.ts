@@ -12,11 +12,14 @@ import { type DirectorySource, type FetchedSource, readContextSource } from "../
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
+import { readLabels } from "./labels.ts";
 import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
 
 /** What a command line says is to be built. */
 export interface BuildInputs extends OpenedContext {
   buildArgs: ReadonlyMap<string, string>;
+  /** `--label`. */
+  labels: ReadonlyMap<string, string>;
   /** True if FROM may name an image on this machine. */
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
@@ -56,6 +59,7 @@ export async function readBuildInputs(
   const network = readNetworkPolicy(values);
   const mode = chooseMode(given);
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
+  const labels = readLabels(values.list("label"), mode);
   const allowsLocalFrom = values.flag("allow-local-from");
   const target = values.text("target");
   const secrets = readSecretOptions(given);
@@ -65,7 +69,7 @@ export async function readBuildInputs(
   const opened = await open(places);
   return {
     ...opened,
-    ...{ buildArgs, allowsLocalFrom, network, mode, target, secrets, maxAddBytes },
+    ...{ buildArgs, labels, allowsLocalFrom, network, mode, target, secrets, maxAddBytes },
   };
 
   async function open(places: InputPlaces) {

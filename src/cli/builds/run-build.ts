@@ -128,7 +128,7 @@ async function buildWith(
   const wanted = { provenance: values.flag("provenance"), sbom: values.flag("sbom") };
   const isAttested = wanted.provenance || wanted.sbom;
   if (isAttested) requireIndexes(outputs, wanted.provenance ? "--provenance" : "--sbom");
-  const { context, ignore, buildArgs, allowsLocalFrom, mode, target } = inputs;
+  const { context, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   refuseUnsupported(dockerfile, inputs.network);
@@ -180,6 +180,7 @@ async function buildWith(
       ignore,
       session,
       buildArgs,
+      labels,
       allowsLocalFrom,
       useCache: !values.flag("no-cache"),
       timeoutSeconds,

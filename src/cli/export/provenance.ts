@@ -25,7 +25,7 @@ export interface Provenance {
  * same inputs make the same bytes.
  */
 export function gatherProvenance(
-  { context, dockerfile, buildArgs, mode, target }: BuildInputs,
+  { context, dockerfile, buildArgs, labels, mode, target }: BuildInputs,
   given: GivenSecrets,
 ): Provenance {
   const images = new Map<string, string>();
@@ -39,6 +39,7 @@ export function gatherProvenance(
     mode,
     ...(target === undefined ? {} : { target }),
     ...withoutSecrets(buildArgs, given),
+    ...(labels.size === 0 ? {} : { labels: Object.fromEntries(inOrder(labels)) }),
   };
   return {
     inputs: {

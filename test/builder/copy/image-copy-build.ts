@@ -85,6 +85,7 @@ export function createImageCopyBuild(
     session,
     allowsLocalFrom: false,
     buildArgs: new Map(),
+    labels: new Map(),
     useCache: true,
     timeoutSeconds: 60,
     network: "default",

@@ -27,6 +27,7 @@ const plainOptions: ReadonlySet<string> = new Set([
   "target",
   "jobs",
   "build-arg",
+  "label",
   "no-default-excludes",
   "timeout",
   "network",
