@@ -158,8 +158,8 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "[ERROR] bough build: unknown option --file\nA Dockerfile is named with --dockerfile PATH.\n",
     ],
     [
-      "build --platform linux/arm64",
-      "[ERROR] bough build: unknown option --platform\nThe service's own platform is built for; FROM --platform is checked against it.\n",
+      "build --platform linux/amd64,linux/arm64",
+      '[ERROR] --platform takes one platform, not "linux/amd64,linux/arm64"\nBuild once on a service of each platform.\n',
     ],
     [
       "pull alpine:3.20",

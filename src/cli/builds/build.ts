@@ -44,6 +44,11 @@ const definitions: ArgumentDefinitions = {
     description:
       "Steps at work at once, with --docker (default: one a processor on the engine, 4 on a service)",
   },
+  platform: {
+    type: "string",
+    valueHint: "OS/ARCH",
+    description: "What the image is to run on, as in linux/amd64: refused unless it is what the service runs",
+  },
   label: {
     type: "string",
     valueHint: "KEY[=VALUE]",
@@ -216,7 +221,6 @@ export const build: Command = {
   foreignOptions: {
     "--file": "A Dockerfile is named with --dockerfile PATH.",
     "--pull": "An image is imported anew with `bough images import REFERENCE`.",
-    "--platform": "The service's own platform is built for; FROM --platform is checked against it.",
     "--load": "`-o type=docker,dest=FILE` writes what `docker load -i FILE` takes.",
     "--attest": "`--provenance` keeps beside an image what it was made from, `--sbom` its packages.",
     "--build-context": "FROM takes images of the service and the stages above.",

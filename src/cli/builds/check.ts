@@ -7,6 +7,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { assumeService } from "./assumed-service.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { requireSamePlatform } from "./platform-option.ts";
 import { idsOf } from "./secret-options.ts";
 
 /** `bough build --check`: neither a service nor any state is touched. Returns the exit code. */
@@ -23,10 +24,14 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 
-export function checkInputs(
-  { dockerfile, secrets, ...inputs }: BuildInputs,
+export async function checkInputs(
+  { dockerfile, secrets, platform, ...inputs }: BuildInputs,
   { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
 ): Promise<CheckReport> {
+  if (platform !== undefined) {
+    const assumed = await assumeService(runtime, globals);
+    if (assumed.isCertain) requireSamePlatform(platform, assumed.platform);
+  }
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({

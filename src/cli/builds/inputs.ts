@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
+import type { Platform } from "../../builder/bases/platform.ts";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { BuildMode } from "../../builder/job.ts";
 import { openBuildContext } from "../../context/build-context.ts";
@@ -13,6 +14,7 @@ import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
 import { readLabels } from "./labels.ts";
+import { readPlatform } from "./platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
 
 /** What a command line says is to be built. */
@@ -24,6 +26,8 @@ export interface BuildInputs extends OpenedContext {
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
   mode: BuildMode;
+  /** `--platform`: to be compared with what the service runs. */
+  platform: Platform | undefined;
   /** `--target`. */
   target: string | undefined;
   /** `--secret` and `--ssh`. */
@@ -61,6 +65,7 @@ export async function readBuildInputs(
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
   const labels = readLabels(values.list("label"), mode);
   const allowsLocalFrom = values.flag("allow-local-from");
+  const platform = readPlatform(values.text("platform"));
   const target = values.text("target");
   const secrets = readSecretOptions(given);
   const maxAddBytes = parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes;
@@ -69,7 +74,7 @@ export async function readBuildInputs(
   const opened = await open(places);
   return {
     ...opened,
-    ...{ buildArgs, labels, allowsLocalFrom, network, mode, target, secrets, maxAddBytes },
+    ...{ buildArgs, labels, allowsLocalFrom, network, mode, platform, target, secrets, maxAddBytes },
   };
 
   async function open(places: InputPlaces) {

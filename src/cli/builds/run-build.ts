@@ -31,6 +31,7 @@ import { createDecompress } from "./decompress.ts";
 import { createGit } from "./git.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { type Measures, startMeasures } from "./measures.ts";
+import { requirePlatform } from "./platform-option.ts";
 import { createProgress } from "./progress.ts";
 import { printImage } from "./result.ts";
 import { prepareResultFiles } from "./result-files.ts";
@@ -162,6 +163,7 @@ async function buildWith(
     await requireNetworks(dockerfile, inputs.network, service);
     await requireMounts(dockerfile, service);
     await requireLimits(service, limits);
+    await requirePlatform(inputs.platform, service);
     const cache = await openBuildCache(
       connection,
       { sharing, session, log: progress.log },

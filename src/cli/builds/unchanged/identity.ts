@@ -28,6 +28,7 @@ const plainOptions: ReadonlySet<string> = new Set([
   "jobs",
   "build-arg",
   "label",
+  "platform",
   "no-default-excludes",
   "timeout",
   "network",

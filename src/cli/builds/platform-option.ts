@@ -1,0 +1,39 @@
+import {
+  defaultPlatform,
+  formatPlatform,
+  isSamePlatform,
+  type Platform,
+  parsePlatform,
+} from "../../builder/bases/platform.ts";
+import { BoughError } from "../../errors.ts";
+import type { ImageService } from "../../service/service.ts";
+
+/** Reads `--platform`. An image has one platform: that of the service, which runs its commands. */
+export function readPlatform(text: string | undefined): Platform | undefined {
+  if (text === undefined) return undefined;
+  if (!text.includes(",")) return parsePlatform(text);
+  throw new BoughError(`--platform takes one platform, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    hint: "Build once on a service of each platform.",
+  });
+}
+
+/** Rejects where another platform is asked for than the service runs. */
+export async function requirePlatform(
+  wanted: Platform | undefined,
+  { capabilities }: Pick<ImageService, "capabilities">,
+): Promise<void> {
+  if (wanted === undefined) return;
+  requireSamePlatform(wanted, parsePlatform((await capabilities.platform()) ?? defaultPlatform));
+}
+
+export function requireSamePlatform(wanted: Platform, available: Platform): void {
+  if (isSamePlatform(wanted, available)) return;
+  throw new BoughError(
+    `--platform ${formatPlatform(wanted)}: only ${formatPlatform(available)} is run here`,
+    {
+      kind: "usage",
+      hint: "Leave --platform out, or build on a service of that platform.",
+    },
+  );
+}

@@ -1,0 +1,50 @@
+/** `bough build --platform`: nothing else is built than what the service runs. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+let workingDirectory: string;
+let service: FakeService | undefined;
+beforeEach(() => {
+  workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
+});
+afterEach(() => service?.close());
+
+async function build(options: string[], given: FakeServiceOptions = {}) {
+  service = await startFakeService(given);
+  service.state.addImage("base:1");
+  const words = ["--url", service.url, "--token", "t0ken-t0ken", "build", ".", ...options];
+  return runBough(words, { workingDirectory, environment: { BOUGH_HOME: temporaryDirectory() } });
+}
+
+test.each([
+  ["linux/amd64", "linux/amd64"],
+  ["linux/x86_64", "linux/amd64"],
+  ["arm64", "linux/arm64"],
+])("%s is built on a service of %s", async (wanted, platform) => {
+  const intercept: FakeServiceOptions["intercept"] = ({ url }) =>
+    url.endsWith("/v1/whoami") ? Response.json({ platform }) : undefined;
+  expect(await build(["--platform", wanted], { intercept })).toMatchObject({ exitCode: 0 });
+});
+
+test("another platform is refused before anything runs", async () => {
+  const { exitCode, stderr } = await build(["--platform", "linux/arm64"]);
+  expect(stderr).toContain(
+    "[ERROR] --platform linux/arm64: only linux/amd64 is run here\nLeave --platform out, or build on a service of that platform.\n",
+  );
+  expect(exitCode).toBe(2);
+  expect(service?.state.instances).toEqual([]);
+});
+
+test.each([
+  ["linux/riscv64", /only linux\/\w+ is run here/],
+  ["no such/platform", /invalid platform "no such\/platform"/],
+])("--check refuses %s, too", async (platform, message) => {
+  const words = ["--local", "build", "--check", "--platform", platform];
+  const { exitCode, stderr } = await runBough(words, { workingDirectory });
+  expect(stderr).toMatch(message);
+  expect(exitCode).toBe(2);
+});
