@@ -1,5 +1,7 @@
 /** ADD of archives, local ones and from URLs, on a service that knows nothing of them. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -146,4 +148,18 @@ test("a damaged archive is refused with its line", async () => {
   expect(exitCode).toBe(1);
   expect(stderr).toContain("Dockerfile:2:");
   expect(stderr).toContain("a.tar is damaged: it ends too early");
+});
+
+test("with --docker a directory over a link of the image is told of: Docker would replace the link", async () => {
+  service.state.tree.set("/srv", { type: "directory" });
+  service.state.tree.set("/srv/d", { type: "symlink", target: "elsewhere" });
+  service.state.tree.set("/srv/e", { type: "directory" });
+  const entries = ["d/", "d/d/", "e/", "e/e/"].map((name) => ({ name, flag: "5", mode: 0o755 }));
+  writeFileSync(join(context, "x.tar"), tarOf(entries));
+  const { exitCode, stderr } = await build("x.tar", ["--docker"]);
+  expect(stderr.match(/^\[WARN\] .*in the archive.*$/gm)).toEqual([
+    "[WARN] line 2: /srv/d is a link in the image and a directory in the archive: its files go to where the link leads; Docker would put a directory in the link's place",
+  ]);
+  expect(exitCode).toBe(0);
+  expect((await build("x.tar", ["--no-docker", "--no-cache"])).stderr).not.toContain("in the archive");
 });

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { hashSources } from "../copy/hash-sources.ts";
+import { linksInPlaceOf } from "../copy/image-links.ts";
 import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan } from "../copy/plan.ts";
 import type { PlannedItem } from "../copy/planned-items.ts";
@@ -43,7 +44,25 @@ export async function stageArchive(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, await reach(), build);
+  const stage = await reach();
+  if (build.mode === "docker") await warnOfLinks(items, { path, line }, stage, build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
+}
+
+/** Docker removes such a link, `/lib` for one, with all that was found by it: hardly what anybody wants. */
+async function warnOfLinks(
+  items: readonly Item[],
+  { path, line }: { path: string; line: number },
+  stage: StageState,
+  build: BuildJob,
+): Promise<void> {
+  const directories = items.flatMap((item) =>
+    item.entry?.type === "directory" && item.path !== path ? [item.path] : [],
+  );
+  for await (const link of linksInPlaceOf(directories, path, stage, build)) {
+    const message = `${link} is a link in the image and a directory in the archive: its files go to where the link leads; Docker would put a directory in the link's place`;
+    build.emit({ type: "warning", message, line });
+  }
 }
 
 async function hashOf(

@@ -5,6 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { linksInPlaceOf } from "./image-links.ts";
 import type { CopyPlan } from "./plan.ts";
 import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
@@ -39,8 +40,7 @@ export async function requirePlaces(
   build: BuildJob,
 ): Promise<void> {
   requireSameKinds(items, stage.staged);
-  const isThere = path === "/" || (await build.facts.isDirectory(stage.layer.image, path));
-  if (isThere) await requireNoLinks(items, path, stage, build);
+  await requireNoLinks(items, path, stage, build);
 }
 
 /**
@@ -68,28 +68,23 @@ function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
   }
 }
 
-/**
- * Docker puts no directory in a link's place either, wherever in the image it leads; only the destination itself may be one. Looked
- * at is what the image and a source both have a directory for, from the top down.
- */
+/** Docker puts no directory in a link's place either, wherever in the image it leads; only the destination itself may be one. */
 async function requireNoLinks(
   items: Iterable<PlannedItem>,
   destination: string,
-  { layer, staged }: Pick<StageState, "layer" | "staged">,
-  { facts }: Pick<BuildJob, "facts">,
+  stage: StageState,
+  build: BuildJob,
 ): Promise<void> {
-  const shared = new Set([destination]);
-  for (const item of items) {
-    if (item.kind !== "entry" || item.entry.type !== "directory" || !item.isBelowSource) continue;
-    const { path } = item;
-    if (item.isSourceRoot || staged.has(path) || !shared.has(posix.dirname(path))) continue;
-    const type = await facts.typeAt(layer.image, path);
-    if (type === "symlink")
-      throw new BoughError(`cannot copy to non-directory: ${path}`, {
-        hint: `The image has a link there, and the source a directory. Copy what is in that directory to ${path}/ instead: a destination may be a link.`,
-      });
-    if (type === "directory") shared.add(path);
-  }
+  for await (const path of linksInPlaceOf(directoriesOf(items), destination, stage, build))
+    throw new BoughError(`cannot copy to non-directory: ${path}`, {
+      hint: `The image has a link there, and the source a directory. Copy what is in that directory to ${path}/ instead: a destination may be a link.`,
+    });
+}
+
+function* directoriesOf(items: Iterable<PlannedItem>): Generator<string, undefined> {
+  for (const item of items)
+    if (item.kind === "entry" && item.entry.type === "directory" && item.isBelowSource && !item.isSourceRoot)
+      yield item.path;
 }
 
 type PlannedKind = StagedEntry["type"];

@@ -20,7 +20,7 @@ interface CopyState {
 }
 
 /** A new meaning gets a new number: what was remembered before is not found by it. */
-const formatVersion = 1;
+const formatVersion = 2;
 
 /** What was staged in one go, and all of it in a state in which a change shows. */
 const states = new WeakMap<Staged, CopyState>();

@@ -62,7 +62,12 @@ export async function stageCopy(
   const unpacking = { destination, owner, line, words, stageBetween };
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
-  if (build.mode === "docker") await requirePlaces(items, destination, unpacked.stage, build);
+  const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
+  const known =
+    state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy) ? state : undefined;
+  // Nothing has changed since it was looked at.
+  if (build.mode === "docker" && known === undefined)
+    await requirePlaces(items, destination, unpacked.stage, build);
   const amount = amountOf(items);
   build.emit({ type: "hashing", ...amount });
   const stageAll = async (onProgress?: HashOptions["onProgress"]) => {
@@ -70,10 +75,9 @@ export async function stageCopy(
     if (state !== undefined && made.areSettled) noteState(made.staged, state);
     return made;
   };
-  const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
-  if (state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy)) {
+  if (known !== undefined) {
     build.emit({ type: "staged", title, ...amount });
-    const staged = new DeferredFiles(amount.files, state.copy, async () => (await stageAll()).staged);
+    const staged = new DeferredFiles(amount.files, known.copy, async () => (await stageAll()).staged);
     return { ...stage, staged };
   }
   const { staged, ...copied } = await stageAll((done) => build.emit({ type: "hashed", ...done }));

@@ -33,8 +33,8 @@ export async function resolveOwner(chown: string, accounts: Accounts, build: Bui
 }
 
 /**
- * As `resolveOwner`, for files by `--chown`, where an empty group (`user:`) is root's, as BuildKit has it. With `--docker` a name that the image doesn't know is passed over with a warning: BuildKit
- * gives the files to root, or to the user's own group.
+ * Resolves a `--chown` as `resolveOwner` does a USER; an empty group (`user:`) is root's, as BuildKit has it. With `--docker` a name
+ * that the image doesn't know is passed over with a warning: BuildKit gives the files to root, or to the user's own group.
  */
 export async function resolveFileOwner(
   chown: string,

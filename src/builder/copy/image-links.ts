@@ -1,0 +1,28 @@
+import { posix } from "node:path";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+
+/**
+ * Finds the links that an image has in the place of directories below a destination, `/lib` for one. Looked at is what the image has a
+ * directory above for, from the top down.
+ *
+ * @param directories absolute paths, each behind the one that it is in
+ */
+export async function* linksInPlaceOf(
+  directories: Iterable<string>,
+  destination: string,
+  { layer, staged }: Pick<StageState, "layer" | "staged">,
+  { facts }: Pick<BuildJob, "facts">,
+): AsyncGenerator<string, undefined> {
+  const shared = new Set([destination]);
+  let isThere: boolean | undefined;
+  for (const path of directories) {
+    if (staged.has(path) || !shared.has(posix.dirname(path))) continue;
+    // Most copies have no directory in them, and ask nothing.
+    isThere ??= destination === "/" || (await facts.isDirectory(layer.image, destination));
+    if (!isThere) return;
+    const type = await facts.typeAt(layer.image, path);
+    if (type === "symlink") yield path;
+    if (type === "directory") shared.add(path);
+  }
+}
