@@ -64,6 +64,12 @@ test.each(["-", "/dev/stdin"])("reads the Dockerfile from standard input: --dock
   await fake.close();
 });
 
+test("an empty standard input is a Dockerfile without instructions", async () => {
+  const ended = await run(["--local", "build", ".", "--dockerfile", "-"], temporaryDirectory());
+  expect(ended.stderr).toContain("[ERROR] /dev/stdin:1: file with no instructions\n");
+  expect(ended.exitCode).toBe(2);
+});
+
 test("imports, builds on the engine, builds again from the cache, and lists what there is", async () => {
   const context = temporaryDirectory();
   const environment = { BOUGH_HOME: temporaryDirectory() };

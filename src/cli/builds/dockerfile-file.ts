@@ -59,8 +59,14 @@ function isStream(stats: Stats): boolean {
 }
 
 async function readPipe(path: string): Promise<string> {
-  const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
-  return bytes.toString();
+  try {
+    const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
+    return bytes.toString();
+  } catch (error) {
+    // Such a device can't be waited for: /dev/null, which is nobody's Dockerfile but an empty one.
+    if (errorCode(error) === "EPERM" && statSync(path).isCharacterDevice()) return "";
+    throw error;
+  }
 }
 
 function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
