@@ -63,9 +63,18 @@ async function readPipe(path: string): Promise<string> {
     const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
     return bytes.toString();
   } catch (error) {
-    // Such a device can't be waited for: /dev/null, which is nobody's Dockerfile but an empty one.
-    if (errorCode(error) === "EPERM" && statSync(path).isCharacterDevice()) return "";
+    // Devices can't be waited for, but /dev/null is an empty file to all programs.
+    if (errorCode(error) === "EPERM" && isEmpty(path)) return "";
     throw error;
+  }
+}
+
+function isEmpty(path: string): boolean {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    return readSync(descriptor, Buffer.alloc(1)) === 0;
+  } finally {
+    closeSync(descriptor);
   }
 }
 
