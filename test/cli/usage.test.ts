@@ -118,7 +118,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
       "build . -- x",
       "[ERROR] bough build: unexpected arguments after --\n`bough build -h` shows how it is used.\n",
     ],
-    ["build --docker --label =A", '[ERROR] --label takes KEY=VALUE or KEY, not "=A"\nThe key is missing.\n'],
+    ["build --docker --label =A", '[ERROR] --label takes KEY=VALUE or KEY, not "=A"\nThe name is missing.\n'],
     [
       "build --no-docker --label a=b",
       "[ERROR] --label needs --docker\nWithout it an image keeps no labels, nor those of the Dockerfile.\n",

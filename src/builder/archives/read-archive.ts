@@ -29,7 +29,7 @@ export async function readArchive(
   return entries;
 }
 
-/** Of entries that say which directories are implied: what was remembered before is not. */
+/** The number is that of the entries' form: earlier ones do not say which directories are implied. */
 const unpacked = "unpacked, 2";
 
 /** Reads all of it, whatever is remembered. Rejects where its bytes are no longer those of `sha256`. */

@@ -4,7 +4,14 @@ import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { requireTransport } from "../../service/images/reference.ts";
 import type { ImageService } from "../../service/service.ts";
-import { formatPlatform, isSamePlatform, type Platform, wantedPlatform } from "./platform.ts";
+import {
+  defaultPlatform,
+  formatPlatform,
+  isSamePlatform,
+  type Platform,
+  parsePlatform,
+  wantedPlatform,
+} from "./platform.ts";
 
 /** What a FROM names: an earlier stage or an image. */
 export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {
@@ -39,6 +46,11 @@ export async function requireBase(
 ): Promise<void> {
   const startsFromScratch = reference === scratch && (await capabilities.extensions()).has(scratch);
   requireBaseName(reference, { startsFromScratch });
+}
+
+/** The platform that a service runs. */
+export async function platformOf({ capabilities }: Pick<ImageService, "capabilities">): Promise<Platform> {
+  return parsePlatform((await capabilities.platform()) ?? defaultPlatform);
 }
 
 /** `available`: what the service runs; `undefined` only where no FROM has a `--platform`. */

@@ -5,7 +5,7 @@ import { pathInImage } from "../interpreter/path-in-image.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
 import { parentDirectories } from "./made-directories.ts";
 
-/** Where the sources of one COPY or ADD go: into a directory, or a single file to exactly this path. */
+/** The place of the sources of one COPY or ADD: a directory that they go into, or exactly the path of a single file. */
 export interface Destination {
   /** Absolute and normalised. */
   path: string;

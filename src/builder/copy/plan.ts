@@ -38,7 +38,7 @@ export interface CopyPlan {
   warnings: readonly ContextWarning[];
   /** What default excludes left out, relative to the context; the most surprising first. */
   excluded: readonly string[];
-  /** By this Docker refuses the instruction, for which a warning will do by default. */
+  /** Docker's reason to refuse the instruction, where a warning will do by default. */
   refusal: BoughError | undefined;
   /** The context, where it is larger than was likely meant. */
   largeContext: LargeContext | undefined;

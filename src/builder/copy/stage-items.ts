@@ -32,7 +32,7 @@ export async function stageItems(
   const { staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
-  /** Whether `place` is there, once something depends on it. */
+  /** True if `place` is there; asked for once something depends on it. */
   let isIntoExisting: boolean | undefined;
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];

@@ -95,7 +95,7 @@ function describe(
   return { message: `--from=${reference}: ${which}`, expected };
 }
 
-/** Where the reference stands. */
+/** Finds the place of the reference in the lines. */
 function culpritOf(
   { reference, instruction }: { reference: string; instruction: Instruction },
   lines: readonly string[],

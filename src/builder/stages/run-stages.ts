@@ -1,7 +1,7 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { createSlots } from "../../slots.ts";
-import { requireBase } from "../bases/base.ts";
-import { defaultPlatform, dependsOnPlatform, type Platform, parsePlatform } from "../bases/platform.ts";
+import { platformOf, requireBase } from "../bases/base.ts";
+import { dependsOnPlatform, type Platform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
 import {
   type BuildGraph,
@@ -155,6 +155,5 @@ function once<Result>(action: (index: number) => Promise<Result>): (index: numbe
 
 /** `undefined` where no instruction has to know it. */
 async function findPlatform({ dockerfile, service }: RunningBuild): Promise<Platform | undefined> {
-  if (!dependsOnPlatform(dockerfile)) return undefined;
-  return parsePlatform((await service.capabilities.platform()) ?? defaultPlatform);
+  return dependsOnPlatform(dockerfile) ? await platformOf(service) : undefined;
 }

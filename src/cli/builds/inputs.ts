@@ -13,6 +13,7 @@ import { type DirectorySource, type FetchedSource, readContextSource } from "../
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
+import { splitKeyValue } from "./key-value.ts";
 import { readLabels } from "./labels.ts";
 import { readPlatform } from "./platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
@@ -148,13 +149,7 @@ function readBuildArgs(
 ): Map<string, string> {
   const values = new Map<string, string>();
   for (const text of given) {
-    const [, name = "", value = environment[name]] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
-    if (name === "") {
-      throw new BoughError(`--build-arg takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, {
-        kind: "usage",
-        hint: "The name is missing.",
-      });
-    }
+    const [name, value = environment[name]] = splitKeyValue(text, "--build-arg");
     if (value === undefined) values.delete(name);
     else values.set(name, value);
   }

@@ -1,5 +1,6 @@
 import type { BuildMode } from "../../builder/job.ts";
 import { BoughError } from "../../errors.ts";
+import { splitKeyValue } from "./key-value.ts";
 
 /** Reads the values of `--label` as docker build does: a key alone has an empty value, and the last one counts. */
 export function readLabels(given: readonly string[], mode: BuildMode): Map<string, string> {
@@ -8,14 +9,10 @@ export function readLabels(given: readonly string[], mode: BuildMode): Map<strin
       kind: "usage",
       hint: "Without it an image keeps no labels, nor those of the Dockerfile.",
     });
-  return new Map(given.map(readLabel));
-}
-
-function readLabel(text: string): [string, string] {
-  const [, key = "", value = ""] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
-  if (key !== "") return [key, value];
-  throw new BoughError(`--label takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint: "The key is missing.",
-  });
+  return new Map(
+    given.map((text): [string, string] => {
+      const [key, value = ""] = splitKeyValue(text, "--label");
+      return [key, value];
+    }),
+  );
 }

@@ -1,5 +1,5 @@
+import { platformOf } from "../../builder/bases/base.ts";
 import {
-  defaultPlatform,
   formatPlatform,
   isSamePlatform,
   type Platform,
@@ -21,10 +21,9 @@ export function readPlatform(text: string | undefined): Platform | undefined {
 /** Rejects where another platform is asked for than the service runs. */
 export async function requirePlatform(
   wanted: Platform | undefined,
-  { capabilities }: Pick<ImageService, "capabilities">,
+  service: Pick<ImageService, "capabilities">,
 ): Promise<void> {
-  if (wanted === undefined) return;
-  requireSamePlatform(wanted, parsePlatform((await capabilities.platform()) ?? defaultPlatform));
+  if (wanted !== undefined) requireSamePlatform(wanted, await platformOf(service));
 }
 
 export function requireSamePlatform(wanted: Platform, available: Platform): void {

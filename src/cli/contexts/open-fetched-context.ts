@@ -22,7 +22,7 @@ import type { SecretOptions } from "../builds/secret-options.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { isSameFile } from "../process/same-file.ts";
+import { isStandardInput } from "../process/same-file.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import type { FetchedSource } from "./context-source.ts";
 import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
@@ -102,9 +102,8 @@ function fetchContext(
   }
 }
 
-/** Standard input has many names. */
 function requireOtherFile({ absolutePath }: DockerfilePlace): void {
-  if (!isSameFile(absolutePath, "/dev/stdin")) return;
+  if (!isStandardInput(absolutePath)) return;
   throw new BoughError("standard input can't be both the build context and the Dockerfile", {
     kind: "usage",
     hint: "Put the Dockerfile into the archive, or name a file.",

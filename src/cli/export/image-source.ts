@@ -1,4 +1,5 @@
-import { defaultPlatform, type Platform, parsePlatform } from "../../builder/bases/platform.ts";
+import { platformOf } from "../../builder/bases/base.ts";
+import type { Platform } from "../../builder/bases/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";
@@ -32,7 +33,7 @@ export async function openImageContent(
   openOverBase: (platform: Platform) => Promise<ImageOverBase | undefined>,
 ): Promise<ImageContent> {
   const { capabilities } = service;
-  const platform = parsePlatform((await capabilities.platform()) ?? defaultPlatform);
+  const platform = await platformOf(service);
   const { os, architecture, variant } = platform;
   const hasLayers = (await capabilities.extensions()).has("layers");
   if (!hasLayers) refuseRewriting(service, times);

@@ -23,3 +23,8 @@ function inodeOf(path: string): string | undefined {
     return undefined;
   }
 }
+
+/** Returns whether a path is one of the names of standard input: `/dev/stdin`, `/proc/self/fd/0`, ... */
+export function isStandardInput(path: string): boolean {
+  return isSameFile(path, "/dev/stdin");
+}

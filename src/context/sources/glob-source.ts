@@ -54,7 +54,7 @@ interface GlobMatches {
   ignoredBy: Rule | undefined;
   /** Those that default excludes hide. */
   excluded: string[];
-  /** By this Docker refuses a pattern whose directory it does not find, though one that matches nothing is fine. */
+  /** Docker's reason to refuse a pattern whose directory is not there; one that matches nothing is fine. */
   refusal?: BoughError;
 }
 

@@ -32,7 +32,7 @@ export function ignoredSource(source: string): BoughError {
   });
 }
 
-/** The error for a pattern below what is no directory. */
+/** The error for a pattern below what is not a directory. */
 export function notADirectory(source: string, path: string): BoughError {
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
     hint: `${displayPath(path)} is not a directory.`,

@@ -32,7 +32,7 @@ export interface SourceResult {
   excluded?: readonly string[];
   /** A pattern that nothing has the name for; fine as long as another source comes to something (`yarn.lock*`). */
   isUnmatched?: boolean;
-  /** By this Docker refuses the instruction, for which a warning will do by default. */
+  /** Docker's reason to refuse the instruction, where a warning will do by default. */
   refusal?: BoughError | undefined;
 }
 

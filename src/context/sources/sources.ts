@@ -35,7 +35,7 @@ export interface ResolvedSources {
   warnings: readonly ContextWarning[];
   /** What default excludes left out of the matches, relative to the context; the most surprising first. */
   excluded: readonly string[];
-  /** By this Docker refuses the instruction, for which a warning will do by default. */
+  /** Docker's reason to refuse the instruction, where a warning will do by default. */
   refusal?: BoughError | undefined;
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isStandardInput } from "../../process/same-file.ts";
 import type { GivenWords } from "../call.ts";
 
 /** Inputs that several tools have. */
@@ -35,7 +36,7 @@ export const maxBytes = (otherwise: number) =>
     .describe("Bytes at most; what is left out is said to be");
 
 // Standard input is the protocol's.
-const isNotStdin = (word: string) => word !== "-" && !/^\/(dev\/(stdin|fd\/0)|proc\/self\/fd\/0)$/.test(word);
+const isNotStdin = (word: string) => word !== "-" && !isStandardInput(word);
 const noStdin = "there is no standard input to take it from";
 
 /** What says what is to be built. */
