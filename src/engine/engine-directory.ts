@@ -5,7 +5,7 @@ import { openDatabase } from "../database.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { migrations } from "./records/schema.ts";
 
-/** Opens an engine's directory for as long as `use` takes; other processes may go on using it. */
+/** Opens an engine's directory while `use` runs. Other processes may use it meanwhile. */
 export async function withEngineDirectory<T>(
   directory: string,
   use: (database: Database, layout: Layout) => T | Promise<T>,

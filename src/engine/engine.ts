@@ -35,34 +35,34 @@ import type { Environment } from "./system/programs.ts";
 import { isInUserNamespace } from "./system/user-namespace.ts";
 
 export interface EngineOptions {
-  /** Where images and everything else are kept; made where missing. */
+  /** The directory for images and all other data; made if it is missing. */
   directory: string;
   clock: Clock;
-  /** `PATH` and `HOME` above all; helpers get no more of it than they need. */
+  /** `PATH` and `HOME` above all. Helpers get only the variables that they need. */
   environment: Environment;
-  /** `all` (by default) takes local paths too: for a client in the same process. `registry`: `docker://` only. */
+  /** `all` (the default) allows local paths too, for a client in the same process. `registry` allows only `docker://`. */
   importTransports?: "all" | "registry";
-  /** What an image may hold at most. */
+  /** Limits for the size of an image. */
   importLimits?: ImportLimits;
-  /** True if a request may ask for this machine's own network (by default): for a client in the same process. */
+  /** True (the default) if a request may ask for the host's network; for a client in the same process. */
   allowsHostNetwork?: boolean;
-  /** Tells people what is not as it should be and yet keeps nothing from working. */
+  /** Reports a problem that does not stop the engine. */
   warn?: (message: string) => void;
 }
 
 export interface Engine {
   readonly directory: string;
-  /** Responds to one request of the service's API; only the path below the base address counts. Never rejects. */
+  /** Responds to one request of the service's API. Only the path below the base address counts. Never rejects. */
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
   lend: LendFiles;
-  /** Cancels what still runs and lets go of the directory. */
+  /** Cancels running operations and closes the directory. */
   close(): Promise<void>;
 }
 
 /**
- * The image service inside this process, on crun or runc, overlayfs and skopeo. Several processes can have one directory open
- * at once. What killed ones left behind is cleared away first.
+ * Opens the image service inside this process; it uses crun or runc, overlayfs and skopeo. Several processes can have one
+ * directory open at once. Cleans up after killed processes first.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { clock, environment, importTransports = "all", importLimits = defaultImportLimits } = options;
@@ -115,7 +115,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       const running = [...state.running.values()];
       for (const operation of running) operation.cancel();
       if (running.length > 0) await Promise.all(running.map(({ ended }) => ended));
-      // The kernel takes longer to take a network away than all the rest does.
+      // Removing a network takes the kernel longer than everything else here.
       await Promise.all([state.networks.close(), closeState()]);
     },
   };
@@ -128,17 +128,17 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/** Contents whose sender was interrupted are large. What can't be removed now, the next engine removes. */
+/** Removes the scratch directory; interrupted uploads in it can be large. The next engine removes what can't be removed now. */
 async function removeScratch(scratch: string): Promise<void> {
   try {
-    // Nearly always it is empty: to have a thread for that takes longer.
+    // It is nearly always empty, and handing that to another thread would take longer.
     rmdirSync(scratch);
   } catch {
     await rm(scratch, { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
-/** Chown and mounts are root's, be it a user namespace's own. */
+/** Throws unless this process is root, which chown and mounts need; root of a user namespace is enough. */
 function requireRoot(): void {
   if (process.getuid?.() === 0) return;
   throw new BoughError("the embedded engine needs root, or a user namespace in which it is root", {

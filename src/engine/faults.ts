@@ -1,10 +1,10 @@
 import { BoughError, messageOf } from "../errors.ts";
 import { errorCode } from "../system-error.ts";
 
-/** What went wrong, in words for the client; a full disk is named by the directory that it holds. */
+/** Returns an error's message for the client. The message for a full disk names `directory`. */
 export function describeFault(error: unknown, directory: string): string {
   if (isDiskFull(error)) return `no space left on the disk that holds ${directory}`;
-  // What a program has said may be a whole sentence.
+  // A program's message may already end with a full stop.
   if (error instanceof BoughError && error.hint !== undefined)
     return `${error.message.replace(/\.+$/, "")}. ${error.hint}`;
   return messageOf(error);

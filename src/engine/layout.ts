@@ -3,43 +3,43 @@ import { join } from "node:path";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { currentProcess } from "../process-identity.ts";
 
-/** Where things are in an engine's directory. All paths are absolute, and but for `directory` without links. */
+/** The paths in an engine's directory. All are absolute, and all but `directory` are free of symbolic links. */
 export interface Layout {
   directory: string;
   database: string;
-  /** `<layer name>/`: one overlay directory a layer. The working directory of every mount, so that names stay short. */
+  /** `<layer name>/`: one overlay directory per layer. Every mount has this as its working directory, to keep names short. */
   layers: string;
-  /** `<layer name>/`: the files that an imported layer's content came in. */
+  /** `<layer name>/`: the blobs of an imported layer, as they were downloaded or read. */
   blobs: string;
   /** `<first two digits>/<sha256>`: uploaded contents. */
   files: string;
-  /** `<operation>/`: what an operation that is under way has on disk. */
+  /** `<operation>/`: the files of a running operation. */
   operations: string;
   /** `<operation>.ndjson`: event logs. */
   events: string;
-  /** `<name>/`: what mounts of type cache keep between commands; see `records/caches.ts`. */
+  /** `<name>/`: the contents of cache mounts, kept between commands; see `records/caches.ts`. */
   caches: string;
-  /** One directory a container: runc's own state, or a note that there are control groups. */
+  /** One directory per container: runc's state, or a note that control groups exist. */
   containers: string;
-  /** What came of trying crun. */
+  /** The result of trying crun. */
   runtimeTrial: string;
-  /** `<process>.<id>/`: what each open engine is writing or deleting. */
+  /** `<process>.<id>/`: the files that each open engine is writing or deleting. */
   scratches: string;
-  /** This engine's own part of `scratches`; it ends with the engine. */
+  /** This engine's directory in `scratches`; removed when the engine closes. */
   scratch: string;
-  /** Always empty: each operation mounts its root file system here, in a mount namespace that nobody else sees. */
+  /** Always empty: each operation mounts its root file system here, in its own mount namespace. */
   root: string;
-  /** The lowest layer of every sandbox: mount points for images that lack them, so that none is made in a layer. */
+  /** The lowest layer of every sandbox: mount points that an image may lack, so that none is made in a layer. */
   skeleton: string;
-  /** Always empty: the second layer that an overlay without an upper directory asks for. */
+  /** Always empty: the second layer, which an overlay without an upper directory requires. */
   empty: string;
 }
 
-/** Names the parts of an engine directory and makes those that are missing (0700). */
+/** Returns the paths in an engine directory, and makes the missing directories (0700). */
 export function makeLayout(directory: string): Layout {
   requireOwnDirectory(directory, { isLinkable: true });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // runc takes no path with a link in it.
+  // runc accepts no path with a symbolic link in it.
   const real = realpathSync(directory);
   const layout: Layout = {
     directory,
@@ -78,7 +78,7 @@ function makeSkeleton(skeleton: string): void {
     makeUnlessThere(join(skeleton, name), 0o644, isEmptyFile, makeFile);
 }
 
-/** What is not as it was made is cleared away first: a link here would be followed. */
+/** Makes a mount point. Removes anything of another type first: a link here would be followed. */
 function makeUnlessThere(
   path: string,
   mode: number,

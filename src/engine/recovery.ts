@@ -18,14 +18,14 @@ import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
 import { killHelper } from "./system/helper-process.ts";
 
-/** Clears away what killed processes left: their operations, containers, half-made layers and temporary files. */
+/** Cleans up after killed processes: operations, containers, unfinished layers and temporary files. */
 export async function recover(state: EngineState, warn: (message: string) => void): Promise<void> {
   for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
   await dropLost(state, warn);
   await removeAbandoned(state);
 }
 
-/** Layers of which not all had reached the disk when the machine stopped. */
+/** Drops layers that were not completely on the disk when the machine stopped. */
 async function dropLost(
   { database, layout, boot }: EngineState,
   warn: (message: string) => void,
@@ -39,7 +39,7 @@ async function dropLost(
     );
 }
 
-/** An operation whose process was killed is ended here, so that nobody waits for it for ever. */
+/** Returns an operation. Ends it first if its process was killed, so that no client waits for it forever. */
 export async function requireOperation(state: EngineState, uuid: string): Promise<Operation> {
   const operation = findOperation(state.database, uuid);
   if (operation === undefined) throw new RequestError(404, `there is no operation ${uuid}`);
@@ -69,14 +69,14 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
 async function removeAbandoned(state: EngineState): Promise<void> {
   const { layout, database } = state;
   await removeOrphanedLayers(database, layout);
-  // Listed before the look at the database: an operation is recorded before it gets a directory.
+  // The directory is listed before the database is read, since an operation is recorded before its directory is made.
   const directories = readdirSync(layout.operations);
   const unfinished = new Set(unfinishedOperations(database).map(({ uuid }) => uuid));
   for (const name of directories) {
     if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
   }
   await removeAbandonedContainers(state);
-  // A cache is recorded before it gets one.
+  // A cache is recorded before its directory is made.
   const caches = readdirSync(layout.caches).map((name) => join(layout.caches, name));
   const recorded = new Set(cachePaths(database, layout));
   for (const path of caches) if (!recorded.has(path)) await rm(path, { recursive: true, force: true });
@@ -86,10 +86,10 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   }
 }
 
-/** Milliseconds. Whoever opens the engine is not to wait for what the disk has held for long: it stays noted. */
+/** Milliseconds. Opening the engine must not wait for a slow disk; a container that remains stays noted. */
 const shortPatience = 500;
 
-/** Control groups that are made ahead are named for their process, what runc makes for the operation. */
+/** Control groups that are made in advance are named after their process, containers after their operation. */
 async function removeAbandonedContainers(state: EngineState): Promise<void> {
   const names = readdirSync(state.layout.containers);
   const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));

@@ -11,8 +11,8 @@ import type { Records } from "./records/whole-layers.ts";
 import { freedBytes } from "./system/disk-usage.ts";
 
 /**
- * Removes an image with its tags, and of its layers those that nothing else stands on. Rejects with a RequestError (404, 409).
- * Returns how many bytes are free again.
+ * Removes an image, its tags, and those of its layers that nothing else is built on. Rejects with a RequestError (404, 409).
+ * Returns the number of bytes freed.
  */
 export async function removeImage(records: Records, uuid: string): Promise<number> {
   const { database } = records;
@@ -29,7 +29,8 @@ export async function removeImage(records: Records, uuid: string): Promise<numbe
 }
 
 /**
- * Takes layers away from `top` down, as long as no image and no other layer stands on them. Returns where their files are now.
+ * Removes the records of layers from `top` down, up to the first that an image or another layer is built on. Moves their
+ * directories into scratch and returns the new paths.
  */
 function takeUnusedLayers({ database, layout }: Records, top: number): string[] {
   const isUsed = database.query<{ used: number }, [number, number]>(
@@ -42,7 +43,7 @@ function takeUnusedLayers({ database, layout }: Records, top: number): string[] 
     database.query<undefined, [number]>("DELETE FROM layers WHERE id = ?").run(id);
     for (const path of [layerDirectory(layout, id), blobsDirectory(layout, id)]) {
       const place = join(layout.scratch, crypto.randomUUID());
-      // One of the two is not always there.
+      // Only imported layers have blobs.
       if (!existsSync(path)) continue;
       renameSync(path, place);
       doomed.push(place);

@@ -11,8 +11,8 @@ import { layerChain, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
 
 /**
- * Drops what `checkEngine` has found, with its records: files count as never sent, images as never made. What a running
- * operation starts from stays. Returns what is left.
+ * Drops what `checkEngine` has found damaged, with its records. Files count as never uploaded, images as never made. Images that
+ * a running operation uses stay. Returns the damage that remains.
  */
 export function repairEngine(directory: string, damage: readonly Damage[]): Promise<Damage[]> {
   if (damage.some(({ kind }) => kind === "database")) return Promise.resolve([...damage]);
@@ -30,7 +30,7 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
       const damaged = new Set(named("layer").map((name) => Number.parseInt(name, 36)));
       return dropImages(database, damaged, new Set(named("image")), inUse);
     });
-    // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
+    // Files go after their records: a record without its file is damage, a file without a record is removed at the next start.
     const blobs = named("blob").map((name) => Number.parseInt(name, 36));
     for (const id of [...layers, ...blobs])
       await rm(blobsDirectory(layout, id), { recursive: true, force: true });
@@ -39,7 +39,7 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
   });
 }
 
-/** Drops layers, and what stands on them, as `repairEngine` does. Returns how many layers are gone. */
+/** Drops layers and the images built on them, as `repairEngine` does. Returns the number of dropped layers. */
 export async function dropLayers(
   database: Database,
   layout: Layout,
@@ -53,12 +53,12 @@ export async function dropLayers(
   return layers.length;
 }
 
-/** Only once no record names them: what is removed but still recorded would be a loss, the reverse is a leftover. */
+/** Removes layers' directories. Call it after their records are gone: a record without its directory would be damage. */
 async function removeLayers(layout: Layout, layers: readonly number[]): Promise<void> {
   for (const id of layers) await rm(layerDirectory(layout, id), { recursive: true, force: true });
 }
 
-/** Returns the layers that are gone, and the images that could not go. */
+/** Returns the dropped layers, and the images that had to stay. */
 function dropImages(
   database: Database,
   damaged: ReadonlySet<number>,

@@ -22,15 +22,15 @@ import type { EngineState } from "./state.ts";
 interface OperationWork {
   kind: OperationKind;
   metadata: Record<string, unknown>;
-  /** It runs a command, and says by what; see `begin`. */
+  /** True if it runs a command; `perform` then calls `begin` with the runtime. */
   hasCommand?: boolean;
-  /** An image that is kept from now until the operation's end. */
+  /** An image that can't be removed until the operation ends. */
   startImage?: string;
-  /** Images that `copies` and `mounts` in the metadata name: they are kept as long. */
+  /** Images that `copies` and `mounts` in the metadata name; they can't be removed either. */
   otherImages?: readonly string[];
   /**
-   * Does the work in `directory`, its own. What it returns is called in the transaction that ends the operation, so that
-   * what the operation made and its success become true together.
+   * Does the work, in the operation's own `directory`. The function that it returns is called in the transaction that ends the
+   * operation, so that its results and its success are recorded together.
    */
   perform: (run: OperationRun) => Promise<() => Outcome>;
 }
@@ -38,9 +38,9 @@ interface OperationWork {
 export interface OperationRun {
   uuid: string;
   directory: string;
-  /** Aborted when the operation is to end before its time. */
+  /** Aborted when the operation is cancelled. */
   signal: AbortSignal;
-  /** Writes the event of the beginning, which is the first, once it is known what runs the command. The first call counts. */
+  /** Writes the start event, which is the first one, once the runtime is known. Only the first call has an effect. */
   begin(runtime: Runtime["kind"]): void;
 }
 
@@ -60,7 +60,7 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   return uuid;
 }
 
-/** Never rejects: what goes wrong is the operation's outcome. */
+/** Never rejects: an error becomes the operation's outcome. */
 async function run(
   state: EngineState,
   work: OperationWork,
@@ -90,7 +90,7 @@ async function run(
       return result;
     });
   } catch (error) {
-    // First of all, since the disk may be full of what is in there.
+    // The directory goes first, since its contents may have filled the disk.
     await removeDirectory();
     await removeOrphanedLayers(database, layout).catch(() => {});
     outcome = wasCancelled(state, uuid, signal)
@@ -108,13 +108,13 @@ async function run(
 
 const cancelled: Outcome = { status: "CANCELLED", error: null };
 
-/** What a command in a sandbox sees of the machine that it is on, and nothing more: no path, no number of a process. */
+/** Returns only what a command in the sandbox can see of its machine anyway: no host path, no host process ID. */
 function describeStart(startedAt: number, runtime: string, hostname: unknown): Record<string, unknown> {
   return {
     started_at: new Date(startedAt).toISOString(),
     runtime_path: runtime,
     verbose: false,
-    // The sandbox counts its processes so.
+    // The process ID inside the sandbox.
     init_pid: 1,
     ...(typeof hostname === "string" ? { hostname } : {}),
     kernel: release(),
@@ -130,23 +130,23 @@ function tellOfShutdown(state: EngineState, uuid: string, status: Outcome["statu
   });
 }
 
-/** A full disk takes no events, as with the completion. */
+/** Ignores errors: no event can be written to a full disk. */
 function attempt(write: () => void): void {
   try {
     write();
   } catch {
-    // How the operation has ended is in its record.
+    // The operation's record has its outcome.
   }
 }
 
 const shutdownReasons = { SUCCESS: "completed", FAILED: "failed", CANCELLED: "cancelled" } as const;
 
-/** Another process cancels by a mark in the database and a kill. */
+/** True if this process cancelled the operation, or another one did, by a mark in the database and a kill. */
 function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): boolean {
   return signal.aborted || findOperation(state.database, uuid)?.cancelRequested === true;
 }
 
-/** Records a failure. This process at least knows the outcome where not even that can be written. */
+/** Records a failure. If even that can't be written, this process keeps the outcome in memory. */
 function recordFailure(state: EngineState, uuid: string, outcome: Outcome): void {
   try {
     finishOperation(state.database, uuid, outcome, state.clock.now());

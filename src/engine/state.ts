@@ -8,15 +8,15 @@ import type { Outcome } from "./records/operations.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 
-/** What the parts of an open engine share. */
+/** The state that the parts of an open engine share. */
 export interface EngineState extends SandboxHost {
   runtime: RuntimeChoice;
   database: Database;
   events: EventFiles;
-  /** Names the machine's run, from its start to its stop. */
+  /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;
-  /** What the client in this process has lent, by the loan's id. */
+  /** Files that the client in this process has lent, by the loan's ID. */
   loans: Map<string, Iterable<LentFile>>;
   importTransports: "all" | "registry";
   importLimits: ImportLimits;
@@ -25,7 +25,7 @@ export interface EngineState extends SandboxHost {
   running: Map<string, RunningOperation>;
   /** The processes of the instances among them. */
   instances: Map<string, InstanceProcesses>;
-  /** How operations ended whose end could not be written down, such as on a full disk. */
+  /** Outcomes of operations that could not be recorded, for example on a full disk. */
   unrecorded: Map<string, Outcome>;
   /** Aborted when the engine is closed. */
   closing: AbortSignal;

@@ -11,13 +11,13 @@ import { add, type Damage, type EngineCheckReport, type Look } from "./report.ts
 
 interface EngineCheckOptions {
   signal: AbortSignal;
-  /** What has been looked at so far. */
+  /** Called with what has been checked so far. */
   onProgress(done: Omit<EngineCheckReport, "damage">): void;
 }
 
 /**
- * Goes through all that the engine keeps: every uploaded file is hashed, every layer read to its end. Builds may go on
- * meanwhile. The first time that a layer is seen its fingerprint is written down; from then on a change in it is noticed.
+ * Checks everything that the engine stores: hashes every uploaded file and reads every layer to its end. Builds may run
+ * meanwhile. The first check of a layer records its fingerprint; later checks detect changes by it.
  */
 export async function checkEngine(
   directory: string,
@@ -38,7 +38,7 @@ export async function checkEngine(
   }
 }
 
-/** What takes no reading: whether everything is where its record says, and as large. Takes milliseconds. */
+/** Checks without reading contents that everything is where its record says, and of the recorded size. Takes milliseconds. */
 export function checkQuickly(directory: string): Promise<EngineCheckReport> {
   return withEngineDirectory(directory, (database, layout) => {
     const report: EngineCheckReport = { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };

@@ -33,7 +33,7 @@ export async function checkFiles(look: Look): Promise<void> {
     const problem =
       findFileProblem(layout, file) ??
       (await findByteProblem(look, filePath(layout, file.sha256), file.sha256));
-    // It may have been pruned meanwhile.
+    // The file may have been pruned meanwhile.
     if (problem !== undefined && isRecorded.get(file.sha256) !== null)
       add(look, { kind: "file", name: file.sha256, problem });
   }

@@ -2,7 +2,7 @@ import { parseObject } from "../records/json-column.ts";
 import { layerChain } from "../records/layers.ts";
 import type { Damage, Look } from "./report.ts";
 
-/** Looks at the records of images, and which of them stand on a damaged layer. */
+/** Checks the records of images and tags, and adds to each damaged layer the images that are built on it. */
 export function checkImages(look: Omit<Look, "pace">): void {
   const { database, report } = look;
   const layers = new Map(

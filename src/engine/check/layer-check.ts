@@ -17,7 +17,7 @@ export function listLayers(database: Database): LayerRow[] {
   return database.query<LayerRow, []>("SELECT id, parent, depth, fingerprint FROM layers ORDER BY id").all();
 }
 
-/** Looks at a layer's own record and the one below it. */
+/** Checks a layer's own record and its parent's. */
 export function findPlaceProblem(database: Database, layout: Layout, layer: LayerRecord): string | undefined {
   const problem = findLayerProblem(layout, layer);
   if (problem !== undefined || layer.parent === null) return problem;

@@ -2,14 +2,14 @@ import type { Database } from "bun:sqlite";
 import type { Pace } from "../../pace.ts";
 import type { Layout } from "../layout.ts";
 
-/** Something of an engine's that is not as it was stored. */
+/** A part of an engine's data that is damaged. */
 export interface Damage {
-  /** `blob`: a file that an imported layer came in; the layer itself is unpacked, and may be whole. */
+  /** `blob`: a file of an imported layer, as downloaded; the unpacked layer itself may be intact. */
   kind: "database" | "file" | "layer" | "blob" | "image" | "tag";
-  /** A file's SHA-256, a layer's directory (of a blob, too), an image's UUID, a tag. */
+  /** A file's SHA-256, the directory name of a layer or of its blobs, an image's UUID, or a tag. */
   name: string;
   problem: string;
-  /** UUIDs of the images that it takes along. */
+  /** UUIDs of the images that it affects. */
   images: string[];
   tags: string[];
 }
@@ -23,7 +23,7 @@ export interface EngineCheckReport {
   damage: Damage[];
 }
 
-/** What a look at an engine has at hand, and the report that it adds to. */
+/** What a check of an engine needs, and the report that it adds to. */
 export interface Look {
   database: Database;
   layout: Layout;

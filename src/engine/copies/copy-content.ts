@@ -7,7 +7,7 @@ const smallBytes = 256 * 1024;
 
 const buffer = Buffer.allocUnsafe(smallBytes);
 
-/** Copies bytes to where nothing is yet: shared with the original where the file system can. */
+/** Copies bytes to a new file. A large one shares its blocks with the original if the file system can do that. */
 export function copyContent(from: Path, to: Path, size: number): Promise<void> | undefined {
   if (size > smallBytes)
     return copyFile(bytesOf(from), bytesOf(to), constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);

@@ -9,14 +9,14 @@ import { typeOf } from "./path.ts";
 import type { SelectedSource } from "./select-sources.ts";
 import type { Ids, UpperDirectory, UpperTree } from "./upper-tree.ts";
 
-/** Where and how sources of one copy go. */
+/** The destination of one copy's sources, and their owner and mode there. */
 interface CopyTarget {
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
 }
 
-/** Puts what a source names in place, as BuildKit does. */
+/** Copies one source to its destination, as BuildKit does. */
 export async function copyFromImage(
   source: SelectedSource,
   { destination, owner, changeMode }: CopyTarget,
@@ -51,7 +51,7 @@ function makeWay(to: UpperTree, names: readonly string[], owner: Ids | undefined
   return to.makeDirectories(names, owner, (inside) => new BoughError(`mkdir ${inside}: not a directory`));
 }
 
-/** What is at resolved names. */
+/** Returns the type of the entry at resolved names, `undefined` if there is none. */
 function typeAt(to: UpperTree, names: readonly string[]): ReturnType<typeof typeOf> | undefined {
   let directory = to.root;
   for (const [index, name] of names.entries()) {

@@ -16,11 +16,11 @@ import { readId, refuseNul } from "../processes/exec-spec.ts";
 import type { Selection } from "./select-sources.ts";
 import type { Ids } from "./upper-tree.ts";
 
-/** One `COPY --from`, checked. */
+/** One `COPY --from`, validated. */
 export interface ImageCopySpec extends Selection {
   /** A UUID. */
   image: string;
-  /** Absolute; a slash at the end says that it is a directory. */
+  /** An absolute path; a slash at its end marks a directory. */
   destination: string;
   owner: Ids | undefined;
   changeMode: ModeChange | undefined;
@@ -30,7 +30,7 @@ export interface ImageCopySpec extends Selection {
 
 const selectionFields = ["sources", "parents", "exclude"] as const;
 
-/** The field `copies` of a request. */
+/** Reads the field `copies` of a request. */
 export function readCopies(value: unknown): ImageCopySpec[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) refuse("copies", "must be a list");
@@ -53,7 +53,7 @@ function readCopy(fields: Fields, name: string): ImageCopySpec {
       ...readSelection(fields),
       image: readString(fields, "image"),
       destination,
-      // `--chown=5` gives the group the user's number.
+      // `--chown=5` sets the group to the user's ID.
       owner: uid === undefined && gid === undefined ? undefined : { uid: uid ?? 0, gid: gid ?? uid ?? 0 },
       changeMode: chmod === undefined ? undefined : parseMode(chmod),
       request: fields,
@@ -61,7 +61,7 @@ function readCopy(fields: Fields, name: string): ImageCopySpec {
   });
 }
 
-/** The body of `POST /v1/inspect/{image}/digest`. */
+/** Reads the body of `POST /v1/inspect/{image}/digest`. */
 export function readSelectionBody(fields: Fields): Selection {
   refuseUnknown(fields, selectionFields);
   return within("", () => readSelection(fields));
@@ -80,7 +80,7 @@ function readSelection(fields: Fields): Selection {
   };
 }
 
-/** Problems of a field or of a pattern, as those of the field that they are in. */
+/** Prefixes errors of a field or a pattern with the name of the field that contains it. */
 function within<T>(name: string, read: () => T): T {
   try {
     return read();

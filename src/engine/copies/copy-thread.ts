@@ -1,4 +1,4 @@
-/** A thread's own program: copies the small files that it is sent, and answers with the problems of each batch. */
+/** The program of a copy thread: copies the small files that it receives, and responds with the problems of each batch. */
 import { serveThread } from "../../thread.ts";
 import type { CopyJob, CopyProblems } from "./copy-threads.ts";
 import { createSmallCopier } from "./verified-copy.ts";

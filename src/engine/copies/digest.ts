@@ -8,10 +8,10 @@ import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "./path.ts
 import { type Selection, selectSources, textOf } from "./select-sources.ts";
 
 /**
- * SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link targets, which names
- * are one file, extended attributes, contents. No times, and nothing of where the sources are.
+ * Returns the SHA-256 of all that a copy of the selection would bring: names below each source, types, modes, owners, link
+ * targets, hard links, extended attributes and contents. Times and the sources' own locations are left out.
  *
- * @throws BoughError where a source is not there
+ * @throws BoughError if a source does not exist
  */
 export async function digestSelection(selection: Selection, tree: LayerTree, pace: Pace): Promise<string> {
   const digest = new SelectionDigest(tree, pace);
@@ -33,7 +33,7 @@ class SelectionDigest {
   readonly #pace: Pace;
   readonly #hasher = new Bun.CryptoHasher("sha256");
   readonly #buffer = Buffer.allocUnsafe(256 * 1024);
-  /** Names of files that have several, by inode; of one source. */
+  /** The first name of each hard-linked file of the current source, by inode. */
   #named = new Map<number, Path>();
 
   constructor(tree: LayerTree, pace: Pace) {
@@ -100,7 +100,7 @@ class SelectionDigest {
     }
   }
 
-  /** Hashes a row as JSON, which no two different rows share; a content follows the row that has its length. */
+  /** Hashes a row as JSON, which differs for different rows. A file's content follows the row with its length. */
   #row(values: readonly unknown[]): void {
     this.#hasher.update(`${JSON.stringify(values)}\n`);
   }

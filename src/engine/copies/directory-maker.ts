@@ -3,8 +3,9 @@ import type { BoughError } from "../../errors.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
 
 /**
- * Finds or makes the directories that absolute paths lead to, each from the one above it: of a deep tree, going all the way from the
- * root would be felt. `fail` makes the error of a path that something else is at. Nobody replaces links of the tree meanwhile.
+ * Returns a function that finds or makes the directory at an absolute path. It starts from the nearest known parent, since
+ * walking from the root is slow in a deep tree. `fail` makes the error for a path that is not a directory. No link of the tree
+ * may be replaced meanwhile.
  */
 export function createDirectoryMaker(
   to: UpperTree,
@@ -27,7 +28,7 @@ export function createDirectoryMaker(
   };
 }
 
-/** Returns whether the way leads over `.` or `..`, or has two slashes in a row. */
+/** True if the path has a component `.` or `..`, or two slashes in a row. */
 function hasDots(path: string): boolean {
   return /\/\.{0,2}(\/|$)/.test(path) && path !== "/";
 }

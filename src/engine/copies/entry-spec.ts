@@ -2,17 +2,17 @@ import { asFields, type Fields, readString, refuse, refuseUnknown } from "../htt
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import { readMode } from "./file-spec.ts";
 
-/** A directory or link that is put in place before the files; checked. */
+/** A directory or link that is made before the files are copied; validated. */
 export type PlacedEntry = { path: string; uid: number; gid: number } & (
   | {
       type: "directory";
-      /** `undefined`: one that is there stays as it is. */
+      /** `undefined` leaves an existing directory unchanged. */
       mode: number | undefined;
     }
   | { type: "symlink"; target: string }
 );
 
-/** The field `entries` of a request, by path: what is above something stands before it. */
+/** Reads the field `entries` of a request. Sorts by path, so that a directory comes before its contents. */
 export function readEntries(fields: Fields): PlacedEntry[] {
   return Object.entries(fields)
     .map(([path, value]) => readEntry(path, value))

@@ -4,21 +4,21 @@ import type { PlacedFile } from "./file-spec.ts";
 import { type CopyProblem, createLargeCopier, createSmallCopier, smallBytes } from "./verified-copy.ts";
 
 export interface FileCopier extends Disposable {
-  /** What it returns is to be waited for. Rejects, or throws, with what an earlier one has failed with, too. */
+  /** Await its result before the next call. Rejects or throws, also with the error of an earlier file. */
   copy(file: PlacedFile, target: string): Promise<void> | undefined;
-  /** Resolves when all are in place. */
+  /** Resolves when all files are copied. */
   drain(): Promise<void>;
 }
 
-/** Fewer are copied before a thread has started. */
+/** Fewer files are copied before a thread has started. */
 const worthFiles = 400;
-/** A batch keeps this thread for a few milliseconds. */
+/** A batch occupies this thread for a few milliseconds. */
 const batchFiles = 64;
 const batchBytes = 1024 * 1024;
 
 /**
- * Copies files to where most often nothing is, small ones on several threads, of which this is one: they are in place in no certain
- * order. `report`: told of each that is not.
+ * Creates a copier for files whose targets usually do not exist yet. It copies small files on several threads, this one included,
+ * in no particular order. Calls `report` for each file that could not be copied.
  */
 export function createFileCopier(
   pace: Pace,
@@ -60,7 +60,7 @@ export function createFileCopier(
     }
     copied += jobs.length;
     if (threads === undefined && copied >= worthFiles) threads = startCopyThreads();
-    // The threads' answers come between two turns.
+    // The event loop delivers the threads' responses meanwhile.
     return new Promise<void>((resolve) => setImmediate(resolve)).then(() => pace.step());
   }
 

@@ -7,15 +7,15 @@ import type { Layout } from "../layout.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import { filePath, findFile } from "../records/files.ts";
 
-/** A file on its way to a place in an image, with where its bytes are on this machine. */
+/** A file that is copied into an image, with the path of its bytes on this machine. */
 export type PlacedFile = LentFile & { path: string };
 
-/** One whose bytes were uploaded. */
+/** A placed file whose bytes were uploaded. */
 export type StoredFile = PlacedFile & { uuid: string };
 
-/** The field `files` of a request: what is put in place before its command starts. */
+/** Reads the field `files` of a request: the files that are copied before its command starts. */
 export async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<StoredFile[]> {
-  // A large context has very many, each with a look at the disk.
+  // A large context has very many files, and each needs a disk access.
   const pace = createPace(undefined);
   const files: StoredFile[] = [];
   for (const [destination, value] of Object.entries(fields)) {
@@ -50,17 +50,17 @@ function readFile(destination: string, value: unknown, database: Database, layou
   };
 }
 
-/** Seconds: what file systems can hold ends in the 25th century. */
+/** Seconds: the times that file systems can store end in the 25th century. */
 const maxTime = 2 ** 34;
 
-/** Extension `file-times`: seconds since the epoch, with a fraction or without. */
+/** Reads a time of the extension `file-times`: seconds since the epoch, possibly with a fraction. */
 function readTime(value: unknown, name: string): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "number" && Math.abs(value) < maxTime) return value;
   refuse(`${name}.mtime`, "must be a number of seconds since 1970");
 }
 
-/** Octal text, or the mode itself as a number: `"0755"` and 493 are the same. */
+/** Reads a mode: octal text or a number; `"0755"` and 493 are the same. */
 export function readMode(value: unknown, name: string): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 0o177777)
     return value & 0o7777;

@@ -16,10 +16,10 @@ import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
 
 /**
- * Puts directories and links, then files, and then what is copied from images, into an upper directory over the instance's image.
+ * Fills an upper directory over the instance's image: first directories and links, then files, then copies from images.
  *
- * @returns the layers whose own files are there now
- * @param runsCommand a command will write to the upper directory: then no file in it is a layer's own
+ * @returns the layers whose files are hard-linked in it
+ * @param runsCommand true if a command will write to the upper directory: then no layer's file may be hard-linked there
  */
 export async function fillUpper(
   state: EngineState,
@@ -54,7 +54,7 @@ export async function fillUpper(
   return { linkedLayers: links.linkedLayers };
 }
 
-/** Each when its turn comes: of a large context, all at once would be felt. A stored one that is gone counts as damaged: it is sent again. */
+/** Yields lent files one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */
 function* takeLent({ layout }: EngineState, lent: Iterable<LentFile>): Generator<PlacedFile> {
   for (const file of lent) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
 }

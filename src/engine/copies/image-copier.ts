@@ -26,25 +26,25 @@ import {
   type UpperTree,
 } from "./upper-tree.ts";
 
-/** What a hard link to a layer's own file may stand for, instead of a copy of it. */
+/** Decides which files of layers are hard-linked instead of copied. */
 export interface LinkPolicy {
-  /** Returns whether an image may hold this layer's files as its own: false where two names there would be one file. */
+  /** True if the image may hard-link this file of a layer; false if two names there would become one file. */
   allows(entry: { layer: number }, stats: () => Stats): boolean;
 }
 
 /** A directory that is written to. */
 interface Place {
   directory: UpperDirectory;
-  /** Whether all that is in it has been put there by this copy, so that nothing has to be looked for. */
+  /** True if this copy made the directory, so that existing entries need not be looked up. */
   isNew: boolean;
 }
 
-/** One that is made no sooner than something goes into it. */
+/** A directory that is made when the first entry goes into it. */
 export interface Slot {
   open(): Place;
 }
 
-/** Copies what layers have into a tree, with its metadata. */
+/** Copies entries of an image's layers into a tree, with their metadata. */
 export class ImageCopier {
   readonly #from: LayerTree;
   readonly #to: UpperTree;
@@ -52,7 +52,7 @@ export class ImageCopier {
   readonly #pace: Pace;
   readonly #owner: Ids | undefined;
   readonly #changeMode: ModeChange | undefined;
-  /** Copies of files that have several names, by their inode. */
+  /** Copies of hard-linked files, by the original's inode. */
   readonly #copied = new Map<number, Path>();
 
   constructor(
@@ -103,7 +103,7 @@ export class ImageCopier {
     };
     if (isKept) slot.open();
     await this.copyChildren(source, slot, filters);
-    // Last, since each file that it gets changes when it was modified.
+    // Its metadata is set last, since each file added to it changes its modification time.
     if (place !== undefined && isKept) this.#describe(slot.open().directory.path, entry, stats);
   }
 
@@ -117,7 +117,7 @@ export class ImageCopier {
     return { directory: below, isNew: false };
   }
 
-  /** Anything but a directory. */
+  /** Copies any entry but a directory. */
   copyEntry(entry: MergedEntry, { directory, isNew }: Place): Promise<void> | undefined {
     if (!isNew && this.#to.find(directory, entry.name)?.stats.isDirectory())
       throw new BoughError(`cannot replace to directory ${insideOf(directory, entry.name)} with file`);
@@ -131,7 +131,7 @@ export class ImageCopier {
     return this.#copy(entry, stats(), path);
   }
 
-  /** Returns whether the copy is to be what the layer's own file is. */
+  /** True if the copy would have the owner and mode of the layer's file. */
   #isSame({ type }: MergedEntry, stats: () => Stats): boolean {
     const owner = this.#owner;
     if (type === "other" && stats().isSocket()) return false;
@@ -152,7 +152,7 @@ export class ImageCopier {
     if (entry.type === "symlink") {
       symlinkSync(readlinkSync(entry.path, "buffer"), path);
     } else if (stats.isSocket()) {
-      // BuildKit makes an empty file of it.
+      // BuildKit copies a socket as an empty file.
       writeFileSync(path, "", { flag: "wx" });
     } else if (entry.type === "other") {
       if (!makeNode(path, stats.mode, stats.rdev))
@@ -170,7 +170,7 @@ export class ImageCopier {
     return undefined;
   }
 
-  /** Gives a copy what is not its content. Extended attributes last: a change of owner takes capabilities away. */
+  /** Sets a copy's metadata. Extended attributes come after the owner, since changing the owner drops capabilities. */
   #describe(path: Path, { type, path: source }: { type: string; path: Path }, stats: Stats): void {
     const owner = this.#owner ?? stats;
     if (type === "symlink") lchownSync(path, owner.uid, owner.gid);
@@ -180,7 +180,7 @@ export class ImageCopier {
   }
 }
 
-/** False where the file system has no more room for links to this file, or none at all. */
+/** Makes a hard link. Returns false if the file system allows no more links to this file, or none at all. */
 function tryLink(existing: Path, path: Path): boolean {
   try {
     linkSync(existing, path);

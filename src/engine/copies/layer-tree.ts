@@ -4,25 +4,25 @@ import { lookUp } from "../sandbox/root/root-path.ts";
 import { isOpaque } from "../system/xattrs.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "./path.ts";
 
-/** A directory of a layer. */
+/** A file or directory of one layer. */
 interface LayerPart {
   /** The layer's id. */
   layer: number;
   path: Path;
 }
 
-/** A directory of an image: those of its layers that are merged in it, the uppermost first. */
+/** A directory of an image: the layers' directories that are merged in it, the uppermost first. */
 export type MergedDirectory = readonly LayerPart[];
 
-/** What an image has under a name, and the layer that it is from. Of a directory: the uppermost layer's. */
+/** An entry of an image, with the layer that it is from; for a directory, the uppermost layer that has it. */
 export interface MergedEntry extends LayerPart {
   name: Path;
   type: EntryType;
 }
 
 /**
- * An image's file system, read from its layers' own directories as overlayfs merges them, without a mount. Whiteouts and what they
- * hide are not there. Nothing changes layers.
+ * An image's file system, read from its layers' directories as overlayfs merges them, but without a mount. Whiteouts and the
+ * entries that they hide are left out. Layers never change.
  */
 export class LayerTree {
   readonly root: MergedDirectory;
@@ -33,7 +33,7 @@ export class LayerTree {
     this.#inUserNamespace = inUserNamespace;
   }
 
-  /** Lists entries in no order. */
+  /** Lists entries in no particular order. */
   list(directory: MergedDirectory): MergedEntry[] {
     const [only] = directory;
     if (only !== undefined && directory.length === 1) return listPart(only).filter(isVisible);
@@ -48,7 +48,7 @@ export class LayerTree {
     );
   }
 
-  /** No link is followed. */
+  /** Finds an entry, without following links. */
   find(directory: MergedDirectory, name: Path): (LayerPart & { stats: Stats }) | undefined {
     for (const { layer, path } of directory) {
       const below = joinPath(path, name);
@@ -58,7 +58,7 @@ export class LayerTree {
     return undefined;
   }
 
-  /** What is merged in a directory below `directory`; empty where there is none. */
+  /** Returns the directory `name` in `directory`; empty if there is none. */
   enter(directory: MergedDirectory, name: Path): MergedDirectory {
     const parts: LayerPart[] = [];
     for (const { layer, path } of directory) {
@@ -72,13 +72,13 @@ export class LayerTree {
     return parts;
   }
 
-  /** The directory at a path without links: `/` or `/a/b`. */
+  /** Returns the directory at a path without links, such as `/` or `/a/b`. */
   enterPath(path: string): MergedDirectory {
     return namesIn(path).reduce((directory, name) => this.enter(directory, name), this.root);
   }
 }
 
-/** The tree for words that name sources: they are UTF-8, and so is what they name. */
+/** Returns the tree as the words of a COPY see it: they are UTF-8, and can name only entries whose names are UTF-8. */
 export function imageTreeOf(tree: LayerTree): ImageTree {
   return {
     async lookUp(path) {
@@ -99,12 +99,12 @@ function listPart({ layer, path }: LayerPart): MergedEntry[] {
   return listDirectory(path).map(({ name, type }) => ({ layer, name, type, path: joinPath(path, name) }));
 }
 
-/** Whiteouts are the one kind of device that layers have a meaning for. */
+/** False for whiteouts, which overlayfs stores as devices. */
 function isVisible({ type, path }: MergedEntry): boolean {
   return type !== "other" || !isWhiteout(lstatSync(path));
 }
 
-/** How overlayfs says that what layers further down have of a name is gone. */
+/** True for overlayfs's mark that hides an entry of the layers below: a character device 0:0. */
 export function isWhiteout(stats: Stats): boolean {
   return stats.isCharacterDevice() && stats.rdev === 0;
 }

@@ -6,31 +6,31 @@ import type { LinkPolicy } from "./image-copier.ts";
 import { joinPath, listDirectory, type Path } from "./path.ts";
 
 interface LinkOptions {
-  /** False where a command is about to run in the upper directory: it would write to the layer. */
+  /** False if a command will run in the upper directory: it could write to a layer's file. */
   isAllowed: boolean;
-  /** Layers that the image stands on. */
+  /** Layers that the image is built on. */
   shared: ReadonlySet<number>;
-  /** Inodes of files of it that other layers have, too. */
+  /** Inodes of files that the image shares with other layers. */
   taken: ReadonlySet<number>;
-  /** Whether one source is all that is copied. */
+  /** True if only one source is copied. */
   isSingle: boolean;
 }
 
 /**
- * When a file of a layer may itself become a file of another image: a second name of it, for which nothing is copied. Not where
- * the image shows the same file under another name already, since BuildKit makes two files of them.
+ * Decides when a file of a layer may be hard-linked into another image, so that nothing is copied. It may not if the image
+ * already has the same file under another name, since BuildKit makes two files of them.
  */
 export class LinkPolicies {
   readonly #options: LinkOptions;
   readonly #linked = new Map<number, LinkPolicy>();
-  /** Layers with files for which it was allowed. */
+  /** Layers for whose files a hard link was allowed. */
   readonly linkedLayers = new Set<number>();
 
   constructor(options: LinkOptions) {
     this.#options = options;
   }
 
-  /** Returns the policy for the files of one source: names of one file there stay names of one file. */
+  /** Returns the policy for the files of one source. Hard links within a source are kept. */
   forSource(): LinkPolicy {
     const policy: LinkPolicy = {
       allows: ({ layer }, stats) => {
@@ -54,7 +54,7 @@ export class LinkPolicies {
   }
 }
 
-/** Inodes of the files that these layers share with others, or with themselves. */
+/** Returns the inodes of files in these layers that have more than one hard link. */
 export async function linkedFiles(
   { database, layout }: Records,
   layers: readonly number[],

@@ -2,7 +2,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 
-/** A path or a name on Linux is bytes: text where it is UTF-8, which nearly all are. */
+/** A path or a name. On Linux it is bytes; nearly all are UTF-8, and are kept as text. */
 export type Path = string | Buffer;
 
 export type EntryType = "file" | "directory" | "symlink" | "other";
@@ -18,12 +18,12 @@ export function bytesOf(path: Path): Buffer {
   return typeof path === "string" ? Buffer.from(path) : path;
 }
 
-/** The same for the same bytes, and for no others. */
+/** Returns a key that is equal only for equal bytes. */
 export function keyOf(name: Path): string {
   return typeof name === "string" ? name : `\0${name.toString("latin1")}`;
 }
 
-/** What is in a directory, in no order. */
+/** Lists a directory's entries in no particular order. */
 export function listDirectory(directory: Path): { name: Path; type: EntryType }[] {
   if (typeof directory === "string") {
     const entries = readdirSync(directory, { withFileTypes: true });
@@ -37,7 +37,7 @@ export function listDirectory(directory: Path): { name: Path; type: EntryType }[
   });
 }
 
-/** What is done with the tree at `place` in an image; its names may add up to more than a path can hold. */
+/** Does work on the tree at `place` in an image, and explains the error of a path that is too long for Linux. */
 export async function withinPathLimit<T>(place: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

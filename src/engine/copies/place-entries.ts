@@ -6,7 +6,7 @@ import { createDirectoryMaker } from "./directory-maker.ts";
 import type { PlacedEntry } from "./entry-spec.ts";
 import { giveAttributes, type UpperTree } from "./upper-tree.ts";
 
-/** Makes directories and links in a tree that is not mounted, as a COPY of them does: a link replaces what is not a directory. */
+/** Makes directories and links in a tree that is not mounted, as COPY does: a link replaces anything but a directory. */
 export async function placeEntries(
   to: UpperTree,
   entries: readonly PlacedEntry[],
@@ -17,7 +17,7 @@ export async function placeEntries(
     const pause = pace.step();
     if (pause !== undefined) await pause;
     if (entry.type === "directory") placeDirectory(to, directoryAt, entry);
-    // What was replaced may have been a link on the way to others.
+    // The replaced entry may have been a link in a known path.
     else if (placeLink(to, directoryAt, entry)) directoryAt = createDirectoryMaker(to);
   }
 }
@@ -38,7 +38,7 @@ function placeDirectory(
   } else if (!isThere) chownSync(directory.path, uid, gid);
 }
 
-/** Returns whether something was replaced. */
+/** Makes a link. Returns true if it replaced something. */
 function placeLink(
   to: UpperTree,
   directoryAt: ReturnType<typeof createDirectoryMaker>,

@@ -9,11 +9,11 @@ import type { PlacedFile } from "./file-spec.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
 
 /**
- * Puts files in place, which are asked for one by one. Links in the directories on the way are followed inside the root; what stands
- * at the destination itself is replaced, a link too, as COPY does. The copies share no inode with their originals. Of files that no
- * store has (without a `uuid`), the first that is not what was hashed ends it.
+ * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. What is
+ * at the destination itself is replaced, even a link, as COPY does. The copies share no inode with their originals. Throws at the
+ * first file without a `uuid` (one in no store) that has changed since it was hashed.
  *
- * @throws DamagedFilesError naming all stored files whose bytes do not have their SHA-256
+ * @throws DamagedFilesError naming all stored files whose bytes do not match their SHA-256
  */
 export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pace: Pace): Promise<void> {
   const directoryAt = createDirectoryMaker(to);
@@ -23,7 +23,7 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
   });
-  /** Each with the way by which it was reached last. */
+  /** The path by which each directory was reached last. */
   const ways = new Map<UpperDirectory, string>();
   let parent = "";
   let directory = to.root;
@@ -38,14 +38,14 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
           new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
       );
       to.materialize(directory);
-      // Two ways to it, one through a link: of two files of one name the later one stays.
+      // A directory can have two paths, one through a link. The later one of two files with one name must win.
       if ((ways.get(directory) ?? parent) !== parent) await copier.drain();
       ways.set(directory, parent);
     }
     const name = basename(destination);
     if (directory.lower.length > 0 && to.find(directory, name)?.stats.isDirectory())
       throw directoryInPlace(file);
-    // A destination is text, and so is the way to it.
+    // A destination is text, and so is its directory's path.
     const copying = copier.copy(file, `${directory.path}/${name}`);
     if (copying !== undefined) await copying;
     count++;
@@ -55,7 +55,7 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
 }
 
-/** Each leaves some hundred bytes behind, which the collector would let pile up. */
+/** Files between two garbage collections. Each leaves some hundred bytes, which would pile up otherwise. */
 const filesBetween = 10_000;
 
 function directoryInPlace({ destination }: PlacedFile): BoughError {

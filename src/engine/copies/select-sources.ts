@@ -1,4 +1,4 @@
-/** What the words of a copy mean in an image. */
+/** Resolves the source words of a COPY in an image. */
 import { posix } from "node:path";
 import { excludeFilters, type Filter, includeFilters } from "../../context/patterns/filters.ts";
 import { hasWildcard } from "../../context/patterns/glob.ts";
@@ -6,21 +6,21 @@ import type { Rule } from "../../context/patterns/rules.ts";
 import { type CopySource, type ImageTree, resolveCopySources } from "../../image/copy-sources.ts";
 import type { Path } from "./path.ts";
 
-/** What is taken from an image's file system, as COPY has it. */
+/** The files of an image that a COPY names. */
 export interface Selection {
   sources: readonly string[];
-  /** Directories on the way are copied along: `COPY --parents`. */
+  /** `COPY --parents`: parent directories are copied too. */
   parents: boolean;
   exclude: readonly Rule[];
 }
 
-/** A source, and which of what is below it is meant. */
+/** A source, and the filters for what is below it. */
 export interface SelectedSource extends CopySource {
   filters: readonly Filter[];
 }
 
 /**
- * @throws BoughError where a word without a wildcard names nothing, and for a pattern that is none
+ * @throws BoughError if a word without a wildcard names nothing, or a pattern is invalid
  */
 export async function selectSources(selection: Selection, tree: ImageTree): Promise<SelectedSource[]> {
   const filters = excludeFilters(selection.exclude);
@@ -29,7 +29,7 @@ export async function selectSources(selection: Selection, tree: ImageTree): Prom
   const selected: SelectedSource[] = [];
   for (const word of selection.sources) {
     const { base, below } = splitAtPivot(word);
-    // What no wildcard stands for must be there.
+    // A word without a wildcard must name something.
     if (!hasWildcard(base) && !hasWildcard(below)) await resolveCopySources([posix.join(base, below)], tree);
     const own = [...filters, ...includeFilters(below, JSON.stringify(word))];
     for (const source of await resolveCopySources([base], tree))
@@ -38,7 +38,7 @@ export async function selectSources(selection: Selection, tree: ImageTree): Prom
   return selected;
 }
 
-/** `/./` in a word of `--parents` ends what is not copied along. */
+/** Splits a word of `--parents` at `/./`: the directories before it are not copied. */
 function splitAtPivot(word: string): { base: string; below: string } {
   const pivot = word.indexOf("/./");
   const base = posix.join("/", pivot < 0 ? "" : word.slice(0, pivot));
@@ -46,7 +46,7 @@ function splitAtPivot(word: string): { base: string; below: string } {
   return { base, below: below.replace(/^\/|\/$/g, "") };
 }
 
-/** A name that is not UTF-8 is matched byte by byte. */
+/** Returns a name as text for patterns. A name that is not UTF-8 is matched byte by byte. */
 export function textOf(name: Path): string {
   return typeof name === "string" ? name : name.toString("latin1");
 }

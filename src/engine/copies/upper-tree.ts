@@ -16,22 +16,22 @@ import { readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { LayerTree, MergedDirectory } from "./layer-tree.ts";
 import { joinPath, keyOf, type Path } from "./path.ts";
 
-/** Who something is to belong to. */
+/** An owner. */
 export interface Ids {
   uid: number;
   gid: number;
 }
 
-/** A directory of the file system that an upper directory and the layers below it make. */
+/** A directory of the file system that consists of an upper directory and the layers below it. */
 export interface UpperDirectory {
   readonly parent: UpperDirectory | undefined;
-  /** Where it is, or would be, below the upper directory. */
+  /** Its path in the upper directory, which may not exist yet. */
   readonly path: Path;
-  /** The path that the image sees: empty for the root, else `/a/b`. */
+  /** Its path in the image: empty for the root, else `/a/b`. */
   readonly inside: string;
-  /** What the layers have of it. */
+  /** The same directory in the layers. */
   readonly lower: MergedDirectory;
-  /** Whether the upper directory has it. */
+  /** True if the upper directory has it. */
   isUpper: boolean;
   readonly children: Map<string, UpperDirectory>;
 }
@@ -39,13 +39,13 @@ export interface UpperDirectory {
 /** BuildKit's limit for one path. */
 const maxLinks = 255;
 
-/** Linux takes paths of 4096 bytes. */
+/** Linux allows paths of 4096 bytes. */
 const maxNames = 2048;
 
 /**
- * A file system that is being changed: an upper directory over an image's layers, written to without a mount. What is put in place
- * covers what the layers have there, and a directory of theirs is made anew in the upper one with its attributes, as overlayfs does
- * it, so that a later mount merges them. Nothing else changes the upper directory meanwhile.
+ * An upper directory over an image's layers, written to without a mount. New entries cover those of the layers. A directory of
+ * the layers is made again in the upper directory with its attributes, as overlayfs does, so that a later mount merges them.
+ * Nothing else may change the upper directory meanwhile.
  */
 export class UpperTree {
   readonly root: UpperDirectory;
@@ -57,7 +57,7 @@ export class UpperTree {
     this.root = { ...place, isUpper: true, children: new Map() };
   }
 
-  /** No link is followed. */
+  /** Finds an entry, without following links. */
   find(directory: UpperDirectory, name: Path): { path: Path; stats: Stats } | undefined {
     const upper = directory.isUpper ? joinPath(directory.path, name) : undefined;
     const stats = upper === undefined ? undefined : lookUp(upper);
@@ -65,7 +65,7 @@ export class UpperTree {
     return directory.lower.length === 0 ? undefined : this.#layers.find(directory.lower, name);
   }
 
-  /** A directory that is there. */
+  /** Returns an existing directory. */
   enter(directory: UpperDirectory, name: Path): UpperDirectory {
     const key = keyOf(name);
     const known = directory.children.get(key);
@@ -76,7 +76,7 @@ export class UpperTree {
     return remember({ parent: directory, path, inside: insideOf(directory, name), lower, isUpper }, key);
   }
 
-  /** Makes a directory where nothing is. */
+  /** Makes a directory that does not exist yet. */
   make(directory: UpperDirectory, name: Path): UpperDirectory {
     this.materialize(directory);
     const path = joinPath(directory.path, name);
@@ -85,7 +85,7 @@ export class UpperTree {
     return remember(place, keyOf(name));
   }
 
-  /** Makes `directory` in the upper directory, too, with the attributes that the layers give it. */
+  /** Makes `directory` in the upper directory, with the attributes that it has in the layers. */
   materialize(directory: UpperDirectory): void {
     const { parent, path, lower } = directory;
     if (directory.isUpper || parent === undefined) return;
@@ -97,11 +97,11 @@ export class UpperTree {
       copyMetadata(uppermost.path, path, lstatSync(uppermost.path));
     }
     directory.isUpper = true;
-    // Whoever looks at the image sees nothing added to it.
+    // The image shows no change in the parent.
     giveTimes(parent.path, before);
   }
 
-  /** The path of a name that something other than a directory may be put under: what was there is gone. */
+  /** Removes a file or link of this name from the upper directory, and returns the path for its replacement. */
   clear(directory: UpperDirectory, name: Path): Path {
     this.materialize(directory);
     const path = joinPath(directory.path, name);
@@ -110,8 +110,8 @@ export class UpperTree {
   }
 
   /**
-   * Where a path leads: its names, none of them a link or `..`. Links are followed inside the root; what is behind the first name
-   * that is missing is taken as it is.
+   * Resolves a path to names, none of them a link or `..`. Links are followed inside the root. The rest of the path after the
+   * first missing name is taken literally.
    */
   resolve(path: string): string[] {
     const waiting = namesIn(path);
@@ -142,8 +142,8 @@ export class UpperTree {
   }
 
   /**
-   * The directory at names that `resolve` has answered; what is missing is made, 0755 and of `owner` (of root, or by a setgid
-   * directory, where nobody is named). `fail` makes the error of a path that something else is at.
+   * Returns the directory at names from `resolve`. Makes missing directories with mode 0755 and `owner` (if `undefined`: root, and
+   * the group of a setgid parent). `fail` makes the error for a path that is not a directory.
    */
   makeDirectories(
     names: readonly string[],
@@ -155,7 +155,7 @@ export class UpperTree {
     return directory;
   }
 
-  /** Does what `makeDirectories` does, for the one of that name in `parent`. */
+  /** Does what `makeDirectories` does, for the one directory `name` in `parent`. */
   makeDirectory(
     parent: UpperDirectory,
     name: string,
@@ -172,15 +172,15 @@ export class UpperTree {
   }
 }
 
-/** Owner and mode; the mode after the owner, whose change takes setuid and setgid away. */
+/** Sets owner and mode. The mode comes second, since changing the owner clears setuid and setgid. */
 export function giveAttributes(path: Path, owner: Ids, { mode }: { mode: number }): void {
   lchownSync(path, owner.uid, owner.gid);
   chmodSync(path, mode & 0o7777);
 }
 
 /**
- * Gives `path`, which is not a link, all of `source` but its content. Extended attributes come after the owner, whose change takes
- * capabilities away.
+ * Copies the metadata of `source` to `path`, which is not a link. Extended attributes come after the owner, since changing the
+ * owner drops capabilities.
  */
 export function copyMetadata(source: Path, path: Path, stats: Stats): void {
   giveAttributes(path, stats, stats);
@@ -188,7 +188,7 @@ export function copyMetadata(source: Path, path: Path, stats: Stats): void {
   giveTimes(path, stats);
 }
 
-/** Gives times to the microsecond or so: numbers of JavaScript hold no more. */
+/** Sets times, to about a microsecond: JavaScript's numbers are no more precise. */
 export function giveTimes(path: Path, { atimeMs, mtimeMs }: Stats): void {
   lutimesSync(path, atimeMs / 1000, mtimeMs / 1000);
 }

@@ -15,7 +15,7 @@ import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
 import type { PlacedFile } from "./file-spec.ts";
 
-/** Why a file is not in place: its bytes are not what was hashed, or a directory is where it was to come. */
+/** Why a file could not be copied: its bytes changed since they were hashed, or its target is a directory. */
 export type CopyProblem = "changed" | "directory";
 
 /** A smaller copy takes less time than handing its bytes to another thread. */
@@ -23,8 +23,8 @@ export const smallBytes = 256 * 1024;
 const chunkBytes = 1024 * 1024;
 
 /**
- * Copies files smaller than `smallBytes` one after the other, through one buffer. What stands at `target` gives way, unless it is a
- * directory. The bytes that are hashed are the bytes that are written; where there is a problem, `target` is of no use.
+ * Creates a function that copies files smaller than `smallBytes` through one buffer. It replaces what is at `target`, unless that
+ * is a directory. It writes exactly the bytes that it has hashed. After a problem `target` is unusable.
  */
 export function createSmallCopier() {
   const buffer = Buffer.allocUnsafe(smallBytes + 1);
@@ -33,14 +33,14 @@ export function createSmallCopier() {
       return copySmall(file, target, buffer) ? undefined : "changed";
     } catch (error) {
       if (errorCode(error) !== "EEXIST") throw error;
-      // Seldom: something was put there for this very image before.
+      // This is rare: an earlier copy for the same image has made the target.
       if (!clearFile(target)) return "directory";
       return copySmall(file, target, buffer) ? undefined : "changed";
     }
   };
 }
 
-/** Does what `createSmallCopier` does, for larger files. */
+/** Like `createSmallCopier`, for larger files. */
 export function createLargeCopier() {
   let buffers: [Buffer, Buffer] | undefined;
   return async (file: PlacedFile, target: string): Promise<CopyProblem | undefined> => {
@@ -50,7 +50,7 @@ export function createLargeCopier() {
   };
 }
 
-/** Removes what is at `target`. False: it is a directory, and stays. */
+/** Removes what is at `target`. Returns false for a directory, which stays. */
 function clearFile(target: string): boolean {
   const stats = lstatSync(target, { throwIfNoEntry: false });
   if (stats?.isDirectory()) return false;
@@ -58,7 +58,7 @@ function clearFile(target: string): boolean {
   return true;
 }
 
-/** `buffer` has room for one byte more than the content. Throws EEXIST where something is at `target`. */
+/** Copies through `buffer`, which is at least one byte larger than the content. Throws EEXIST if `target` exists. */
 function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
   const length = readWhole(file, buffer);
   if (length !== file.size) return false;
@@ -68,7 +68,7 @@ function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
   try {
     for (let written = 0; written < length; ) written += writeSync(descriptor, bytes, written);
     fchownSync(descriptor, file.uid, file.gid);
-    // The owner comes first, since its change takes setuid and setgid away.
+    // The owner comes first, since changing it clears setuid and setgid.
     fchmodSync(descriptor, file.mode);
     if (file.mtime !== undefined) futimesSync(descriptor, file.mtime, file.mtime);
   } finally {
@@ -77,12 +77,12 @@ function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
   return true;
 }
 
-/** Returns how many bytes there are: one more than there should be of a file that has grown; `undefined` where none can be read. */
+/** Returns the number of bytes read: one more than `size` for a file that has grown, `undefined` if it can't be read. */
 function readWhole({ path, size }: PlacedFile, buffer: Buffer): number | undefined {
   let descriptor: number | undefined;
   try {
     descriptor = openSync(path, readingStored);
-    // A pipe that is empty gives nothing, a directory can't be read, and of anything else the hash is another one.
+    // An empty pipe gives nothing, a directory can't be read, and anything else has a different hash.
     return readSync(descriptor, buffer, 0, size + 1, null);
   } catch (error) {
     return undefinedIfUnreadable(error);
@@ -91,7 +91,7 @@ function readWhole({ path, size }: PlacedFile, buffer: Buffer): number | undefin
   }
 }
 
-/** While one chunk is hashed on this thread, it is written and the next one read on others. */
+/** Hashes a chunk on this thread while other threads write it and read the next one. */
 async function copyLarge(
   file: PlacedFile,
   path: string,
