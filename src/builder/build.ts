@@ -18,8 +18,8 @@ import { createSingleFlight } from "./stages/single-flight.ts";
 import { placesByLine } from "./step-place.ts";
 
 /**
- * Runs every instruction; rejects at the first that fails, with its place in the Dockerfile. That it has `finished` is said by
- * whoever knows that nothing else can fail.
+ * Runs every instruction. Rejects at the first that fails, with its place in the Dockerfile. The caller emits `finished`, once
+ * nothing else can fail.
  */
 export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const { dockerfile, emit, clock, tags, session } = build;
@@ -59,14 +59,14 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       }));
       return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
     } catch (error) {
-      // Each round drops one layer, so there is an end to it.
+      // Each round drops one layer, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;
       forgetLayer(error, running);
     }
   }
 }
 
-/** Makes the stage's layer the image that the build comes to. */
+/** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */
 async function configureTarget({ stage: built, job, steps }: BuiltTarget): Promise<BuiltTarget> {
   const stage = withLabels(built, job.labels);
   const layer = await detectLoss(stage, job, () => configureLayer(stage, job));
@@ -79,7 +79,7 @@ function withLabels(stage: StageState, labels: BuildRequest["labels"]): StageSta
   return { ...stage, config: { ...config, Labels: { ...config.Labels, ...Object.fromEntries(labels) } } };
 }
 
-/** Loaded where that is asked for only. */
+/** Loads the code that measures only for builds that ask for it. */
 async function measure({ steps }: BuiltTarget, running: RunningBuild) {
   const { measureLayers } = await import("./stages/measure-layers.ts");
   return measureLayers(steps, running);
@@ -88,7 +88,7 @@ async function measure({ steps }: BuiltTarget, running: RunningBuild) {
 async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBuild): Promise<void> {
   job.signal.throwIfAborted();
   const { layer } = stage;
-  // Nothing has asked yet whether the result is still there where everything came from the cache.
+  // If everything came from the cache, no request has shown yet that the image still exists.
   if (tags.length === 0 && (await isImageMissing(layer, job))) throw new MissingImageError(layer);
   for (const tag of tags) {
     await retryAfterLoss({ layer, staged: new Map() }, job, () => job.service.tagImage(layer.image, tag));

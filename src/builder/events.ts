@@ -6,14 +6,14 @@ import type { SharedFrom } from "./cache/layer-cache.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { StepPlace } from "./step-place.ts";
 
-/** What a build reports while it goes on. `terminal/` decides what a person or a program sees of it. */
+/** What a build reports while it runs. `terminal/` decides how a person or a program sees it. */
 export type BuildEvent = (StepEvent & StepPlace) | ((Warning | WideEvent) & NoPlace);
 
-/** What the performing of one instruction reports. */
+/** What one instruction reports while it is performed. */
 export type StepEvent =
   /**
-   * `inStage`: where the build is shown by its stages, as those of several are at work at once. `needs`: indexes of the
-   * stages whose ends the step has waited for.
+   * `inStage`: given if the build is shown by stage, because several may run at once. `needs`: indexes of the stages that the
+   * step has waited for.
    */
   | {
       type: "step";
@@ -23,58 +23,58 @@ export type StepEvent =
       needs?: readonly number[];
     }
   | { type: "step-end"; record: StepRecord }
-  /** The last event of a step that fails. Why it does is the build's error, which comes once the other stages have ended. */
+  /** The last event of a step that fails. The reason is the build's error, which comes once the other stages have ended. */
   | { type: "step-failed"; title: string; abandoned?: true }
   | Warning
   | { type: "resolved"; reference: string; image: string }
   | { type: "importing"; reference: string; url: string }
-  /** What the service says of an import that goes on. */
+  /** Progress of an import, in the service's words. */
   | { type: "import-progress"; message: string }
   | { type: "cached"; title: string; layer: string; image: string; from?: SharedFrom }
-  /** Why a step is not taken from the cache, for those who ask. */
+  /** The reason why a step is not taken from the cache (`--explain`). */
   | {
       type: "explained";
       title: string;
       line: number;
       explanation: Explanation;
-      /** Differences to where the layer could have come from. */
+      /** The difference from the layer that a scope has for this step. */
       shared?: { scope: string; explanation: Explanation };
     }
-  /** Default excludes leave these out of a COPY or ADD: paths in the context, the most surprising first. */
+  /** Paths in the context that the default excludes leave out of a COPY or ADD, the most surprising first. */
   | { type: "excluded"; title: string; line: number; paths: readonly string[] }
-  /** A COPY or ADD takes more from the context than was likely meant. */
+  /** A COPY or ADD takes more from the context than the user probably meant. */
   | ({ type: "large-context"; title: string; line: number } & LargeContext)
-  /** The total of an instruction's files; `hashed` follows, again and again, with how far it has come. */
+  /** The total of an instruction's files. `hashed` follows repeatedly and reports the progress. */
   | { type: "hashing"; files: number; bytes: number }
   | { type: "hashed"; files: number; bytes: number }
   | { type: "staged"; title: string; files: number; bytes: number }
   | { type: "downloading"; url: string }
-  /** `total`: where the server says it. */
+  /** `total`: `undefined` if the server does not send it. */
   | { type: "download-progress"; bytes: number; total: number | undefined }
   | { type: "downloaded"; url: string; bytes: number; sha256: string }
   | { type: "url-cache-hit"; url: string }
-  /** What an address of a git repository means now. `cached`: what the commit comes to is known; else it is fetched. */
+  /** The commit that an address of a git repository resolves to. `cached`: its files are known; else it is fetched. */
   | { type: "repository"; url: string; ref: string | undefined; commit: string; cached: boolean }
   | { type: "uploading"; files: number; bytes: number }
   | { type: "upload-progress"; files: number; sentBytes: number; reused: number }
   | { type: "uploaded"; files: number; sentBytes: number; reused: number }
   | { type: "forgotten-files"; files: number }
   | { type: "spawned"; operation: string; title: string }
-  /** An operation of an earlier build, which was ended before it. */
+  /** An operation of an earlier build, which ended before its operation did. */
   | { type: "resumed"; operation: string; title: string }
-  /** `isRest`: it did not come while the command ran, but is what its record has beyond that. */
+  /** `isRest`: the chunk did not arrive while the command ran; it is the rest that the operation's record has. */
   | { type: "output"; chunk: OutputChunk; isRest?: true }
   | ({ type: "ran" } & Ran)
   | { type: "cancelling"; operation: string; abandoned?: true }
   | { type: "cancelled"; operation: string; confirmed: boolean };
 
-/** What is shown of an instruction. */
+/** The parts of an instruction that are shown. */
 export interface ShownInstruction {
   name: Instruction["name"];
   line: number;
   /** See `titleOf`. */
   title: string;
-  /** COPY's. */
+  /** The flag of COPY. */
   from?: string;
 }
 
@@ -84,16 +84,16 @@ export interface StepInStage {
   steps: number;
 }
 
-/** What belongs to no instruction. */
+/** Events that belong to no instruction. */
 type WideEvent =
-  /** The build begins again, before the step that made the layer. */
+  /** The build starts again, before the step that made the layer. */
   | { type: "forgotten-layer"; layer: string; image: string }
   | { type: "tagged"; image: string; tag: string }
-  /** Timings for programs; people get bars. */
+  /** Timings for programs; people see bars. */
   | { type: "timings"; timings: object }
   | { type: "finished"; result: BuildResult };
 
-/** `rule`: its name for `# check=skip=`, where it has one. */
+/** `rule`: its name for `# check=skip=`, if it has one. */
 interface Warning {
   type: "warning";
   rule?: string;
@@ -101,34 +101,34 @@ interface Warning {
   line: number | undefined;
 }
 
-/** A warning without one is of the command line, or of a line that is not an instruction. */
+/** A warning without a place is about the command line, or about a line that is not an instruction. */
 interface NoPlace {
   stage?: undefined;
   step?: undefined;
 }
 
-/** A command is over, or nobody waits for it any more. All of its output has been told before, as far as there is any. */
+/** A command has ended, or the build has stopped waiting for it. All of its output that could be had has been reported before. */
 export interface Ran {
   operation: string;
-  /** Its exit code is 0, and it was not stopped. */
+  /** True if its exit code is 0 and it was not stopped. */
   succeeded: boolean;
-  /** It was ended since another stage has failed, which is what there is to tell. */
+  /** Set if it was ended because another stage had failed, which is the error to report. */
   abandoned?: true;
   stdout: OutputSummary;
   stderr: OutputSummary;
 }
 
 export interface OutputSummary {
-  /** Bytes of UTF-8 that have been told. */
+  /** Bytes of UTF-8 that have been reported. */
   bytes: number;
-  /** The service has not kept all of it. */
+  /** True if the service has not kept all of it. */
   truncated: boolean;
 }
 
 export type Emit = (event: BuildEvent) => void;
 export type EmitInStep = (event: StepEvent) => void;
 
-/** `emit`, bound to a step: whoever performs it need not know where it stands. */
+/** Binds `emit` to a step, so that the code that performs it need not know its place. */
 export function emitFor({ stage, step }: StepPlace, emit: Emit): EmitInStep {
   const place = { stage, step };
   return (event) => emit({ ...event, ...place });

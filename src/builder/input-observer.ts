@@ -1,4 +1,4 @@
-/** Learns what a build is made from, as far as it is not its own; the same thing may be told again. */
+/** Receives the external inputs of a build. The same input may be reported more than once. */
 export interface InputObserver {
   image(reference: string, uuid: string): void;
   /** The URL has no credentials. */

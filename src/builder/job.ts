@@ -29,47 +29,47 @@ import type { SingleFlight } from "./stages/single-flight.ts";
 import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
 
-/** The process that builds, in a word that tells it from all others. */
+/** The process that runs the build. Its `id` differs from that of every other process. */
 export interface BuildProcess {
   id: string;
   isAlive(id: string): boolean;
 }
 
-/** `default`: as the specification has it. `docker`: as `docker build` does it. */
+/** `default`: as the specification says. `docker`: as `docker build` does it. */
 export type BuildMode = "default" | "docker";
 
-/** The other stages of a build, for the steps of one. Each is performed once, whoever asks for it. */
+/** The other stages of a build, for the steps of one stage. Each stage runs once, however many steps ask for it. */
 export interface StageResults {
-  /** The stage that a FROM names, at its end; `undefined` where it names none. */
+  /** The final state of the stage that a FROM names; `undefined` if it names an image. */
   baseOf(from: FromInstruction): Promise<StageState> | undefined;
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
-  /** The layer with all of the stage that a `COPY --from` names; `undefined` where it names none. */
+  /** The layer with all files of the stage that a `COPY --from` names; `undefined` if it names no stage. */
   sourceOf(copy: CopyInstruction): Promise<Layer> | undefined;
-  /** The same of a `RUN --mount` with that `from`. */
+  /** The same layer for a `RUN --mount` with that `from`. */
   mountedStage(run: RunInstruction, from: string): Promise<Layer> | undefined;
 }
 
-/** What two stages may need at once is done for both together. */
+/** Work that two stages may need at the same time and that is done once for both. */
 export interface SharedWork {
-  /** Images by reference. With `--docker` each is looked up once, whenever a stage asks for it. */
+  /** Images by reference. With `--docker` each is looked up once a build. */
   images: SingleFlight<FoundImage>;
   layers: SingleFlight<Layer>;
   questions: SingleFlight<OperationOutcome>;
-  /** Commits by address: a build takes one of each. */
+  /** Commits by address, each resolved once a build. */
   repositories: SingleFlight<FoundCommit>;
 }
 
-/** What is to be built, and what a step of it is performed with. */
+/** The build to perform, and everything that one of its steps needs. */
 export interface BuildJob {
   mode: BuildMode;
-  /** The stage to build: its name or number. `undefined`: the last. */
+  /** The name or number of the stage to build. `undefined`: the last. */
   target: string | undefined;
-  /** Steps at work at once. */
+  /** The number of steps that may run at once. */
   jobs: number;
   dockerfile: Dockerfile;
   context: BuildContext;
-  /** What the context's files are looked at through. */
+  /** The file system through which the context's files are read. */
   files: FileSystem;
   ignore: IgnoreRules;
   /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
@@ -77,19 +77,19 @@ export interface BuildJob {
   /** Spec 1: `build:<sha16(abspath(context))>`. */
   session: string;
   buildArgs: ReadonlyMap<string, string>;
-  /** Labels of the image, which win over those of the Dockerfile. */
+  /** Labels for the image; they override those of the Dockerfile. */
   labels: ReadonlyMap<string, string>;
-  /** False: existing layers are not looked for (`--no-cache`). */
+  /** False with `--no-cache`: existing layers are not looked up. */
   useCache: boolean;
   /** The timeout of each RUN. */
   timeoutSeconds: number;
-  /** The network of each RUN that names none itself. */
+  /** The network of each RUN without a `--network`. */
   network: NetworkMode;
-  /** The limits of each operation; the service has been asked whether it takes them. They change no result, so no chain hash. */
+  /** The limits of each operation, all supported by the service. They change no result, so they are in no chain hash. */
   limits: ResourcesLimits | undefined;
   /** Secrets for `RUN --mount`. */
   secrets: GivenSecrets;
-  /** The size limit of one `ADD <url>`, or of one repository. */
+  /** The size limit of one `ADD <url>` or `ADD <git repository>`. */
   maxAddBytes: number;
   /** Complete: `name:tag`. */
   tags: readonly string[];
@@ -100,27 +100,27 @@ export interface BuildJob {
   layers: LayerCache;
   memory: StepMemory;
   owner: BuildProcess;
-  /** Hashes of the context's files, found by what `stat` says of them. */
+  /** Hashes of the context's files, keyed by the result of `stat`. */
   hashes: ContextHashes;
-  /** What steps came to whose files were in the same state. */
+  /** Results of earlier steps, keyed by the state of their files. */
   fileStates: FileStates;
-  /** Gives a reason with the first warning that has it. */
+  /** Gives a warning its reason, only the first time that a reason comes up. */
   explain: ReturnType<typeof explainReasonsOnce>;
-  /** An observer of what the build takes, where somebody wants to know. */
+  /** An observer of the build's external inputs, if the caller wants to know them. */
   inputs?: InputObserver | undefined;
   ahead: LookAhead;
   early: EarlyUploads;
   stages: StageResults;
   shared: SharedWork;
-  /** The service's, where some instruction asks for it. */
+  /** The service's platform; `undefined` if no instruction depends on it. */
   platform: Platform | undefined;
-  /** Decompresses with a program of this machine. Throws a BoughError of kind `usage` where it has none. */
+  /** Decompresses with a program of this machine. Throws a BoughError of kind `usage` if there is none. */
   decompress(
     compression: "bzip2" | "xz",
     content: AsyncIterable<Uint8Array>,
     name: string,
   ): AsyncGenerator<Uint8Array>;
-  /** Fetches for `ADD <url>`; the service is never reached through this one. */
+  /** Fetches for `ADD <url>`; requests to the service never use it. */
   fetchUrl: Fetch;
   git: GitProgram;
   clock: Clock;
@@ -129,19 +129,19 @@ export interface BuildJob {
   emit: EmitInStep;
 }
 
-/** What lasts as long as the build, or as one of its stages. */
+/** The fields that are created for a running build or for one of its stages. */
 type UnderWay = "ahead" | "early" | "stages" | "shared" | "platform" | "explain" | "emit";
 
-/** A build as it is asked for. */
+/** A build as the caller requests it. */
 export interface BuildRequest extends Omit<BuildJob, UnderWay> {
   emit: Emit;
-  /** True if the result is to say what each layer adds to the image. */
+  /** True if the result reports what each layer adds to the image. */
   measuresLayers: boolean;
-  /** Aborts `signal`: what runs beside a step that has failed is of no use. */
+  /** Aborts `signal`: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;
 }
 
-/** A build under way, whatever its step. */
+/** A running build, independent of the current step. */
 export interface RunningBuild extends BuildRequest {
   explain: BuildJob["explain"];
   shared: SharedWork;

@@ -1,26 +1,26 @@
 import type { StepPlace } from "./step-place.ts";
 
-/** What a build comes to. */
+/** The result of a build. */
 export interface BuildResult {
   image: string;
   /** Complete: `name:tag`. */
   tags: readonly string[];
   session: string;
   steps: readonly FinishedStep[];
-  /** What went to the service, from the context and from URLs. */
+  /** The files and bytes sent to the service, from the context and from URLs. */
   uploaded: { files: number; bytes: number };
-  /** Lines of each `COPY --from`: what they would have brought is not in the image. */
+  /** The lines of every skipped `COPY --from`: their files are missing from the image. */
   skippedCopies: readonly number[];
   seconds: number;
 }
 
-/** What became of one instruction; what it says of a layer is null where the instruction makes none. */
+/** The result of one instruction. The fields about a layer are null if the instruction makes none. */
 export interface StepRecord extends StepPlace {
   /** The line in the Dockerfile. */
   line: number;
   /** The Dockerfile's words, on one line. */
   instruction: string;
-  /** Name of its branch: `layer:` and the chain hash. */
+  /** The name of its branch: `layer:` and the chain hash. */
   layer: string | null;
   image: string | null;
   /** The operation that made the layer, in this build or an earlier one. */
@@ -29,10 +29,10 @@ export interface StepRecord extends StepPlace {
   seconds: number;
 }
 
-/** A step, once the build is over. */
+/** A step, after the build has ended. */
 export interface FinishedStep extends StepRecord {
-  /** What went to the service for it, from the context and from URLs. */
+  /** The bytes sent to the service for it, from the context and from URLs. */
   uploadedBytes: number;
-  /** What its layer adds to the image: the room that it takes. Null where there is none, or where the service does not say. */
+  /** The size that its layer adds to the image. Null if there is no layer, or if the service does not report it. */
   addedBytes: number | null;
 }

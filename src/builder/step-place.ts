@@ -1,18 +1,18 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 
-/** A FROM and what follows. */
+/** A stage: a FROM and the instructions after it. */
 export interface StageLabel {
   /** 0 for the first. */
   index: number;
-  /** The name behind `AS`, in lower case. */
+  /** The name after `AS`, in lower case. */
   name: string | null;
 }
 
-/** An instruction's place. Steps of several stages may be at work at once. */
+/** An instruction's place. Steps of several stages may run at once. */
 export interface StepPlace {
   /** `null` before the first FROM. */
   stage: StageLabel | null;
-  /** The instruction's place in the Dockerfile, from 1: the n of `[n/m]`. */
+  /** The instruction's number in the Dockerfile, from 1: the n of `[n/m]`. */
   step: number;
 }
 
@@ -20,7 +20,7 @@ export interface Step extends StepPlace {
   instruction: Instruction;
 }
 
-/** All of a Dockerfile, in their order. */
+/** Returns all instructions of a Dockerfile with their places, in order. */
 export function stepsOf({ instructions, stages }: Dockerfile): Step[] {
   const labels = new Map(stages.map(({ from, index, name }) => [from, { index, name: name ?? null }]));
   let stage: StageLabel | null = null;
@@ -30,7 +30,7 @@ export function stepsOf({ instructions, stages }: Dockerfile): Step[] {
   });
 }
 
-/** The place of the instruction on each line that has one. */
+/** Returns the place of the instruction on each line that has one. */
 export function placesByLine(dockerfile: Dockerfile): ReadonlyMap<number, StepPlace> {
   const places = new Map<number, StepPlace>();
   for (const { stage, step, instruction } of stepsOf(dockerfile))

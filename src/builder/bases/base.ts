@@ -13,7 +13,7 @@ import {
   wantedPlatform,
 } from "./platform.ts";
 
-/** What a FROM names: an earlier stage or an image. */
+/** Returns the name of the stage or image that a FROM names, with variables replaced. Throws if it is empty. */
 export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {
   const reference = expandWord(image, lookup, escape);
   if (reference !== "") return reference;
@@ -23,7 +23,7 @@ export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: E
   });
 }
 
-/** Throws for what names no image that a build could start from, wherever it is. */
+/** Throws if no service can start a build from an image of this name. */
 export function requireBaseName(
   reference: string,
   { startsFromScratch }: { startsFromScratch: boolean },
@@ -36,10 +36,10 @@ export function requireBaseName(
   });
 }
 
-/** The name of the image without files; also the service's extension, and what it imports such an image from. */
+/** The name of the image without files. The service's extension, and the URL to import that image from, have the same name. */
 export const scratch = "scratch";
 
-/** Rejects with the error of `requireBaseName`; the service is asked only where it matters. */
+/** Rejects with the error of `requireBaseName`. Asks the service only if the name is `scratch`. */
 export async function requireBase(
   reference: string,
   { capabilities }: Pick<ImageService, "capabilities">,
@@ -48,12 +48,12 @@ export async function requireBase(
   requireBaseName(reference, { startsFromScratch });
 }
 
-/** The platform that a service runs. */
+/** Returns the platform that a service runs. */
 export async function platformOf({ capabilities }: Pick<ImageService, "capabilities">): Promise<Platform> {
   return parsePlatform((await capabilities.platform()) ?? defaultPlatform);
 }
 
-/** `available`: what the service runs; `undefined` only where no FROM has a `--platform`. */
+/** Throws if a FROM asks for another platform than `available`, which is `undefined` only if no FROM has a `--platform`. */
 export function requirePlatform(
   instruction: FromInstruction,
   available: Platform | undefined,
@@ -69,7 +69,7 @@ export function requirePlatform(
   });
 }
 
-/** A FROM asks for a platform that the service does not run. */
+/** Thrown if a FROM asks for a platform that the service does not run. */
 export class OtherPlatformError extends BoughError {
   override readonly name = "OtherPlatformError";
 }

@@ -15,10 +15,10 @@ import { inheritedVariables } from "./inherited.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { noteReference } from "./noted-base.ts";
 
-/** How long the service may take to import a base image. */
+/** The time limit for the import of a base image. */
 const importTimeoutSeconds = 1800;
 
-/** The image's own configuration goes on to hold, where the service says what it is. */
+/** Starts a stage from an image. The stage keeps the image's configuration, if the service returns it. */
 export async function startFromImage(
   reference: string,
   instruction: FromInstruction,
@@ -35,7 +35,10 @@ export async function startFromImage(
   return { ...stage, inherited: inheritedVariables(variablesIn(config)) };
 }
 
-/** What the service does not know of an image, bough may have noted when it built it; of its base that says nothing. */
+/**
+ * Starts a stage with the configuration that bough noted when it built the image, for a service that returns none. The note does
+ * not have the variables of the image's own base.
+ */
 function startFromNoted(
   layer: Layer,
   reference: string,
@@ -73,9 +76,10 @@ function baseLayer(
 ): Layer {
   const hash = baseHash(image, service);
   const known = layers.find(hash);
-  // No layer is known of an image that this session has never started from, unless others have left theirs.
+  // If the image has no layer yet, this session has never started from it and no step is cached, unless others share their
+  // layers.
   if ((known === undefined && !layers.hasOthers) || !useCache) early.begin();
-  // What it is known by does not say which of several equal images it was.
+  // Several equal images have the same hash.
   if (known?.image === image.uuid) return known;
   const title = titleOf(instruction);
   return layers.put({
@@ -88,7 +92,7 @@ function baseLayer(
   });
 }
 
-/** The image of a reference; imported where the service lacks it, once for all stages. */
+/** Finds the image of a reference. Imports it once for all stages, if the service lacks it. */
 export async function findImage(reference: string, build: BuildJob): Promise<FoundImage> {
   const found = await build.shared.images(reference, () => resolveImage(reference, build));
   build.inputs?.image(reference, found.uuid);
@@ -122,18 +126,18 @@ async function resolveImage(reference: string, build: BuildJob): Promise<FoundIm
           { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) },
           build,
         );
-  // A path means another image in every context.
+  // A local path means another image in every context.
   if (parsed.kind === "registry") store.imports.set(reference, image);
   return found === "unsupported" ? { uuid: image } : foundAgain(image, build);
 }
 
-/** An image that was just imported, with its configuration. */
+/** Returns an image that was just imported, with its configuration. */
 async function foundAgain(uuid: string, { service }: BuildJob): Promise<FoundImage> {
   const found = await service.findImage(uuid);
   return found === undefined || found === "unsupported" ? { uuid } : found;
 }
 
-/** A Dockerfile moves no tag that is there. That there is none of the reference's own name is known already. */
+/** Returns the tag if no image has it yet: a Dockerfile never moves a tag. The caller has looked up the reference itself. */
 async function freeTag(
   reference: string,
   tag: string | undefined,
@@ -161,7 +165,7 @@ function importBase(
     });
 }
 
-/** A stage's name with a slip in it is taken for an image's. */
+/** Adds a hint to an import's error if the reference looks like a misspelt stage name. */
 function withStageHint(error: unknown, reference: string, { stages }: Dockerfile): unknown {
   if (!(error instanceof BoughError) || error.kind !== "failed") return error;
   const meant = nearest(

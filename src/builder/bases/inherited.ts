@@ -7,9 +7,9 @@ import type { BuildJob, BuildMode } from "../job.ts";
 import { wordsOfMount } from "../mounts/expand-mounts.ts";
 
 /**
- * Knows the image's own variables before an instruction that names one which the Dockerfile does not set, as in
- * `ENV PATH=/opt/bin:$PATH`. A service that tells nothing of an image's configuration is asked by one small operation, once
- * for an image. Of a RUN only the mounts need this: its shell has them.
+ * Adds the image's own variables to the stage before an instruction that refers to a variable the Dockerfile does not set, as in
+ * `ENV PATH=/opt/bin:$PATH`. If the service does not return an image's configuration, one small operation reads them, once per
+ * image. A RUN needs this only for its mounts: its shell has the variables.
  */
 export async function inheritEnvironment(
   instruction: Instruction,
@@ -23,7 +23,7 @@ export async function inheritEnvironment(
 const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", "USER", "WORKDIR"];
 const ofConfiguration: readonly Instruction["name"][] = ["EXPOSE", "LABEL", "STOPSIGNAL", "VOLUME"];
 
-/** Returns whether the build, and not a shell, replaces the variables of an instruction. */
+/** Returns true if the build, not a shell, replaces the variables of an instruction. */
 export function expandsVariables(name: Instruction["name"], mode: BuildMode): boolean {
   return expanding.includes(name) || (mode === "docker" && ofConfiguration.includes(name));
 }
@@ -39,7 +39,7 @@ function namesUnknown(instruction: Instruction, stage: StageState, { mode, docke
   return isExpanded && references().some(({ name }) => lookup(name) === undefined);
 }
 
-/** What Docker takes for an image that sets none. */
+/** The PATH that Docker assumes for an image that sets none. */
 export const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 async function readEnvironment(
@@ -63,9 +63,9 @@ export function inheritedVariables(variables: Iterable<[string, string]>): Reado
   return new Map([["PATH", defaultPath], ...variables]);
 }
 
-/** The output of env(1); empty where the image has no such program. */
+/** Returns the output of env(1), which is empty if the image has no such program. */
 async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
-  // Loaded where a question is asked only: few builds do.
+  // Loaded on demand: few builds ask a question.
   const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import("../operations/ask-image.ts");
   const question = { command: "env", args: [], title: "asks for the image's variables" };
   const outcome = await askImage(question, stage, build);
@@ -77,10 +77,10 @@ async function askEnvironment(stage: StageState, build: BuildJob): Promise<strin
   );
 }
 
-/** Set by whatever runs a command, not by the image. */
+/** Variables that the process sets which starts a command, not the image. */
 const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
 
-/** A value may go on in further lines. */
+/** Parses the output of env(1), in which a value may span several lines. */
 function parseEnvironment(text: string): [string, string][] {
   const variables: [string, string][] = [];
   for (const line of text.replace(/\n$/, "").split("\n")) {

@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { LocalReference } from "../../service/images/reference.ts";
 import { reasonOf } from "../../system-error.ts";
 
-/** What a Dockerfile may do with this machine's files beside those of its context. */
+/** The local files that a Dockerfile may use in addition to its context. */
 interface LocalPermissions {
   context: BuildContext;
   /** `--allow-local-from`. */
@@ -13,8 +13,8 @@ interface LocalPermissions {
 }
 
 /**
- * The address of an image that a FROM takes from this machine: an absolute path below the context, without links. Whoever wrote
- * the Dockerfile may be somebody else than the person who builds it, and has no business with other files. Throws BoughError.
+ * Returns the address of an image that a FROM takes from this machine: an absolute path below the context, with links resolved.
+ * The Dockerfile may come from someone other than the person who builds it, so it must not reach other files. Throws BoughError.
  */
 export function localBaseUrl(
   { transport, path, suffix, url }: LocalReference,

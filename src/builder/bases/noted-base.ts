@@ -1,11 +1,11 @@
-/** Which image of a registry an image was built on: an export of a service that keeps no layers has the base's by it. */
+/** Notes the registry image that an image was built on: exports take the base's layers from there if the service keeps none. */
 import { parseReference } from "../../service/images/reference.ts";
 import type { Store } from "../../store/store.ts";
 
-/** `reference`: what `image` was found by. */
+/** Notes the registry address of `reference`, by which `image` was found. */
 export function noteReference(image: string, reference: string, { facts }: Pick<Store, "facts">): void {
   const parsed = parseReference(reference);
-  // What bough has built has a base itself, whatever name it has got.
+  // An image that bough has built already has a noted base, whatever its name.
   if (parsed.kind !== "registry" || facts.get(image, questions.base) !== undefined) return;
   if (facts.get(image, questions.url) !== parsed.url) facts.set(image, questions.url, parsed.url);
 }
@@ -14,7 +14,7 @@ export function noteBase(image: string, base: string, { facts }: Pick<Store, "fa
   if (facts.get(image, questions.base) !== base) facts.set(image, questions.base, base);
 }
 
-/** `docker://...` of the base; `undefined` where none is known. */
+/** Returns the `docker://...` URL of the base; `undefined` if none is known. */
 export function notedBase(image: string, { facts }: Pick<Store, "facts">): string | undefined {
   const passed = new Set<string>();
   for (let at: string | undefined = image; at !== undefined && !passed.has(at); ) {

@@ -3,18 +3,18 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 
-/** What an image runs on, in the terms of the OCI image specification. */
+/** The platform that an image runs on, in the terms of the OCI image specification. */
 export interface Platform {
   os: string;
   architecture: string;
-  /** Empty where the architecture has only the usual one. */
+  /** Empty for the architecture's usual variant. */
   variant: string;
 }
 
-/** What a service runs that does not say otherwise: the API has no word for it, and all that are known run this. */
+/** The platform of a service that does not report one: the API has no field for it, and all known services run this. */
 export const defaultPlatform = "linux/amd64";
 
-/** `linux/amd64`, `linux/arm/v7`, or an architecture alone; spelt as containerd spells it. Rejects anything else. */
+/** Parses `linux/amd64`, `linux/arm/v7` or a bare architecture, spelt as containerd spells it. Throws for anything else. */
 export function parsePlatform(text: string): Platform {
   const parts = text.toLowerCase().split("/");
   if (parts.length > 3 || !parts.every((part) => /^[a-z0-9._-]+$/.test(part))) throw invalid(text);
@@ -34,7 +34,7 @@ export function formatPlatform({ os, architecture, variant }: Platform): string 
 }
 
 /**
- * The automatic arguments, which count in FROM, and in a stage once an ARG declares them. A build runs where its result does,
+ * The automatic arguments. They are set in FROM, and in a stage once an ARG declares them. A build runs on its target platform,
  * so BUILD and TARGET are the same.
  * https://docs.docker.com/reference/dockerfile/#automatic-platform-args-in-the-global-scope
  */
@@ -54,7 +54,7 @@ export function isPlatformArgument(name: string): boolean {
   return /^(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)$/.test(name);
 }
 
-/** Returns whether the platform makes any difference to a Dockerfile: else nobody has to be asked for it. */
+/** Returns true if a Dockerfile depends on the platform. Otherwise the service need not be asked for it. */
 export function dependsOnPlatform({ instructions }: Dockerfile): boolean {
   return instructions.some((instruction) => {
     const { name, original } = instruction;
@@ -63,7 +63,7 @@ export function dependsOnPlatform({ instructions }: Dockerfile): boolean {
   });
 }
 
-/** The platform that a FROM asks for; `undefined` where it leaves it to the service. */
+/** Returns the platform that a FROM asks for; `undefined` if it leaves the choice to the service. */
 export function wantedPlatform(
   { platform }: FromInstruction,
   lookup: Lookup,
@@ -84,7 +84,7 @@ export function isSamePlatform(one: Platform, other: Platform): boolean {
 
 const systems = ["linux", "darwin", "macos", "windows", "freebsd"];
 
-/** Other names of an architecture, with the variant that they stand for. */
+/** Other names of an architecture, with the variant that they imply. */
 const aliases: Readonly<Record<string, string>> = {
   x86_64: "amd64",
   "x86-64": "amd64",

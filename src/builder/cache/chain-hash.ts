@@ -8,13 +8,13 @@ import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 
-/** The version of what is hashed, and how. A new meaning gets a new number, so it never meets a layer of the old one. */
+/** The version of the hashed format. Every change of meaning increments it, so that no layer of the old format is found. */
 const formatVersion = 3;
 
 /**
- * SHA-256 over the parent layer, the state, the directive and the staged files, in hex. The bytes are canonical JSON,
- * in which no two different inputs look alike: every field is delimited, and maps go in sorted order. Content counts,
- * time stamps and the service's own ids do not.
+ * Returns SHA-256 over the parent layer, the state, the directive and the staged files, in hex. The input is canonical JSON, in
+ * which no two different inputs look alike: every field is delimited, and maps are sorted. File contents are hashed; time stamps
+ * and the service's own ids are not.
  */
 export async function chainHash(
   stage: StageState,
@@ -28,7 +28,7 @@ export async function chainHash(
   return hasher.update("]]").digest("hex");
 }
 
-/** All that is hashed but the staged files, as JSON. */
+/** Returns everything that is hashed except the staged files, as JSON. */
 export function chainHashHead(stage: Omit<StageState, "staged">, directive: readonly string[]): string {
   const state = {
     args: sorted(
@@ -43,7 +43,7 @@ export function chainHashHead(stage: Omit<StageState, "staged">, directive: read
   return JSON.stringify([formatVersion, stage.layer.hash, state, directive]);
 }
 
-/** SHA-256 of files that have a place of their own, in hex: of what is mounted. */
+/** Returns SHA-256 of files outside the layer, those of mounts, in hex. */
 export async function stagedDigest(staged: Staged, signal?: AbortSignal): Promise<string> {
   const hasher = new Bun.CryptoHasher("sha256");
   await hashRows(hasher, staged, signal);
@@ -56,11 +56,11 @@ async function hashRows(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const pace = createPace(signal);
-  // As strings they would stay: the collector seldom looks at what has outlived its first collection.
+  // A column, because strings would stay in memory: the collector rarely examines what has survived its first collection.
   const paths = TextColumn.of([...staged.keys()].sort());
-  /** The first path of files that may have several. */
+  /** The first path of every file that has several hard links. */
   const firsts = new Map<symbol, string>();
-  // A part at a time: of a large context, all of it takes a good deal of memory and time.
+  // In batches, because one JSON text for a large context takes much memory and time.
   for (let from = 0; from < paths.length; from += rowsInBatch) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
@@ -72,12 +72,12 @@ async function hashRows(
 }
 
 const rowsInBatch = 1000;
-/** A batch's rows are garbage at once, which the collector would let pile up. */
+/** The rows of a batch are garbage right away; without a collection they would pile up. */
 const rowsBetween = 10_000;
 
 /**
- * The chain hash of a FROM: nothing is below it but the image itself, in words that hold on every machine. A service that says
- * nothing of an image's identity has its UUID, and runs the one platform.
+ * Returns the chain hash of a FROM. It covers only the image, identified in a way that holds on every machine. If the service
+ * does not return an image's identity, its UUID counts, with the default platform.
  */
 export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageService, "base">): string {
   const image = identity ?? `${defaultPlatform} ${uuid} ${base}`;
@@ -103,7 +103,7 @@ function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol,
   }
 }
 
-/** Sorts by the first field, which is unique: a name or a path. It compares code units, so that no locale plays a part. */
+/** Sorts by the first field, which is unique: a name or a path. Compares code units, so that the locale has no influence. */
 function sorted<Row extends readonly [string, ...unknown[]]>(rows: Row[]): Row[] {
   return rows.sort((one, other) => (one[0] < other[0] ? -1 : 1));
 }

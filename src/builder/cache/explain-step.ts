@@ -6,7 +6,7 @@ import type { BuildJob } from "../job.ts";
 import type { Explanation } from "./explain.ts";
 import type { RememberedStep } from "./step-memory.ts";
 
-/** Says, for `--explain`, why a step that is about to be run is not taken from the cache. */
+/** Reports, for `--explain`, why a step that is about to run is not taken from the cache. */
 export function explainStep(
   { title, line }: { title: string; line: number },
   step: RememberedStep,
@@ -27,7 +27,7 @@ export function explainStep(
   build.emit({ type: "explained", title, line, explanation, ...(shared && { shared }) });
 }
 
-/** Adds what a path and a hash are called elsewhere. */
+/** Adds the path in the context to a file's difference, and the instruction's title to a parent's. */
 function withNames(explanation: Explanation, stage: StageState, build: BuildJob): Explanation {
   switch (explanation.reason) {
     case "file": {

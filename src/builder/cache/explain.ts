@@ -1,32 +1,32 @@
 import type { StepInputs, Value, Variables } from "./step-inputs.ts";
 
-/** Why a step could not be taken from the cache. */
+/** The reason why a step could not be taken from the cache. */
 export type Explanation =
-  /** No earlier build of this context, with this Dockerfile, has come to an end of any step. */
+  /** No earlier build of this context with this Dockerfile has finished a step. */
   | { reason: "first build" }
   | { reason: "--no-cache" }
-  /** No earlier build has come to the end of such an instruction. */
+  /** No earlier build has finished such an instruction. */
   | { reason: "new instruction" }
   | Difference
-  /** Nothing differs: the layer itself is gone. */
+  /** The inputs are equal, but the layer no longer exists. */
   | { reason: "layer gone" };
 
-/** The first input that the latest build had otherwise. */
+/** The first input that differs from the latest build's. */
 export type Difference =
   | { reason: "instruction"; before: string }
   | { reason: "ARG" | "ENV"; name: string; before: Shown; now: Shown }
   | { reason: "USER" | "WORKDIR"; before: string | null; now: string | null }
   | FileDifference
-  /** The same words, which something else has come into. */
+  /** The same text, which results in another command. */
   | { reason: "command" }
   | ParentDifference;
 
 interface ParentDifference {
   reason: "parent";
-  /** Chain hashes; of a base image its UUID. */
+  /** Chain hashes; the UUID of a base image. */
   before: string;
   now: string;
-  /** The instruction that made it. */
+  /** The title of the instruction that made it. */
   title?: string;
 }
 
@@ -34,19 +34,19 @@ export interface FileDifference {
   reason: "file";
   /** The path in the image. */
   path: string;
-  /** Type, mode, owner and the beginning of the hash; `undefined` where it is not there. */
+  /** Type, mode, owner and the beginning of the hash; `undefined` if there is no such file. */
   before: string | undefined;
   now: string | undefined;
-  /** How many more files differ. */
+  /** The number of further files that differ. */
   others: number;
-  /** The path in the build context, where it comes from there. */
+  /** The path in the build context, if the file comes from there. */
   source?: string;
 }
 
-/** A variable's value: `null` without one, `undefined` where it is not declared. */
+/** A variable's value: `null` if it is declared without one, `undefined` if it is not declared. */
 export type Shown = { text: string } | { isWithheld: true } | null | undefined;
 
-/** What a step has of its own is looked at first: a parent that differs has an explanation of its own. */
+/** Returns the first difference. The parent comes last: its difference is explained at its own step. */
 export function findDifference(before: StepInputs, now: StepInputs): Difference | undefined {
   if (before.title !== now.title) return { reason: "instruction", before: before.title };
   for (const [reason, was, is] of [
@@ -80,7 +80,7 @@ function firstDiffering<Item>(
   return differing(was, is, isSame)[0];
 }
 
-/** The names under which the two do not have the same, those of `is` first and in its order. */
+/** Returns the names whose values differ, first those of `is`, in its order. */
 function differing<Item>(
   was: Readonly<Record<string, Item>>,
   is: Readonly<Record<string, Item>>,

@@ -3,21 +3,21 @@ import { NotFoundError } from "../../service/http/errors.ts";
 import type { Capabilities, ImageFiles, ImageInspector, PathType } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
 
-/** What an image holds, asked of the service at most once: an image never changes, so answers are kept for good. */
+/** Facts about an image's files, each asked of the service at most once: an image never changes, so answers stay valid. */
 export interface ImageFacts {
-  /** False where the service lacks `inspect`. */
+  /** False if the service lacks `inspect`. */
   isDirectory(image: string, path: string): Promise<boolean>;
-  /** Returns whether there is anything but a directory, links followed. False where the service lacks `inspect`. */
+  /** True for anything but a directory, with links followed. False if the service lacks `inspect`. */
   isFile(image: string, path: string): Promise<boolean>;
-  /** What is there itself, links not followed; `undefined` for nothing, and where the service lacks `inspect`. */
+  /** The type of the entry itself, links not followed; `undefined` if there is none or if the service lacks `inspect`. */
   typeAt(image: string, path: string): Promise<PathType | undefined>;
-  /** The target of a link; `undefined` for anything else, and where the service lacks `inspect`. */
+  /** The target of a link; `undefined` for anything else, and if the service lacks `inspect`. */
   readLink(image: string, path: string): Promise<string | undefined>;
   /** `undefined`: there is no such file. */
   readTextFile(image: string, path: string): Promise<string | undefined | "unsupported">;
 }
 
-/** Questions of one image that are asked one by one; for more, the directories on the way are listed once each. */
+/** The maximum of paths of an image that are asked for one by one; then the directories on the way are listed once each. */
 const maxAsked = 16;
 
 export function createImageFacts(
@@ -46,7 +46,7 @@ export function createImageFacts(
     return begun;
   }
 
-  /** Looks from the root down, by lists; returns `undefined` where one is missing. */
+  /** Walks from the root down, using lists; returns `undefined` if a directory can't be listed. */
   async function isListed(image: string, path: string): Promise<boolean | undefined> {
     let directory = "/";
     for (const name of path.split("/").filter((part) => part !== "")) {
@@ -54,7 +54,7 @@ export function createImageFacts(
       if (types === undefined) return undefined;
       directory = posix.join(directory, name);
       const type = types.get(name);
-      // The service has to say where a link leads.
+      // Only the service can resolve the link.
       const isDirectory = type === "symlink" ? await ask(image, directory) : type === "directory";
       if (!isDirectory) return false;
     }

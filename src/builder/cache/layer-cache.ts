@@ -1,7 +1,7 @@
 import type { HistoryEntry, HistoryKind } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 
-/** An image reached by an instruction. */
+/** The image that an instruction has made. */
 export interface Layer {
   /** Its chain hash, 64 hex digits. */
   hash: string;
@@ -9,15 +9,15 @@ export interface Layer {
   image: string;
   /** The entry of the session's history. */
   entry: number;
-  /** True where nothing had to be run for it. */
+  /** True if no command had to run for it. */
   cached: boolean;
-  /** The operation that made it, now or then; null for a FROM. */
+  /** The operation that made it, in this build or an earlier one; null for a FROM. */
   operation: string | null;
-  /** Another build has left it in a scope, and this machine knew nothing of it. */
+  /** Set if the layer comes from a scope and was unknown on this machine. */
   from?: SharedFrom;
 }
 
-/** The place of a layer that others have made. */
+/** The origin of a layer that another build has made. */
 export interface SharedFrom {
   scope: string;
   /** Age of the layer. */
@@ -26,14 +26,14 @@ export interface SharedFrom {
 
 /** Layers by their chain hashes. */
 export interface LayerCache {
-  /** True: layers of other machines are found, too. */
+  /** True if layers of other machines are found, too. */
   readonly hasOthers: boolean;
   /** `parent`: the layer that it would be made from. */
   find(hash: string, parent?: Layer): Layer | undefined;
   put(layer: NewLayer): Layer;
-  /** The service no longer has its image. */
+  /** Removes a layer whose image the service no longer has. */
   forget(layer: Layer): void;
-  /** The title of the instruction that made a layer, for people. */
+  /** The title of the instruction that made a layer, to show. */
   titleOf(hash: string): string | undefined;
 }
 
@@ -44,17 +44,17 @@ export interface NewLayer {
   kind: HistoryKind;
   title: string;
   operation: string | undefined;
-  /** What the service says of it. */
+  /** The values that the service reports. */
   seconds?: number | undefined;
   bytes?: number | undefined;
 }
 
-/** The branch that a layer is stored under. */
+/** Returns the name of the branch that a layer is stored under. */
 export function layerBranch(hash: string): string {
   return `layer:${hash}`;
 }
 
-/** Layers as branches of a build's session. */
+/** Stores layers as branches of a build's session. */
 export function createLayerCache(
   { sessions, imports }: Pick<Store, "sessions" | "imports">,
   session: string,

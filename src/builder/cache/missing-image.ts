@@ -3,7 +3,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import type { Layer } from "./layer-cache.ts";
 
-/** The service no longer has the image of a cached layer: the build has to go back to before it. */
+/** Thrown if the service no longer has the image of a cached layer. The build has to go back to before that layer. */
 export class MissingImageError extends Error {
   override readonly name = "MissingImageError";
   readonly layer: Layer;
@@ -15,9 +15,8 @@ export class MissingImageError extends Error {
 }
 
 /**
- * Runs `action` for a stage. Where the service answers that something is not there, it is found out what: uploads are
- * forgotten here, too, and `action` is run once more, which sends them again; a cached layer's image ends in a
- * `MissingImageError`.
+ * Runs `action` for a stage. If the service says that something is missing, finds out what it is. Lost uploads are forgotten
+ * here, too, and `action` is run once more, which sends them again. A cached layer's lost image ends in a `MissingImageError`.
  */
 export async function retryAfterLoss<Result>(
   stage: Pick<StageState, "layer" | "staged">,
@@ -38,7 +37,7 @@ export async function retryAfterLoss<Result>(
   }
 }
 
-/** Runs `action`, which may look into the stage's image; where that is why it fails, with a `MissingImageError`. */
+/** Runs `action`, which may read the stage's image. Throws a `MissingImageError` if it fails because that image is lost. */
 export async function detectLoss<Result>(
   stage: Pick<StageState, "layer"> | undefined,
   build: BuildJob,
@@ -53,8 +52,8 @@ export async function detectLoss<Result>(
 }
 
 /**
- * Whether the service says that it has no such image. One that can't be asked says nothing, but that others once had a layer is
- * no reason to believe that it is there: of that, a file is asked for.
+ * Returns true if the service says that it has no such image. A service that can't be asked is assumed to have the layers of this
+ * machine's own builds. A layer from a scope needs proof, so the image's root directory is listed.
  */
 export async function isImageMissing(
   { cached, image, from }: Layer,
@@ -71,13 +70,13 @@ export async function isImageMissing(
   }
 }
 
-/** Drops all that bough remembers of a layer whose image is missing, so that the next round makes it anew. */
+/** Drops everything that bough remembers of a layer whose image is missing, so that the next round makes it again. */
 export function forgetLayer({ layer }: MissingImageError, { layers, emit }: RunningBuild): void {
   emit({ type: "forgotten-layer", layer: layer.hash, image: layer.image });
   layers.forget(layer);
 }
 
-/** Returns whether there was anything to forget. */
+/** Returns true if there was anything to forget. */
 function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: BuildJob): boolean {
   const missing = new Set<string>();
   for (const entry of stage.staged.values()) {
@@ -89,7 +88,7 @@ function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: Build
   return missing.size > 0;
 }
 
-/** Only what an earlier build left can have gone missing since; anything else is a fault of the service. */
+/** Only the result of an earlier build can have been lost since; otherwise the error is the service's fault. */
 async function lossOf(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
   const isThere = layer.cached ? await service.hasImage(layer.image) : true;
   return isThere === true ? error : new MissingImageError(layer);

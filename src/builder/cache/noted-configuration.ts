@@ -2,10 +2,10 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import type { Store } from "../../store/store.ts";
 
-/** `result`: of an image that a build came to, the latest one. `step`: on the way into a step that failed on it. */
+/** `result`: the latest build that had the image as its result. `step`: the start of a step that failed on it. */
 type Occasion = "result" | "step";
 
-/** Keeps what bough has made of images on a service that has no place for it. `Env` has what the Dockerfile sets, and nothing of its base. */
+/** Notes an image's configuration if the service can't store it. `Env` has the Dockerfile's variables, none of the base's. */
 export function noteConfiguration(
   image: string,
   config: ImageConfig,
@@ -15,13 +15,13 @@ export function noteConfiguration(
   facts.set(image, questions[occasion], JSON.stringify(config));
 }
 
-/** What was noted of an image: as a result, else at a failed step. */
+/** Returns the configuration that was noted for an image as a result; otherwise, for a failed step. */
 export function notedConfiguration(image: string, { facts }: Pick<Store, "facts">): ImageConfig | undefined {
   const noted = facts.get(image, questions.result) ?? facts.get(image, questions.step);
   return noted === undefined ? undefined : parseImageConfig(JSON.parse(noted));
 }
 
-/** Keeps an image's author and history where the service has no place for them. */
+/** Notes an image's author and history for a service that can't store them. */
 export function noteOrigin(image: string, origin: ImageOrigin, { facts }: Pick<Store, "facts">): void {
   facts.set(image, originQuestion, JSON.stringify(origin));
 }

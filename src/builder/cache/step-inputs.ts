@@ -8,29 +8,29 @@ import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 
-/** What a layer is made from: all that enters its chain hash, each under a name that a person knows. */
+/** The inputs of a layer: everything that is in its chain hash, each under a name that a person knows. */
 export interface StepInputs {
-  /** The parent layer's chain hash; of a base image its UUID. */
+  /** The parent layer's chain hash; the UUID of a base image. */
   parent: string;
   /** The instruction on one line, as written. */
   title: string;
-  /** A salted hash of the command, its variables replaced. */
+  /** A salted hash of the command, with variables replaced. */
   command: string;
   args: Variables;
   env: Variables;
   user: string | null;
   workdir: string;
-  /** Type, mode, owner and the beginning of the hash, by path in the image, or where it is mounted. */
+  /** Type, mode, owner and the beginning of the hash, by the path in the image or of the mount. */
   files: Readonly<Record<string, string>>;
 }
 
 /** Values by name; `null`: declared without a value. */
 export type Variables = Readonly<Record<string, Value | null>>;
 
-/** The text itself, or of a secret a salted hash, which is enough to see that it has changed. */
+/** The text itself. For a secret, a salted hash, which is enough to detect a change. */
 export type Value = { text: string } | { withheld: string };
 
-/** `salt`: keeps equal secrets of different contexts from looking alike. */
+/** `salt`: makes equal secrets of different contexts look different. */
 export function inputsOf(
   stage: StageState,
   { title, directive, mounts }: { title: string; directive: readonly string[]; mounts?: { files: Staged } },
@@ -59,12 +59,12 @@ export function inputsOf(
   };
 }
 
-/** A row is garbage at once, which the collector would let pile up. */
+/** A row is garbage right away; without collections, rows would pile up. */
 const rowsBetween = 10_000;
 
 /**
- * The same as JSON, in UTF-8. One row at a time: of a large context, an object of all files would be felt, and so would making it
- * without ever giving way.
+ * Returns the same inputs as JSON, in UTF-8. Writes one row at a time: for a large context, an object of all files would take
+ * noticeable time, and so would one loop that never yields.
  */
 export async function inputsText(
   stage: StageState,
@@ -104,7 +104,7 @@ function stagedIn({ staged }: StageState, mounts: { files: Staged } | undefined)
   return [staged, ...(mounts === undefined ? [] : [mounts.files])];
 }
 
-/** One object for all: of a large context, a copy of it is felt. */
+/** Fills one object for all: for a large context, a copy takes noticeable time. */
 function describeFiles(all: readonly Staged[], secrets: Secrets): Record<string, string> {
   const described: Record<string, string> = {};
   for (const staged of all)
@@ -112,7 +112,7 @@ function describeFiles(all: readonly Staged[], secrets: Secrets): Record<string,
   return described;
 }
 
-/** What is not a link has nothing of a secret's in it. */
+/** Only a link's description can contain a secret. */
 function describe(entry: StagedEntry, secrets: Secrets): string {
   return entry.type === "symlink" ? secrets.mask(describeFile(entry)) : describeFile(entry);
 }
@@ -130,7 +130,7 @@ function describeFile(entry: StagedEntry): string {
   }
 }
 
-/** Hexadecimal digits of a hash: enough to tell files apart. */
+/** The number of hexadecimal digits shown of a hash: enough to tell files apart. */
 const shownDigits = 12;
 
 function shortHash(text: string): string {

@@ -2,23 +2,23 @@ import type { StepEntry, StepStore } from "../../store/steps.ts";
 import { type Difference, type Explanation, findDifference } from "./explain.ts";
 import type { StepInputs } from "./step-inputs.ts";
 
-/** What the latest build of this Dockerfile in this context was made from, and, step by step, what this one is. */
+/** Remembers the inputs of each step, from the latest build of this Dockerfile in this context to the next one. */
 export interface StepMemory {
-  /** True: whoever builds wants to hear why a step is not taken from the cache. */
+  /** True if the user asked why steps are not taken from the cache. */
   readonly explains: boolean;
-  /** `titles`: of all instructions of the Dockerfile that make a layer. */
+  /** `titles`: those of all instructions of the Dockerfile that make a layer. */
   explain(step: RememberedStep, titles: readonly string[]): Explanation;
-  /** `hash`: that the step comes to now. In which scope, if any, it was made from something else. */
+  /** `hash`: the step's current hash. Returns the scope that has a layer of this step from other inputs, if there is one. */
   compareShared(
     step: RememberedStep,
     hash: string,
     titles: readonly string[],
   ): { scope: string; difference: Difference } | undefined;
-  /** Returns whether `remember` asks for what the step was made from. */
+  /** Returns true if `remember` needs the step's inputs. */
   needsInputs(step: Pick<RememberedStep, "ordinal">, hash: string): boolean;
-  /** Remembers the step once its layer is there. */
+  /** Remembers the step once its layer exists. */
   remember(step: RememberedStep, hash: string): Promise<void>;
-  /** Forgets at the end of a build: no later one is compared with a step that this one has not come to. `stays`: by ordinal. */
+  /** Forgets, at the end of a build, the steps that it has not reached, except those whose ordinal `stays` accepts. */
   forgetOthers(stays: (ordinal: number) => boolean): void;
 }
 
@@ -26,13 +26,13 @@ export interface RememberedStep {
   ordinal: number;
   /** The instruction on one line. */
   title: string;
-  /** Made when they are needed: most steps are as they were. */
+  /** Computed on demand: most steps are unchanged. */
   inputs: () => StepInputs;
-  /** The same as JSON, in UTF-8. */
+  /** The same inputs as JSON, in UTF-8. */
   text: () => Promise<Uint8Array>;
 }
 
-/** Bytes kept of all steps of a build: thousands of variables before thousands of RUNs would be stored with each RUN. */
+/** The maximum of bytes stored per build: with thousands of variables before thousands of RUNs, each RUN has them all. */
 const maxBytes = 64 * 1024 * 1024;
 
 /** `dockerfile`: its absolute path. */
@@ -40,7 +40,7 @@ export function createStepMemory(
   store: StepStore,
   { session, dockerfile, explains }: { session: string; dockerfile: string; explains: boolean },
 ): StepMemory {
-  // Read before this build begins to replace it.
+  // Read before this build replaces any.
   const earlier = explains ? store.list(session, dockerfile) : [];
   const hashes = store.hashes(session, dockerfile);
   const reached = new Set<number>();
@@ -78,8 +78,8 @@ export function createStepMemory(
 }
 
 /**
- * The step of the latest build that this one is compared with: of the same text, the nearest where there are several;
- * else what stood in its place, unless that instruction is still in the Dockerfile and has only moved.
+ * Returns the step of the latest build to compare this one with: the nearest one of the same text. If there is none, the one at
+ * the same place, unless its instruction is still in the Dockerfile and has only moved.
  */
 export function findNearest<Entry extends Pick<StepEntry, "ordinal" | "title">>(
   earlier: readonly Entry[],

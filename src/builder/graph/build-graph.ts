@@ -1,23 +1,23 @@
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
 
-/** What a Dockerfile's stages need of each other and of images. */
+/** The dependencies of a Dockerfile's stages on each other and on images. */
 export interface BuildGraph {
-  /** Nodes in the Dockerfile's order; the place of each is its stage's index. */
+  /** The nodes in the Dockerfile's order; each is at its stage's index. */
   nodes: readonly StageNode[];
 }
 
 interface StageNode {
   stage: Stage;
   edges: readonly Edge[];
-  /** The ONBUILD instructions of the stage that its FROM names, with `--docker` performed behind it. This stage's own objects. */
+  /** Copies of the ONBUILD instructions of the stage that its FROM names. With `--docker`, they are performed after the FROM. */
   triggers: readonly Instruction[];
 }
 
-/** One need of a stage, in the order of its instructions. */
+/** One dependency of a stage. Edges are in the order of the instructions. */
 export interface Edge {
   kind: "from" | "copy" | "mount";
   instruction: Instruction;
-  /** The stage's name in the instruction, variables replaced. */
+  /** The stage's name in the instruction, with variables replaced. */
   reference: string;
   target: EdgeTarget;
 }
@@ -27,15 +27,15 @@ type EdgeTarget =
   | { kind: "image" }
   /** A number that no stage before this one has. */
   | { kind: "missing" }
-  /** It depends on a variable that only an image could tell. */
+  /** The name depends on a variable that only an image defines. */
   | { kind: "unknown" };
 
-/** Replaces the variables of a reference; `undefined` where that takes more than the Dockerfile. */
+/** Replaces the variables of a reference. Returns `undefined` if the Dockerfile alone does not define them. */
 type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => string | undefined;
 
 /**
- * Reads the needs of every stage. A name means the last stage before this one that has it, without regard to case, and
- * that goes before an image of the same name; `COPY --from` and `RUN --mount` also take a stage's number
+ * Builds the graph of all stages. A name means the last stage before this one that has it, compared without case. It takes
+ * precedence over an image of the same name. `COPY --from` and `RUN --mount` also accept a stage's number
  * (https://docs.docker.com/build/building/multi-stage/).
  */
 export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Resolve): BuildGraph {
@@ -55,7 +55,7 @@ export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Reso
   return { nodes };
 }
 
-/** The stage that a build ends with: the named or numbered one, else the last. */
+/** Returns the stage that a build ends with: the one of that name or number; the last if `target` is `undefined`. */
 export function findStage(stages: readonly Stage[], target: string | undefined): Stage | undefined {
   if (target === undefined) return stages.at(-1);
   const name = target.toLowerCase();
@@ -63,7 +63,7 @@ export function findStage(stages: readonly Stage[], target: string | undefined):
   return named ?? (/^\d+$/.test(target) ? stages[Number(target)] : undefined);
 }
 
-/** Indexes of the stages that a stage needs, itself included, in their order. */
+/** Returns the indexes of the stages that a stage needs, itself included, in order. */
 export function reachableFrom({ nodes }: BuildGraph, target: number): number[] {
   const reached = new Set<number>();
   const waiting = [target];
@@ -75,7 +75,7 @@ export function reachableFrom({ nodes }: BuildGraph, target: number): number[] {
   return [...reached].sort((one, other) => one - other);
 }
 
-/** The needs of each instruction, in its order. */
+/** Returns the edges of each instruction, in its order. */
 export function edgesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly Edge[]> {
   return Map.groupBy(
     nodes.flatMap(({ edges }) => edges),
@@ -83,14 +83,14 @@ export function edgesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instructi
   );
 }
 
-/** Indexes of the stages among what is needed. */
+/** Returns the indexes of the stages among the edges' targets. */
 export function stagesAmong(edges: readonly Edge[] = []): number[] {
   return edges.flatMap(({ target }) => (target.kind === "stage" ? [target.index] : []));
 }
 
 type Reference = Pick<Edge, "kind" | "instruction"> & { word: string };
 
-/** What an instruction behind a FROM takes from stages and images, as written. */
+/** Returns what an instruction other than FROM takes from stages and images, as written. */
 export function sourcesOf(instruction: Instruction): Reference[] {
   if (instruction.name === "COPY" && instruction.from !== undefined)
     return [{ kind: "copy", instruction, word: instruction.from }];
@@ -106,7 +106,7 @@ function triggersIn(stage: Stage | undefined): Instruction[] {
   );
 }
 
-/** Returns the triggers that run behind each FROM. */
+/** Returns the triggers that run after each FROM. */
 export function triggersByFrom({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly Instruction[]> {
   return new Map(nodes.map(({ stage, triggers }) => [stage.from, triggers]));
 }
@@ -120,7 +120,7 @@ function findTarget(
   const lower = reference.toLowerCase();
   const named = names.get(lower);
   if (named !== undefined) return { kind: "stage", index: named };
-  // A FROM takes no number: `FROM 0` is an image of that name.
+  // A FROM accepts no number: `FROM 0` means an image of that name.
   if (kind === "from") return { kind: "image" };
   if (/^-?\d+$/.test(reference))
     return Number(reference) >= 0 && Number(reference) < index

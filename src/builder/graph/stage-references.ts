@@ -9,23 +9,23 @@ import type { BuildJob, BuildMode } from "../job.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
 import { staticGlobals } from "./static-globals.ts";
 
-/** The graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may name. */
+/** Returns the graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may use. */
 export function graphOf(dockerfile: Dockerfile, globals: Arguments): BuildGraph {
   const lookup = lookUp({ args: globals });
   return buildGraph(dockerfile, (word, { kind }) => {
-    // Docker replaces no variables in the others.
+    // Docker replaces no variables in `--from`.
     if (kind !== "from") return word.includes("$") ? undefined : word;
     try {
       return expandWord(word, lookup, dockerfile.escape);
     } catch (error) {
-      // The FROM itself says so when it is its turn.
+      // The FROM itself reports this when it is performed.
       if (error instanceof BoughError) return undefined;
       throw error;
     }
   });
 }
 
-/** The index of the stage that `target` names, or of the last. Rejects a name that no stage has. */
+/** Returns the index of the stage that `target` names, or of the last one. Throws if no stage has that name. */
 export function requireTarget({ stages }: Dockerfile, target: string | undefined): number {
   const stage = findStage(stages, target);
   if (stage !== undefined) return stage.index;
@@ -40,8 +40,8 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
 }
 
 /**
- * Refuses with `--docker`, before anything is run, a target that is none, and a `--from` that can lead nowhere, in stages that
- * the build does not need, too. FROMs that depend on the service's platform are seen when it is their turn.
+ * Throws, before anything is run, for a `--from` that can't be resolved and, with `--docker`, for an unknown target. Stages that
+ * the build does not need are checked, too. FROMs that depend on the service's platform are checked when they are performed.
  */
 export function refuseBadStages(
   dockerfile: Dockerfile,
@@ -53,7 +53,7 @@ export function refuseBadStages(
   if (mode === "docker") requireTarget(dockerfile, target);
 }
 
-/** Finds bad references. By default only what is mounted counts: every other `--from` is skipped there. */
+/** Finds bad references. By default only those of mounts count: every other `--from` is skipped then. */
 export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, mode: BuildMode): Problem[] {
   return graph.nodes.flatMap(({ stage, edges }) =>
     edges.flatMap((edge): Problem[] => {
@@ -95,7 +95,7 @@ function describe(
   return { message: `--from=${reference}: ${which}`, expected };
 }
 
-/** Finds the place of the reference in the lines. */
+/** Finds the place of the reference in the instruction's lines. */
 function culpritOf(
   { reference, instruction }: { reference: string; instruction: Instruction },
   lines: readonly string[],

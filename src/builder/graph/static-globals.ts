@@ -4,7 +4,7 @@ import { defaultPlatform, parsePlatform } from "../bases/platform.ts";
 import { interpretGlobal, startGlobals } from "../interpreter/interpret.ts";
 import type { Arguments } from "../interpreter/scope.ts";
 
-/** What FROM knows before a service is asked for its platform. An ARG that can't be declared is left out. */
+/** Returns the ARGs before the first FROM, without asking the service for its platform. Omits an ARG that can't be declared. */
 export function staticGlobals(
   { globals: instructions, escape }: Pick<Dockerfile, "globals" | "escape">,
   buildArgs: ReadonlyMap<string, string>,
@@ -14,7 +14,7 @@ export function staticGlobals(
     try {
       globals = interpretGlobal(instruction, globals, { buildArgs, escape });
     } catch (error) {
-      // The build says so when it gets there.
+      // The build reports this when it reaches the ARG.
       if (!(error instanceof BoughError)) throw error;
     }
   }

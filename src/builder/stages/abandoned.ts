@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 
-/** What the signal of a stage is aborted with once another stage has failed: the build's error is that one's. */
+/** The abort reason of a stage's signal after another stage has failed. The build's error is that of the failed stage. */
 export class AbandonedError extends BoughError {
   override readonly name = "AbandonedError";
 
@@ -9,7 +9,7 @@ export class AbandonedError extends BoughError {
   }
 }
 
-/** What the last events of a step say of why it ends: nothing, unless another stage has failed. */
+/** Returns the field for a step's last events that says whether the step ends because another stage has failed. */
 export function abandonmentOf({ aborted, reason }: AbortSignal): { abandoned?: true } {
   return aborted && reason instanceof AbandonedError ? { abandoned: true } : {};
 }

@@ -10,8 +10,8 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 
 /**
- * The layer of a stage as an image that has the stage's configuration, too. A service that keeps none (extension `configure`)
- * leaves it to bough's own store, by the image's UUID.
+ * Returns a stage's layer as an image that also has the stage's configuration. If the service can't store one (extension
+ * `configure`), bough's own store keeps it under the image's UUID.
  */
 export async function configureLayer(
   stage: StageState,
@@ -21,7 +21,7 @@ export async function configureLayer(
   const { layer, base, env } = stage;
   const kept = keptVariables(stage, build);
   const keeps = await whatIsKept(build);
-  // The base is not the Dockerfile's own: another one may start from it.
+  // The base does not belong to this Dockerfile: another one may start from it.
   const isOwn = layer.image !== base;
   const origin = originOf(stage, build.buildArgs);
   if (!keeps.config) {
@@ -34,7 +34,7 @@ export async function configureLayer(
   }
   const path: [string, string][] = build.mode === "docker" || env.size > 0 ? [["PATH", defaultPath]] : [];
   const config = configurationOf(stage, [...path, ...variablesIn(stage.config), ...kept]);
-  // The step that has failed is none of the image's.
+  // The failed step is not part of the image's history.
   const told = keeps.origin && occasion === "result" ? origin : undefined;
   const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, told]));
   const known = build.layers.find(hash, layer);
@@ -46,7 +46,7 @@ export async function configureLayer(
   return { ...build.layers.put({ ...entry, operation: layer.operation ?? undefined }), cached: layer.cached };
 }
 
-/** A service that told nothing of the base's configuration isn't asked: it is spared one request a build. */
+/** Tells what the service can store with an image. One without configurations is not asked, to save a request a build. */
 export async function whatIsKept({
   service: { capabilities },
 }: BuildJob): Promise<{ config: boolean; origin: boolean }> {
@@ -55,7 +55,7 @@ export async function whatIsKept({
   return { config: extensions.has("configure"), origin: extensions.has("history") };
 }
 
-/** Returns variables for the image. By default none is a secret; Docker keeps those, and its checks warn of it. */
+/** Returns the variables to store with the image: by default no secrets. Docker keeps them, and its checks warn. */
 function keptVariables({ env, args }: StageState, { mode }: BuildJob): StageState["env"] {
   if (mode === "docker") return env;
   const declared = Array.from(args, ([name, { value }]): [string, string | undefined] => [name, value]);

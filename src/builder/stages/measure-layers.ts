@@ -6,7 +6,7 @@ import type { StepRecord } from "../result.ts";
 /** `GET /v1/images/{image}/layers?sizes=1`: see `extensions` in the engine's whoami. */
 const extension = "layer-sizes";
 
-/** What the layer of each step adds to its image, in bytes; nothing where the service can't be asked. */
+/** Returns the bytes that the layer of each step adds to its image; empty if the service can't be asked. */
 export async function measureLayers(
   steps: readonly StepRecord[],
   { service, signal, emit }: Pick<RunningBuild, "service" | "signal" | "emit">,
@@ -16,7 +16,7 @@ export async function measureLayers(
     return await measure(steps, service);
   } catch (error) {
     signal.throwIfAborted();
-    // The image is there, whatever its layers come to.
+    // The image exists, even if its layers can't be measured.
     const message = `what each layer adds to the image is not known: ${messageOf(error)}`;
     emit({ type: "warning", message, line: undefined });
     return new Map();
@@ -28,14 +28,14 @@ async function measure(
   service: Pick<ImageService, "layerSizes">,
 ): Promise<Map<StepRecord, number>> {
   const added = new Map<StepRecord, number>();
-  /** The layers that each stage has before the step. */
+  /** Ids of the layers that each stage has before the step, by the stage's index. */
   const before = new Map<number, ReadonlySet<string>>();
   for (const step of steps) {
     if (step.image === null || step.stage === null) continue;
     const layers = await service.layerSizes(step.image);
     const known = before.get(step.stage.index);
     before.set(step.stage.index, new Set(layers.map(({ id }) => id)));
-    // What a stage starts from was there before it.
+    // The layers of the base are not the stage's own.
     if (known === undefined) continue;
     added.set(
       step,

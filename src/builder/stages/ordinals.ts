@@ -3,17 +3,17 @@ import { layerMakers } from "../commands/layer-makers.ts";
 import type { RunningBuild } from "../job.ts";
 import { type Step, stepsOf } from "../step-place.ts";
 
-/** The numbers by which a Dockerfile's steps that make a layer are remembered from one build to the next. */
+/** Numbers that identify a Dockerfile's layer-making steps from one build to the next. */
 export interface Ordinals {
-  /** The number of the first layer that the step makes: so many instructions that make one stand before it, in all stages. */
+  /** The number of the first layer that the step makes: the count of layer-making instructions before it, in all stages. */
   ofStep(step: Step): number;
-  /** The number of the layer that takes what a stage has left at its end. */
+  /** The number of the layer that takes the files still staged at a stage's end. */
   ofCommit(stage: number): number;
-  /** The index of the stage that a number belongs to; `undefined` where the Dockerfile has no such step. */
+  /** The index of the stage that a number belongs to; `undefined` if the Dockerfile has no such step. */
   stageOf(ordinal: number): number | undefined;
 }
 
-/** Stands below the ordinals of all instructions: so many triggers an image may have. */
+/** The maximum number of triggers of an image. Their ordinals are negative, below those of all instructions. */
 const maxTriggers = 10_000;
 
 export function ordinalsOf({ dockerfile, mode }: Pick<RunningBuild, "dockerfile" | "mode">): Ordinals {
@@ -27,7 +27,7 @@ export function ordinalsOf({ dockerfile, mode }: Pick<RunningBuild, "dockerfile"
   return {
     ofStep: ({ instruction, stage }) =>
       byInstruction.get(instruction) ?? -maxTriggers * ((stage?.index ?? 0) + 1),
-    // Commits come after all instructions: the last stage's first.
+    // Commits come after all instructions, the last stage's first.
     ofCommit: (stage) => makers.length + length - 1 - stage,
     stageOf(ordinal) {
       const maker = makers[ordinal];

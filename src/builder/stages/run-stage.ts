@@ -14,7 +14,7 @@ import type { Step } from "../step-place.ts";
 import { abandonmentOf } from "./abandoned.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 
-/** An ARG before the first FROM. */
+/** Performs an ARG before the first FROM. */
 export async function performGlobal(
   step: Step,
   instruction: ArgInstruction,
@@ -34,7 +34,7 @@ export async function performGlobal(
   return declared;
 }
 
-/** Performs a stage's instructions, from its FROM on; returns what it has come to, files staged for a layer included. */
+/** Performs a stage's instructions, including its FROM. Returns the final state; files may still be staged for a layer. */
 export async function runStage(index: number, stages: StagesAtWork): Promise<StageState> {
   const { signal } = stages.running;
   const own = stages.stepsOf(index);
@@ -53,7 +53,7 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
   return state;
 }
 
-/** What a stage's instructions have left to do is a step of its own, on the last one's line. */
+/** Makes a layer of the files still staged at a stage's end. This is a step of its own, on the line of the last instruction. */
 export async function commitStage(
   index: number,
   state: StageState,
@@ -78,7 +78,7 @@ export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "steps
   return last;
 }
 
-/** Bound to a step of a stage. */
+/** Returns the job of a step, with its stage's uploads and its place in events. */
 export function jobOf(step: Step, { running, platform, results, feedOf }: StagesAtWork): BuildJob {
   const { early, ahead } = feedOf(step.stage?.index ?? 0);
   const emit = emitFor(step, running.emit);
@@ -112,7 +112,7 @@ async function performStep(
       return interpretInStage(instruction, before, globals, world);
     }),
   );
-  // A stage that starts from another one has a layer that some other instruction has made.
+  // The layer of a stage that starts from another stage was made there.
   const from = instruction.name === "FROM" ? await job.stages.baseOf(instruction) : before;
   const record = recordStep(describeStep(step, since, job), from, state);
   records.push(record);
@@ -120,7 +120,7 @@ async function performStep(
   return state;
 }
 
-/** Tells that the step has failed, at once: its error is the build's, which waits for the other stages. */
+/** Reports at once that the step has failed. The error itself is thrown only after the other stages have ended. */
 async function withFailure<Result>(
   job: BuildJob,
   instruction: Instruction,

@@ -24,16 +24,16 @@ import { ordinalsOf } from "./ordinals.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 
-/** The stage that a build is for, all of it in a layer. */
+/** The target stage, with all of its files in a layer. */
 export interface BuiltTarget {
   stage: StageState;
-  /** Records of all that was performed, in the order of the Dockerfile. */
+  /** Records of every step performed, in the order of the Dockerfile. */
   steps: StepRecord[];
-  /** Bound to the target's last step. */
+  /** The job of the target's last step. */
   job: BuildJob;
 }
 
-/** Runs every stage, one after the other; with `--docker` those that the target needs, at once where they can be. */
+/** Runs every stage, one after the other. With `--docker`, runs only those that the target needs, concurrently if possible. */
 export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const { dockerfile, mode } = running;
   const platform = await findPlatform(running);
@@ -66,7 +66,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
     stepsOf: (index) => byStage.get(index) ?? [],
     feedOf(index) {
-      // A stage may end with files on their way that the one which starts from it waits for.
+      // A stage that starts from another stage shares its feed: it waits for files that may still be on their way.
       const from = dockerfile.stages[index]?.from;
       const [base] = from === undefined ? [] : stagesOf(from);
       const feed =
@@ -109,8 +109,8 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
 }
 
 /**
- * Waits for the end of all. The first failure stops the others and is what the build fails of. An image that the service
- * has lost stops nothing: what the others make meanwhile is found in the next round.
+ * Waits for all stages to end. The first failure stops the others and becomes the build's error. An image that the service has
+ * lost stops nothing: the next round finds the layers that the others make meanwhile.
  */
 async function finishAll(stages: readonly Promise<unknown>[], { stop }: RunningBuild): Promise<void> {
   const failures: unknown[] = [];
@@ -143,7 +143,7 @@ async function requireBases(
   }
 }
 
-/** The result of each index, asked for once. */
+/** Calls `action` once for each index, and returns the same result each time. */
 function once<Result>(action: (index: number) => Promise<Result>): (index: number) => Promise<Result> {
   const begun = new Map<number, Promise<Result>>();
   return (index) => {
@@ -153,7 +153,7 @@ function once<Result>(action: (index: number) => Promise<Result>): (index: numbe
   };
 }
 
-/** `undefined` where no instruction has to know it. */
+/** Returns `undefined` if no instruction depends on the platform. */
 async function findPlatform({ dockerfile, service }: RunningBuild): Promise<Platform | undefined> {
   return dependsOnPlatform(dockerfile) ? await platformOf(service) : undefined;
 }

@@ -1,7 +1,7 @@
-/** Performs an action once for all who ask for the same at the same time. */
+/** Performs an action once for all callers that ask for the same key at the same time. */
 export type SingleFlight<Result> = (key: string, action: () => Promise<Result>) => Promise<Result>;
 
-/** `keeps`: for those who ask later, too; what has failed is tried again. */
+/** `keeps`: keeps the result for later callers, too. A failed action is tried again. */
 export function createSingleFlight<Result>({ keeps = false } = {}): SingleFlight<Result> {
   const flights = new Map<string, Promise<Result>>();
   return (key, action) => {

@@ -7,23 +7,23 @@ import type { StageFeed } from "../staging/stage-feed.ts";
 import type { Step } from "../step-place.ts";
 import type { Ordinals } from "./ordinals.ts";
 
-/** What the stages of a build have in common. */
+/** The common parts of a build's stages. */
 export interface StagesAtWork {
   running: RunningBuild;
   platform: Platform | undefined;
   globals: Arguments;
   steps: readonly Step[];
-  /** Those of one stage. */
+  /** The steps of one stage. */
   stepsOf(index: number): readonly Step[];
   ordinals: Ordinals;
   records: StepRecord[];
   results: StageResults;
-  /** Resolves when the other stages have what the instruction takes from them. */
+  /** Resolves when the other stages have finished what the instruction takes from them. */
   waitFor(instruction: Instruction): Promise<unknown>;
-  /** Indexes of the stages that it takes something from. */
+  /** Indexes of the stages that the instruction takes something from. */
   needsOf(instruction: Instruction): readonly number[];
   takeSlot(): Promise<() => void>;
   feedOf(index: number): StageFeed;
-  /** Several of them may be at work at once. */
+  /** True if several stages may run at once. */
   areMany: boolean;
 }
